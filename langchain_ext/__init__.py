@@ -1,0 +1,10 @@
+"""drillrank for LangChain: `from langchain_ext import UPRRerank`."""
+
+from drillrank.errors import require
+
+require("langchain_core", "langchain")
+
+from langchain_ext.promptrank import PromptRankRerank  # noqa: E402
+from langchain_ext.upr import UPRRerank  # noqa: E402
+
+__all__ = ["PromptRankRerank", "UPRRerank"]

@@ -1,0 +1,10 @@
+"""drillrank for LlamaIndex: `from llama_index_ext import UPRRerank`."""
+
+from drillrank.errors import require
+
+require("llama_index.core", "llama-index")
+
+from llama_index_ext.promptrank import PromptRankRerank  # noqa: E402
+from llama_index_ext.upr import UPRRerank  # noqa: E402
+
+__all__ = ["PromptRankRerank", "UPRRerank"]

@@ -1,0 +1,95 @@
+"""What all rerankers share: fields, events, nodes in and out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr
+from llama_index.core.callbacks import CBEventType, EventPayload
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+
+from drillrank import LanguageModel, Passage, Ranked, load_language_model
+from drillrank.errors import InvalidInput
+from drillrank.rerank.scale import ScoreScale, selected
+
+dispatcher = get_dispatcher(__name__)
+
+
+class LikelihoodRerank(BaseNodePostprocessor):
+    """Base of the rerankers: a subclass says how passages are ranked.
+
+    Nodes are handed back unchanged (or copied, with `keep_retrieval_score`), best first, with the new score.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
+
+    model: str = Field(default="unigram", description="Specification of the language model.")
+    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
+    top_n: int | None = Field(default=None, gt=0, description="Nodes to keep; None keeps all.")
+    score: ScoreScale = Field(
+        default="log_likelihood",
+        description='Mean log-likelihood of the question, its exponential ("probability"), or the posterior over all '
+        'candidates ("softmax").',
+    )
+    score_threshold: float | None = Field(default=None, description="Keep nodes whose score is at least this.")
+    metadata_mode: MetadataMode = Field(default=MetadataMode.EMBED, description="Metadata that the model reads.")
+    keep_retrieval_score: bool = Field(default=False, description="Keep the old score as metadata retrieval_score.")
+
+    _language_model: LanguageModel = PrivateAttr()
+
+    def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
+        language_model = load_language_model(model, **fields.pop("model_options", {}))
+        super().__init__(model=language_model.spec, model_options=language_model.options, **fields)
+        self._language_model = language_model
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._language_model = state["__pydantic_private__"]["_language_model"]  # a fitted model stays fitted
+
+    @abstractmethod
+    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
+        """Rank all passages, by mean log-likelihood."""
+
+    def _passage(self, node: BaseNode) -> Passage:
+        return Passage(node.get_content(metadata_mode=self.metadata_mode), id=node.node_id)
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise InvalidInput(f"{self.class_name()} needs a query: pass query_bundle or query_str.")
+        if not nodes:
+            return []
+        dispatcher.event(
+            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=self.top_n or len(nodes), model_name=self.model)
+        )
+        payload = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: self.model,
+            EventPayload.QUERY_STR: query_bundle.query_str,
+            EventPayload.TOP_K: self.top_n,
+        }
+        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+            ranking = self._rank(query_bundle.query_str, [self._passage(node.node) for node in nodes])
+            kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
+            reranked = [self._reranked(nodes[item.details["position"]], item) for item in kept]
+            event.on_end(payload={EventPayload.NODES: reranked})
+        dispatcher.event(ReRankEndEvent(nodes=reranked))
+        return reranked
+
+    def _reranked(self, before: NodeWithScore, item: Ranked[Passage]) -> NodeWithScore:
+        node = before.node
+        if self.keep_retrieval_score:
+            key = "retrieval_score"
+            node = node.model_copy(
+                update={
+                    "metadata": {**node.metadata, key: before.score},
+                    "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, key],
+                    "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, key],
+                }
+            )
+        return NodeWithScore(node=node, score=item.score)

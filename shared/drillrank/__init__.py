@@ -1,0 +1,9 @@
+"""Find the right evidence without any training."""
+
+from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage, Path, Ranked
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.upr import UPR
+
+__all__ = ["UPR", "LanguageModel", "Passage", "Path", "PathSearch", "PromptRank", "Ranked", "load_language_model"]

@@ -1,0 +1,149 @@
+"""Anything that talks to an LLM is a dialogue: a generator that yields prompts and receives answers, with no I/O in it.
+
+A dialogue yields a list of prompts that may be asked at the same time, receives the list of their replies, and returns
+its result. `run` and `arun` drive it, so that sync and async cannot differ and tokens and calls are counted once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.tokens import count_tokens
+
+Result = TypeVar("Result")
+
+
+class CompletesPrompts(Protocol):
+    """Anything with `complete(prompt) -> str`; it may have an async `acomplete(prompt)` too."""
+
+    def complete(self, prompt: str, /) -> str:
+        """The LLM's answer to one prompt."""
+        ...
+
+
+LLM = CompletesPrompts | Callable[[str], str] | Callable[[str], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to one prompt; empty, with the reason in `failure`, if the call raised."""
+
+    text: str
+    failure: LLMFailure | None = None
+
+
+Dialogue = Generator[Sequence[str], Sequence[Reply], Result]
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a dialogue has cost so far: prompt tokens, completion tokens, calls, and calls that failed."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+    failures: int = 0
+
+    def add(self, prompt: str, reply: Reply) -> None:
+        """Count one call."""
+        self.prompt_tokens += count_tokens(prompt)
+        self.completion_tokens += count_tokens(reply.text)
+        self.calls += 1
+        self.failures += reply.failure is not None
+
+
+def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None) -> Result:
+    """Drive a dialogue to its result, one call after the other.
+
+    Args:
+        dialogue: The generator; it decides what a failed call means.
+        llm: `complete(prompt)` or a plain function.
+        usage: Counts tokens and calls into this object, if given.
+
+    Raises:
+        InvalidInput: `llm` is asynchronous only.
+
+    >>> def shout():
+    ...     replies = yield ["hello", "bye"]
+    ...     return [reply.text for reply in replies]
+    >>> run(shout(), str.upper)
+    ['HELLO', 'BYE']
+    """
+    complete: Any = getattr(llm, "complete", llm)
+    if inspect.iscoroutinefunction(complete):
+        raise InvalidInput("This LLM is asynchronous: use the asynchronous method, or pass a plain function.")
+
+    def ask(prompt: str) -> Reply:
+        try:
+            return _as_reply(complete(prompt))
+        except Exception as cause:
+            return _failed(cause)
+
+    try:
+        prompts = next(dialogue)
+        while True:
+            replies = [ask(prompt) for prompt in prompts]
+            _count(usage, prompts, replies)
+            prompts = dialogue.send(replies)
+    except StopIteration as stop:
+        result: Result = stop.value
+        return result
+
+
+async def arun(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, usage: Usage | None = None) -> Result:
+    """Drive a dialogue without blocking the event loop, with at most `workers` calls at once.
+
+    `acomplete(prompt)` or an async function is awaited; anything else runs on a worker thread. Same result as `run`.
+
+    >>> def shout():
+    ...     replies = yield ["hello", "bye"]
+    ...     return [reply.text for reply in replies]
+    >>> asyncio.run(arun(shout(), str.upper))
+    ['HELLO', 'BYE']
+    """
+    if workers < 1:
+        raise InvalidInput(f"workers is the number of calls at once: at least 1, not {workers}.")
+    complete: Any = getattr(llm, "acomplete", None) or getattr(llm, "complete", llm)
+    limit = asyncio.Semaphore(workers)
+
+    async def ask(prompt: str) -> Reply:
+        async with limit:
+            try:
+                if inspect.iscoroutinefunction(complete):
+                    return _as_reply(await complete(prompt))
+                return _as_reply(await asyncio.to_thread(complete, prompt))
+            except Exception as cause:
+                return _failed(cause)
+
+    try:
+        prompts = next(dialogue)
+        while True:
+            replies = await asyncio.gather(*map(ask, prompts))
+            _count(usage, prompts, replies)
+            prompts = dialogue.send(replies)
+    except StopIteration as stop:
+        result: Result = stop.value
+        return result
+
+
+def _as_reply(answer: object) -> Reply:
+    if not isinstance(answer, str):
+        raise InvalidInput(f"The LLM answered with a {type(answer).__name__}, not a string.")
+    return Reply(answer)
+
+
+def _failed(cause: Exception) -> Reply:
+    failure = LLMFailure(f"The LLM call failed: {type(cause).__name__}: {cause}")
+    failure.__cause__ = cause
+    return Reply("", failure)
+
+
+def _count(usage: Usage | None, prompts: Sequence[str], replies: Sequence[Reply]) -> None:
+    if usage is not None:
+        for prompt, reply in zip(prompts, replies, strict=True):
+            usage.add(prompt, reply)

@@ -1,0 +1,55 @@
+"""Errors and warnings of drillrank: each says what was wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class DrillrankError(Exception):
+    """Base class of every error that drillrank raises on purpose."""
+
+
+class InvalidInput(DrillrankError, ValueError):
+    """An argument or a document that cannot be used as it is."""
+
+
+class UnknownModel(InvalidInput):
+    """A model specification that names no known kind of language model."""
+
+
+class LLMFailure(DrillrankError):
+    """An LLM call that raised; the cause is chained."""
+
+
+class MissingExtra(DrillrankError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""
+
+
+class DrillrankWarning(UserWarning):
+    """Something was repaired, shortened or left out, and the result is still usable."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it.
+
+    Args:
+        module: Dotted name of the module to import.
+        extra: Extra of this distribution that installs it.
+
+    Raises:
+        MissingExtra: the module cannot be imported; the original error is chained.
+
+    >>> require("json", "hf").__name__
+    'json'
+    >>> require("no_such_module", "hf")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.MissingExtra: 'no_such_module' is not available: No module named 'no_such_module'. To install it: pip install "drillrank[hf]"
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as cause:
+        raise MissingExtra(
+            f'{module!r} is not available: {cause}. To install it: pip install "drillrank[{extra}]"'
+        ) from cause

@@ -1,0 +1,137 @@
+"""The contract of every language model: exact log-probabilities of a target, given a prompt."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Self
+
+from drillrank.errors import InvalidInput
+from drillrank.prompts import Evidence, Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Ask for log P(target | prompt).
+
+    Attributes:
+        prompt: Fixed wording and cuttable documents (see `drillrank.prompts`).
+        target: The text whose likelihood is wanted.
+        max_tokens: Budget for the whole prompt, in the model's tokens; documents are shortened to meet it.
+    """
+
+    prompt: Prompt
+    target: str
+    max_tokens: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Likelihood:
+    """Log P(target | prompt), in nats.
+
+    Attributes:
+        tokens: The target's tokens, as the model sees them.
+        log_probs: float64 array of shape `(len(tokens),)`, one natural log-probability per token.
+        total: Sum of `log_probs`.
+        cut_tokens: How many tokens of the prompt's documents were left out to meet the budgets.
+    """
+
+    tokens: Sequence[str]
+    log_probs: npt.NDArray[np.float64]
+    total: float
+    cut_tokens: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Mean log-probability per token; 0.0 for a target without tokens."""
+        return self.total / len(self.tokens) if self.tokens else 0.0
+
+
+RequestLike = Request | tuple[str, str]
+
+
+class LanguageModel(ABC):
+    """Scores targets given prompts; every ranker works with any of them.
+
+    Instances are safe to share between threads.
+    """
+
+    default_include_eos = False
+
+    @property
+    @abstractmethod
+    def spec(self) -> str:
+        """What `load_language_model` takes to build an equal model."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that `load_language_model(self.spec, **self.options)` needs to build an equal model."""
+        return {}
+
+    @abstractmethod
+    def _log_likelihood(
+        self, requests: Sequence[Request], temperature: float, include_eos: bool
+    ) -> list[Likelihood]: ...
+
+    def log_likelihood(
+        self, requests: Iterable[RequestLike], *, temperature: float = 1.0, include_eos: bool | None = None
+    ) -> list[Likelihood]:
+        """Log-likelihoods of the requests' targets, in the order of the requests.
+
+        Args:
+            requests: `Request`s, or `(context, target)` pairs of strings; a context is one document.
+            temperature: Logits are divided by it before the softmax; above 0.
+            include_eos: Whether the end-of-sequence token counts as the target's last token. By default as the
+                model was trained: True for encoder-decoder models, False for the others.
+
+        Raises:
+            InvalidInput: a request is malformed, a target is blank, or the temperature is not a positive number.
+        """
+        checked = [
+            request if isinstance(request, Request) else _as_request(request, position)
+            for position, request in enumerate(requests)
+        ]
+        if any(not target.strip() for target in {request.target for request in checked}):
+            blank = next(position for position, request in enumerate(checked) if not request.target.strip())
+            raise InvalidInput(f"Request {blank} has a blank target: there is nothing to score.")
+        if not (temperature > 0 and math.isfinite(temperature)):
+            raise InvalidInput(f"The temperature must be a positive number, not {temperature!r}.")
+        if not checked:
+            return []
+        return self._log_likelihood(
+            checked, temperature, self.default_include_eos if include_eos is None else include_eos
+        )
+
+    def log_likelihood_lists(
+        self, request_lists: Sequence[Sequence[RequestLike]], *, temperature: float = 1.0
+    ) -> list[list[Likelihood]]:
+        """Several lists of requests in one pass, each list with the result that it has alone."""
+        flat = iter(
+            self.log_likelihood([request for requests in request_lists for request in requests], temperature=temperature)
+        )
+        return [[next(flat) for _ in requests] for requests in request_lists]
+
+    def fit(self, texts: Iterable[str]) -> Self:  # noqa: ARG002
+        """Give a lexical model its collection statistics; neural models ignore it. Returns the model itself."""
+        return self
+
+    @property
+    def wants_fit(self) -> bool:
+        """Whether `fit` with the collection at hand would improve the scores."""
+        return False
+
+
+def _as_request(pair: tuple[str, str], position: int) -> Request:
+    try:
+        context, target = pair
+    except (TypeError, ValueError):
+        context = target = None  # type: ignore[assignment]
+    if not isinstance(context, str) or not isinstance(target, str):
+        raise InvalidInput(f"Request {position} must be a Request or a (context, target) pair of strings, not {pair!r}.")
+    return Request((Evidence(context),), target)

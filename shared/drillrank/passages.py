@@ -1,0 +1,171 @@
+"""What is ranked: passages, paths of passages, and the ranked result."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from drillrank.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A unit of evidence.
+
+    Attributes:
+        text: The passage itself.
+        id: Identifier; by default a stable hash of title and text.
+        title: Title, or an empty string.
+        links: Identifiers of the passages that this one points to.
+        metadata: Anything else; never read by the core, handed back unchanged.
+
+    Raises:
+        InvalidInput: `text` or `title` is not a string.
+
+    >>> Passage("Alan Turing was born in London.", title="Alan Turing").titled_text
+    'Alan Turing Alan Turing was born in London.'
+    >>> Passage("a").id == Passage("a").id != Passage("b").id
+    True
+    """
+
+    text: str
+    id: str = None  # type: ignore[assignment]  # always a string once constructed
+    title: str = ""
+    links: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or not isinstance(self.title, str):
+            raise InvalidInput(
+                f"A passage needs a text and a title that are strings, not {type(self.text).__name__} "
+                f"and {type(self.title).__name__} (passage id {self.id!r})."
+            )
+        if self.id is None:
+            digest = hashlib.blake2b(digest_size=16)
+            for part in (self.title, self.text):
+                digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+            object.__setattr__(self, "id", digest.hexdigest())
+        object.__setattr__(self, "links", tuple(self.links))
+
+    @cached_property
+    def titled_text(self) -> str:
+        """Title and text, joined by a space: what a retriever indexes."""
+        return f"{self.title} {self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A chain of passages, in reading order, that together may answer a question.
+
+    >>> path = Path((Passage("one", id="1"),)).extended(Passage("two", id="2"))
+    >>> path.ids, path.text
+    (('1', '2'), 'one two')
+    """
+
+    passages: tuple[Passage, ...]
+
+    def __post_init__(self) -> None:
+        if not self.passages:
+            raise InvalidInput("A path needs at least one passage.")
+        object.__setattr__(self, "passages", tuple(self.passages))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The passages' identifiers, in order."""
+        return tuple(passage.id for passage in self.passages)
+
+    @property
+    def text(self) -> str:
+        """The passages' titled texts, joined by spaces."""
+        return " ".join(passage.titled_text for passage in self.passages)
+
+    def extended(self, passage: Passage) -> Path:
+        """This path with one more passage at its end."""
+        return Path((*self.passages, passage))
+
+
+Item = TypeVar("Item", Passage, Path)
+
+
+@dataclass(slots=True)
+class Ranked(Generic[Item]):
+    """One entry of a ranking.
+
+    Attributes:
+        passage: The very object that was given (a `Path` where paths were ranked).
+        score: Plain float; higher is better. Its scale is documented by the ranker.
+        rank: 1 for the best.
+        details: What led to the score; `details["position"]` is the 0-based place in the input.
+    """
+
+    passage: Item
+    score: float
+    rank: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def ranked(
+    items: Sequence[Item], scores: Sequence[float], details: Sequence[dict[str, Any]], top_n: int | None = None
+) -> list[Ranked[Item]]:
+    """Order items by falling score; ties keep the input order; then keep the first `top_n`.
+
+    Raises:
+        InvalidInput: the three sequences differ in length, or `top_n` is below 1.
+
+    >>> [(r.passage.text, r.rank) for r in ranked([Passage("a"), Passage("b")], [0.1, 0.2], [{}, {}])]
+    [('b', 1), ('a', 2)]
+    """
+    if not len(items) == len(scores) == len(details):
+        raise InvalidInput(f"{len(items)} items, {len(scores)} scores and {len(details)} details cannot be paired.")
+    check_top_n(top_n)
+    order = sorted(range(len(items)), key=scores.__getitem__, reverse=True)  # sort is stable, also in reverse
+    return [
+        Ranked(items[i], scores[i], rank, {**details[i], "position": i})
+        for rank, i in enumerate(order[:top_n], start=1)
+    ]
+
+
+def check_top_n(top_n: int | None) -> None:
+    """Reject a `top_n` that would silently return nothing.
+
+    Raises:
+        InvalidInput: `top_n` is neither None nor a positive integer.
+    """
+    if top_n is not None and (not isinstance(top_n, int) or isinstance(top_n, bool) or top_n < 1):
+        raise InvalidInput(f"top_n is the number of results to keep: a positive integer, or None for all; not {top_n!r}.")
+
+
+def check_query(query: str) -> str:
+    """The query itself, once it is known to hold more than white space.
+
+    Raises:
+        InvalidInput: the query is not a string, or blank.
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput(f"A query must be a string that is not blank, not {query!r}.")
+    return query
+
+
+def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
+    """Passages as given; plain strings become passages.
+
+    Raises:
+        InvalidInput: an item is neither, or a single string was given in place of a list.
+
+    >>> as_passages(["some text"])[0].text
+    'some text'
+    """
+    if isinstance(passages, (str, Passage)):
+        raise InvalidInput("Expected a list of passages, not a single one: wrap it in a list.")
+    converted = []
+    for position, passage in enumerate(passages):
+        if not isinstance(passage, (str, Passage)):
+            raise InvalidInput(
+                f"Item {position} is a {type(passage).__name__}, not a Passage or a string. "
+                "Adapters for LlamaIndex nodes and LangChain documents are in llama_index_ext and langchain_ext."
+            )
+        converted.append(Passage(passage) if isinstance(passage, str) else passage)
+    return converted

@@ -1,0 +1,190 @@
+"""Prompts as text with cuttable documents, and every prompt of the four papers with its source.
+
+A prompt is a tuple of parts: plain strings are fixed wording (instructions, prefixes, demonstrations) and are never
+shortened; `Evidence` parts are documents, which a token budget may shorten from their end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage, Path
+
+# UPR (Sachan et al. 2022), as BRMGR (Du et al.) section II uses it for retrieved passages.
+UPR_PROMPT = "Passage: {title} {text}. Please write a question based on this passage."
+
+# PromptRank (Khalifa et al. 2023), Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
+PROMPTRANK_INSTRUCTIONS = (
+    "{path} Review previous documents and ask some question. Question:",
+    "{path} Review the previous documents and answer question. Question:",
+    "{path} Read the previous documents and write the following question. Question:",
+    "{path} Search previous documents and ask the question. Question:",
+    "To analyze the documents and ask question. {path} Question:",
+    "{path} To read the previous documents and write a question. Question:",
+    "{path} Read previous documents and write your exam question. Question:",
+    "{path} Read the previous documents and ask this question. Question:",
+    "Read two documents and answer a question. {path} Question:",
+    "Identify all documents and ask question. {path} Question:",
+)
+# PromptRank section 2.1: each document of the path behind a fixed prefix.
+PATH_DOCUMENT_PREFIX = "Document: "
+
+# MC-indexing, Figure 8 (summary view) and Figure 9 (keyword view).
+SUMMARY_PROMPT = (
+    "You are a helpful summarization assistant. Please help me summarize the following section into no more than "
+    "10 sentences or 200 words.\n\nSection Name: {section_name}\n\nSection Text: {section_text}"
+)
+KEYWORD_PROMPT = (
+    "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
+    "should consist of concepts, entities, or important descriptions that are related to the section text, which "
+    "could be used to answer any questions from users.\n\nSection Name: {section_name}\n\n"
+    "Section Text:\n**Beginning of text**\n{section_text}\n**End of text**\n\n"
+    "Please output format in list format: [...]. Do not output anything else aside from this list."
+)
+
+# MC-indexing, Figure 10 (answer) and Figure 11 (pairwise judge).
+ANSWER_PROMPT = (
+    "You are a helpful question answering assistant. You are good at answering question based on provided contents."
+    "\n\nContents: {contents}\n\nQuestion: {question}\n\nInstruction: Assume you do not have any background and "
+    "internal knowledge about this given contents and question. You need to answer the question using the given "
+    "contents only. The answer need to be short and accurate."
+)
+JUDGE_PROMPT = (
+    "You are a helpful assistant for evaluating answers. Given a question and ground truth answer, there will be two "
+    "possible answers. Provide a score from 0-10 for each answer.\n\nQuestion: {question}\n\nGround truth answer: "
+    "{reference}\n\nAnswer 1: {answer_1}\n\nAnswer 2: {answer_2}\n\nInstruction: Assume you do not have any "
+    "background and internal knowledge about this given contents and question. You need to evaluate each answer and "
+    "give a score based on the ground truth answer. You must write out your reasoning of the score based on relevance "
+    "to the answer. If both answers are exactly similar, you must ensure the scores and reasoning for both answers are "
+    "the same. Finally in a new line, you must return the scores and nothing else. The scores must be returned in the "
+    'following json format: {"answer_1_score":"...", "answer_2_score":"..."}'
+)
+
+# D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
+SECTION_PROMPT = (
+    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
+    "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
+    "of the sections are relevant."
+)
+PARAGRAPH_PROMPT = (
+    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
+    "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
+)
+
+# PromptRank section 2.2 and A.2: templates whose <X> and <Y> a span-filling T5 completes; "based on them" is then dropped.
+INSTRUCTION_SEARCH_TEMPLATES = (
+    "Task: <X> documents <Y> question based on them. Question:",
+    "Task: <X> previous documents and <Y> question based on them. Question:",
+)
+
+# MonoT5 (Nogueira et al. 2020): P("true") against P("false") after this prompt.
+MONOT5_PROMPT = "Query: {query} Document: {text} Relevant:"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A document inside a prompt: what the target is to be explained by, and what a budget may shorten.
+
+    Attributes:
+        text: The document's text.
+        max_tokens: Tokens of the language model that it may keep; None for no limit of its own.
+    """
+
+    text: str
+    max_tokens: int | None = None
+
+
+Prompt = tuple["str | Evidence", ...]
+
+
+def prompt_text(prompt: Prompt) -> str:
+    """The whole prompt as one string, nothing shortened.
+
+    >>> prompt_text(("Passage: ", Evidence("Some text"), "."))
+    'Passage: Some text.'
+    """
+    return "".join(part if isinstance(part, str) else part.text for part in prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageTemplate:
+    """Fixed words before and after a passage, and how its title and text are joined.
+
+    Attributes:
+        before: Fixed wording in front of the passage.
+        separator: Between title and text; None if the template has no title.
+        after: Fixed wording behind the passage.
+    """
+
+    before: str
+    separator: str | None
+    after: str
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def parse(template: str) -> PassageTemplate:
+        """Read `... {title} {text} ...`; `{title}` may be left out.
+
+        Raises:
+            InvalidInput: there is no `{text}`, a placeholder is unknown or repeated, or the title follows the text.
+
+        >>> PassageTemplate.parse("Passage: {title} {text}. Ask a question.")
+        PassageTemplate(before='Passage: ', separator=' ', after='. Ask a question.')
+        """
+        names = re.findall(r"\{(\w*)\}", template)
+        if names == ["text"]:
+            before, after = template.split("{text}")
+            return PassageTemplate(before, None, after)
+        if names == ["title", "text"]:
+            before, rest = template.split("{title}")
+            separator, after = rest.split("{text}")
+            return PassageTemplate(before, separator, after)
+        raise InvalidInput(
+            f"A passage template holds {{text}} once, and before it, if wanted, {{title}} once; not {template!r}."
+        )
+
+    def fill(self, passage: Passage, max_tokens: int | None = None) -> Prompt:
+        """The prompt for one passage; a passage without a title leaves the separator out."""
+        if self.separator == " ":
+            text = passage.titled_text
+        elif self.separator is None or not passage.title:
+            text = passage.text
+        else:
+            text = f"{passage.title}{self.separator}{passage.text}"
+        return (self.before, Evidence(text, max_tokens), self.after)
+
+
+def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
+    """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
+
+    PromptRank section 2.1.
+
+    >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))
+    >>> prompt_text(path_prompt(path, "{path} Ask. Question:"))
+    'Document: T a Document: b Ask. Question:'
+    """
+    before, after = instruction.split("{path}")
+    parts: list[str | Evidence] = [before]
+    for passage in path.passages:
+        if passage.titled_text.strip():
+            parts.append(f" {PATH_DOCUMENT_PREFIX}" if len(parts) > 1 else PATH_DOCUMENT_PREFIX)
+            parts.append(Evidence(passage.titled_text, max_document_tokens))
+    return (*parts, after)
+
+
+def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
+    """Instructions for paths, each with `{path}` once.
+
+    Raises:
+        InvalidInput: none is given, or one does not hold `{path}` exactly once.
+    """
+    if isinstance(instructions, str) or not instructions:
+        raise InvalidInput(f"Instructions are a non-empty list of strings, not {instructions!r}.")
+    for instruction in instructions:
+        if instruction.count("{path}") != 1:
+            raise InvalidInput(f"An instruction holds {{path}} exactly once; not {instruction!r}.")
+    return tuple(instructions)

@@ -1,0 +1,58 @@
+"""The scale on which a likelihood score is shown, and the cut by threshold and number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from drillrank.errors import InvalidInput
+from drillrank.passages import Item, Ranked, check_top_n
+
+ScoreScale = Literal["log_likelihood", "probability", "softmax"]
+
+
+def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[Item]]:
+    """The same ranking with its scores, mean log-likelihoods, on another scale; the order never changes.
+
+    Args:
+        ranking: The *whole* ranking, before any cut: the posterior is over all candidates.
+        scale: `"log_likelihood"` leaves the mean log-likelihood (at most 0). `"probability"` is its exponential,
+            the geometric mean of the tokens' probabilities, in (0, 1]. `"softmax"` is the posterior of a candidate
+            under a uniform prior, P(c | q) = P(q | c) / Σ P(q | c'), with the likelihood of the whole question; the
+            candidates' values add up to 1.
+
+    Raises:
+        InvalidInput: an unknown scale.
+
+    >>> from drillrank import UPR
+    >>> ranking = UPR().rank("red fox", ["a red fox", "a blue fox", "a cow"])
+    >>> round(sum(r.score for r in rescaled(ranking, "softmax")), 6)
+    1.0
+    """
+    if scale not in get_args(ScoreScale):
+        raise InvalidInput(f"The score scale is one of {', '.join(get_args(ScoreScale))}; not {scale!r}.")
+    if scale == "log_likelihood" or not ranking:
+        return list(ranking)
+    if scale == "probability":
+        scores = [math.exp(item.score) for item in ranking]
+    else:
+        totals = [item.score * item.details["tokens"] for item in ranking]
+        best = max(totals)
+        weights = [math.exp(total - best) for total in totals]
+        scores = [weight / math.fsum(weights) for weight in weights]
+    return [replace(item, score=score) for item, score in zip(ranking, scores, strict=True)]
+
+
+def selected(
+    ranking: Sequence[Ranked[Item]],
+    *,
+    scale: ScoreScale = "log_likelihood",
+    threshold: float | None = None,
+    top_n: int | None = None,
+) -> list[Ranked[Item]]:
+    """Rescale a whole ranking, then keep scores of at least `threshold`, then the first `top_n`."""
+    check_top_n(top_n)
+    kept = [item for item in rescaled(ranking, scale) if threshold is None or item.score >= threshold]
+    return kept[:top_n]

@@ -1,0 +1,77 @@
+"""First-stage retrieval in memory: TF-IDF and BM25 over a fixed list of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from rank_bm25 import BM25Okapi
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from drillrank.terms import terms
+
+Floats = npt.NDArray[np.float64]
+
+
+class TextIndex(Protocol):
+    """Scores every indexed text for a query; higher is better."""
+
+    def scores(self, query: str) -> Floats:
+        """Array of shape `(texts,)`."""
+        ...
+
+
+class TfidfIndex:
+    """Cosine similarity of TF-IDF vectors (scikit-learn's weighting) over stemmed words.
+
+    >>> TfidfIndex(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
+    0
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._size = len(texts)
+        self._vectorizer = TfidfVectorizer(analyzer=terms)
+        self._matrix: sparse.csc_matrix | None = None
+        if any(terms(text) for text in texts):
+            self._matrix = self._vectorizer.fit_transform(texts).tocsc()
+
+    def scores(self, query: str) -> Floats:
+        """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
+        if self._matrix is None:
+            return np.zeros(self._size)
+        vector = self._vectorizer.transform([query])
+        similarities: Floats = (self._matrix[:, vector.indices] @ vector.data).ravel()
+        return similarities
+
+
+class BM25Index:
+    """Okapi BM25 (rank-bm25's defaults) over stemmed words.
+
+    >>> BM25Index(["a red fox", "a blue whale", "a cow"]).scores("foxes").argmax().item()
+    0
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._size = len(texts)
+        tokenised = [terms(text) for text in texts]
+        self._bm25 = BM25Okapi(tokenised) if any(tokenised) else None
+
+    def scores(self, query: str) -> Floats:
+        """BM25 score of every text, shape `(texts,)`; not normalised."""
+        if self._bm25 is None:
+            return np.zeros(self._size)
+        scores: Floats = self._bm25.get_scores(terms(query))
+        return scores
+
+
+def top(scores: Floats, n: int) -> list[int]:
+    """Positions of the `n` highest scores, best first; ties keep the order.
+
+    >>> top(np.array([1.0, 3.0, 3.0]), 2)
+    [1, 2]
+    """
+    best: list[int] = np.argsort(-scores, kind="stable")[:n].tolist()
+    return best

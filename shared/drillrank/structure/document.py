@@ -1,0 +1,100 @@
+"""A parsed document: sections and blocks as exact spans of the unchanged source text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from drillrank.errors import InvalidInput
+
+BlockKind = Literal["heading", "paragraph", "list", "table", "code", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading with its *own* text, up to the next heading of any level.
+
+    Attributes:
+        path: Headings from the root, own heading included; empty for text before the first heading.
+        level: Depth of the heading as written (1 for `#`); 0 for text before the first heading.
+        start: Offset of the first character of the heading in the document's text.
+        end: Offset just behind the section's last character.
+    """
+
+    path: tuple[str, ...]
+    level: int
+    start: int
+    end: int
+
+    @property
+    def heading(self) -> str:
+        """The section's own heading, or an empty string."""
+        return self.path[-1] if self.path else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading, paragraph, list, table or code block: a span that is never cut when it fits.
+
+    Attributes:
+        kind: What the block is.
+        start: Offset of its first character in the document's text.
+        end: Offset just behind its last character.
+    """
+
+    kind: BlockKind
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """The unchanged text with its section tree, flattened in pre-order.
+
+    The sections tile the text: joined in order they give it back byte for byte. The blocks are ordered, do not
+    overlap, never cross a section border, and hold every character that is not white space.
+
+    >>> from drillrank.structure import parse_document
+    >>> document = parse_document("Intro.\\n\\n# A\\n\\nOne.\\n\\n## B\\n\\nTwo.\\n")
+    >>> [section.path for section in document.sections()]
+    [(), ('A',), ('A', 'B')]
+    >>> document.slice(document.sections()[1])
+    '# A\\n\\nOne.\\n\\n'
+    >>> [document.slice(block) for block in document.blocks(document.sections()[2])]
+    ['## B', 'Two.']
+    """
+
+    text: str
+    _sections: tuple[Section, ...] = field(repr=False)
+    _blocks: tuple[tuple[Block, ...], ...] = field(repr=False)
+
+    def sections(self) -> list[Section]:
+        """All sections in pre-order."""
+        return list(self._sections)
+
+    def blocks(self, section: Section) -> list[Block]:
+        """The blocks of one of this document's sections, its heading first."""
+        try:
+            return list(self._blocks[self._sections.index(section)])
+        except ValueError:
+            raise InvalidInput(f"{section} is not a section of this document.") from None
+
+    def slice(self, span: Section | Block) -> str:
+        """The source text of a section or block."""
+        return self.text[span.start : span.end]
+
+    def children(self, section: Section) -> Sequence[Section]:
+        """The sections directly below `section`, in order."""
+        depth = len(section.path)
+        return [s for s in self.descendants(section) if len(s.path) == depth + 1]
+
+    def descendants(self, section: Section) -> Sequence[Section]:
+        """All sections below `section`, in pre-order."""
+        at = self._sections.index(section)
+        below: list[Section] = []
+        for other in self._sections[at + 1 :]:
+            if len(other.path) <= len(section.path):
+                break
+            below.append(other)
+        return below

@@ -1,0 +1,64 @@
+"""Counting LLM tokens offline."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tiktoken
+
+_CL100K_CACHE_KEY = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name tiktoken gives the cl100k_base file in a cache
+_SLICE = 20_000  # characters; byte-pair merging is super-linear in unbroken runs
+_environment = threading.Lock()
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of a text in cl100k_base, or an estimate of one token for four bytes where that encoding is not at hand.
+
+    The encoding is read from a tiktoken cache folder or from the copy that llama-index-core carries; nothing is
+    downloaded.
+
+    >>> 2 <= count_tokens("Hello, world!") <= 6
+    True
+    """
+    encoding = _encoding()
+    if encoding is None:
+        return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
+    return sum(len(encoding.encode_ordinary(text[i : i + _SLICE])) for i in range(0, len(text), _SLICE))
+
+
+@lru_cache(maxsize=1)
+def _encoding() -> tiktoken.Encoding | None:
+    import tiktoken
+
+    folders = [os.environ.get("TIKTOKEN_CACHE_DIR"), _llama_index_folder()]
+    for folder in folders:
+        if folder and (Path(folder) / _CL100K_CACHE_KEY).is_file():
+            with _environment:  # tiktoken takes its cache folder from the environment only
+                before = os.environ.get("TIKTOKEN_CACHE_DIR")
+                os.environ["TIKTOKEN_CACHE_DIR"] = folder
+                try:
+                    return tiktoken.get_encoding("cl100k_base")
+                finally:
+                    if before is None:
+                        del os.environ["TIKTOKEN_CACHE_DIR"]
+                    else:
+                        os.environ["TIKTOKEN_CACHE_DIR"] = before
+    return None
+
+
+def _llama_index_folder() -> str | None:
+    try:
+        spec = importlib.util.find_spec("llama_index")
+    except (ImportError, ValueError):
+        return None
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        cache = Path(folder) / "core" / "_static" / "tiktoken_cache"
+        if cache.is_dir():
+            return str(cache)
+    return None
