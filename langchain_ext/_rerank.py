@@ -40,7 +40,8 @@ class LikelihoodCompressor(BaseDocumentCompressor):
 
     def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
         language_model = load_language_model(model, **fields.pop("model_options", {}))
-        super().__init__(model=language_model.spec, model_options=language_model.options, **fields)
+        fields |= {"model": language_model.spec, "model_options": language_model.options}
+        super().__init__(**fields)
         self._language_model = language_model
 
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import Any
 
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr
 from llama_index.core.callbacks import CBEventType, EventPayload
-from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
@@ -43,7 +43,8 @@ class LikelihoodRerank(BaseNodePostprocessor):
 
     def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
         language_model = load_language_model(model, **fields.pop("model_options", {}))
-        super().__init__(model=language_model.spec, model_options=language_model.options, **fields)
+        fields |= {"model": language_model.spec, "model_options": language_model.options}
+        super().__init__(**fields)
         self._language_model = language_model
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -67,7 +68,7 @@ class LikelihoodRerank(BaseNodePostprocessor):
         dispatcher.event(
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=self.top_n or len(nodes), model_name=self.model)
         )
-        payload = {
+        payload: dict[str, Any] = {
             EventPayload.NODES: nodes,
             EventPayload.MODEL_NAME: self.model,
             EventPayload.QUERY_STR: query_bundle.query_str,

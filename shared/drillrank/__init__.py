@@ -1,9 +1,22 @@
 """Find the right evidence without any training."""
 
+from drillrank.drilldown.d3 import D3
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
+from drillrank.structure import parse_document
 
-__all__ = ["UPR", "LanguageModel", "Passage", "Path", "PathSearch", "PromptRank", "Ranked", "load_language_model"]
+__all__ = [
+    "D3",
+    "UPR",
+    "LanguageModel",
+    "Passage",
+    "Path",
+    "PathSearch",
+    "PromptRank",
+    "Ranked",
+    "load_language_model",
+    "parse_document",
+]

@@ -42,10 +42,10 @@ def require(module: str, extra: str) -> ModuleType:
 
     >>> require("json", "hf").__name__
     'json'
-    >>> require("no_such_module", "hf")
+    >>> require("no_such_module", "hf")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.MissingExtra: 'no_such_module' is not available: No module named 'no_such_module'. To install it: pip install "drillrank[hf]"
+    drillrank.errors.MissingExtra: 'no_such_module' is not available: ... pip install "drillrank[hf]"
     """
     try:
         return importlib.import_module(module)

@@ -75,7 +75,7 @@ PARAGRAPH_PROMPT = (
     "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
 )
 
-# PromptRank section 2.2 and A.2: templates whose <X> and <Y> a span-filling T5 completes; "based on them" is then dropped.
+# PromptRank section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is dropped.
 INSTRUCTION_SEARCH_TEMPLATES = (
     "Task: <X> documents <Y> question based on them. Question:",
     "Task: <X> previous documents and <Y> question based on them. Question:",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tiktoken
 
-_CL100K_CACHE_KEY = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name tiktoken gives the cl100k_base file in a cache
+_CL100K_CACHE_KEY = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # tiktoken's file name of cl100k_base
 _SLICE = 20_000  # characters; byte-pair merging is super-linear in unbroken runs
 _environment = threading.Lock()
 

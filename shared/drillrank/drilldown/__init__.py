@@ -1,0 +1,1 @@
+"""Drilling down: from an outline to sections to evidence paragraphs."""

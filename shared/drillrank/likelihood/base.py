@@ -113,7 +113,9 @@ class LanguageModel(ABC):
     ) -> list[list[Likelihood]]:
         """Several lists of requests in one pass, each list with the result that it has alone."""
         flat = iter(
-            self.log_likelihood([request for requests in request_lists for request in requests], temperature=temperature)
+            self.log_likelihood(
+                [request for requests in request_lists for request in requests], temperature=temperature
+            )
         )
         return [[next(flat) for _ in requests] for requests in request_lists]
 
@@ -133,5 +135,7 @@ def _as_request(pair: tuple[str, str], position: int) -> Request:
     except (TypeError, ValueError):
         context = target = None  # type: ignore[assignment]
     if not isinstance(context, str) or not isinstance(target, str):
-        raise InvalidInput(f"Request {position} must be a Request or a (context, target) pair of strings, not {pair!r}.")
+        raise InvalidInput(
+            f"Request {position} must be a Request or a (context, target) pair of strings, not {pair!r}."
+        )
     return Request((Evidence(context),), target)

@@ -96,9 +96,9 @@ class UnigramModel(LanguageModel):
         InvalidInput: `mu` is not positive.
 
     >>> model = UnigramModel()
-    >>> river, town = model.log_likelihood([("The Rhine is a river.", "which river"), ("Basel is a town.", "which river")])
+    >>> river, town = model.log_likelihood([("The Rhine is a river.", "a river"), ("Basel is a town.", "a river")])
     >>> river.tokens
-    ['which', 'river']
+    ['a', 'river']
     >>> river.total > town.total
     True
     """
@@ -191,7 +191,7 @@ class _EvidenceCounts:
         return weighted
 
     def log_normalizers(self, temperature: float) -> Floats:
-        """log Σ p(w|prompt)^(1/T) over the collection's words, the unseen class and the prompt's own words."""
+        """Log of Σ p(w|prompt)^(1/T) over the collection's words, the unseen class and the prompt's own words."""
         power = 1 / temperature
         own = TermCounts(self._place)
         words = sorted(own.vocabulary, key=own.vocabulary.__getitem__)

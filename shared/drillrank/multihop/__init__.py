@@ -1,0 +1,1 @@
+"""Multi-hop retrieval: links between passages and the search for paths."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from drillrank.multihop.links import combined, given_links, title_mentions
 from drillrank.multihop.search import PathSearch
@@ -33,9 +34,8 @@ class PathRerank:
     """
 
     def __init__(self, prompt_rank: PromptRank, *, hops: int = 2, beam: int = 5, branch: int = 3) -> None:
-        self._prompt_rank = prompt_rank
-        self._numbers = {"hops": hops, "beam": beam, "branch": branch}
-        PathSearch(prompt_rank, [], **self._numbers)  # rejects bad numbers now, not at the first question
+        self._search_in = partial(PathSearch, prompt_rank, hops=hops, beam=beam, branch=branch)
+        self._search_in([])  # rejects bad numbers now, not at the first question
 
     def rank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> list[Ranked[Passage]]:
         """All passages by falling score, the maximum over their paths; ties keep the input order.
@@ -50,7 +50,7 @@ class PathRerank:
             return []
         distinct = list({passage.id: passage for passage in reversed(given)}.values())[::-1]
         links = combined(given_links, title_mentions(distinct))
-        search = PathSearch(self._prompt_rank, distinct, links=links, pool=len(distinct), **self._numbers)
+        search = self._search_in(distinct, links=links, pool=len(distinct))
         best = {item.passage.id: item for item in search.search(query)}
         return ranked(
             given, [best[passage.id].score for passage in given], [best[passage.id].details for passage in given], top_n

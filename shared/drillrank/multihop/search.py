@@ -59,7 +59,9 @@ class PathSearch:
         branch: int = 3,
     ) -> None:
         if min(hops, pool, beam, branch) < 1:
-            raise InvalidInput(f"hops, pool, beam and branch must be at least 1; given {hops}, {pool}, {beam}, {branch}.")
+            raise InvalidInput(
+                f"hops, pool, beam and branch must be at least 1; given {hops}, {pool}, {beam}, {branch}."
+            )
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
         self._passages = as_passages(passages or [])
@@ -104,7 +106,8 @@ class PathSearch:
         outside = [passage for passage in first if passage.id not in self._by_id]
         by_id = self._by_id | {passage.id: passage for passage in outside} if outside else self._by_id
         similar = dict(zip(self._by_id, similarity.tolist(), strict=True))
-        similar |= zip((p.id for p in outside), TfidfIndex([p.titled_text for p in outside]).scores(query).tolist())
+        extra = TfidfIndex([passage.titled_text for passage in outside]).scores(query)
+        similar |= {passage.id: score for passage, score in zip(outside, extra.tolist(), strict=True)}
         starts = {passage.id: Path((passage,)) for passage in first}
         frontier = self._prompt_rank.rank_paths(query, list(starts.values()))
         found = list(frontier)

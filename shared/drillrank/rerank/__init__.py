@@ -1,0 +1,1 @@
+"""Rankers: a language model turns candidates into scores."""

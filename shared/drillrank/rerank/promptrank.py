@@ -1,7 +1,7 @@
 """PromptRank: the score of a path of documents is the likelihood of the question after it.
 
-    Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = the path's documents and an instruction
-    combined over several instructions by max or mean                             Khalifa et al. (2023), section 2
+Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = the path's documents and an instruction
+combined over several instructions by max or mean                             Khalifa et al. (2023), section 2
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """UPR: unsupervised passage reranking by question likelihood.
 
-    score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (2022); BRMGR, equations 3 and 4
+score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (2022); BRMGR, equations 3 and 4
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ class UPR:
         check_top_n(top_n)
         lists = [as_passages(passages) for passages in passage_lists]
         requests = [
-            [Request(self._template.fill(passage, self._max_passage_tokens), check_query(query)) for passage in passages]
+            [
+                Request(self._template.fill(passage, self._max_passage_tokens), check_query(query))
+                for passage in passages
+            ]
             for query, passages in zip(queries, lists, strict=True)
         ]
         likelihoods = self.lm.log_likelihood_lists(requests)

@@ -1,5 +1,7 @@
 """Parse a document into a section tree with exact spans."""
 
 from drillrank.structure.document import Block, Document, Section
+from drillrank.structure.parse import parse_document
+from drillrank.structure.sentences import sentences
 
-__all__ = ["Block", "Document", "Section"]
+__all__ = ["Block", "Document", "Section", "parse_document", "sentences"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
 from typing import Literal
 
 from drillrank.errors import InvalidInput
@@ -18,7 +20,7 @@ class Section:
     Attributes:
         path: Headings from the root, own heading included; empty for text before the first heading.
         level: Depth of the heading as written (1 for `#`); 0 for text before the first heading.
-        start: Offset of the first character of the heading in the document's text.
+        start: Offset of the first character of the heading's line in the document's text; 0 for the first section.
         end: Offset just behind the section's last character.
     """
 
@@ -50,17 +52,17 @@ class Block:
 
 @dataclass(frozen=True)
 class Document:
-    """The unchanged text with its section tree, flattened in pre-order.
+    r"""The unchanged text with its section tree, flattened in pre-order.
 
     The sections tile the text: joined in order they give it back byte for byte. The blocks are ordered, do not
     overlap, never cross a section border, and hold every character that is not white space.
 
     >>> from drillrank.structure import parse_document
-    >>> document = parse_document("Intro.\\n\\n# A\\n\\nOne.\\n\\n## B\\n\\nTwo.\\n")
+    >>> document = parse_document("Intro.\n\n# A\n\nOne.\n\n## B\n\nTwo.\n")
     >>> [section.path for section in document.sections()]
     [(), ('A',), ('A', 'B')]
     >>> document.slice(document.sections()[1])
-    '# A\\n\\nOne.\\n\\n'
+    '# A\n\nOne.\n\n'
     >>> [document.slice(block) for block in document.blocks(document.sections()[2])]
     ['## B', 'Two.']
     """
@@ -69,32 +71,48 @@ class Document:
     _sections: tuple[Section, ...] = field(repr=False)
     _blocks: tuple[tuple[Block, ...], ...] = field(repr=False)
 
+    @cached_property
+    def _positions(self) -> dict[Section, int]:
+        return {section: position for position, section in enumerate(self._sections)}
+
+    def _position(self, section: Section) -> int:
+        try:
+            return self._positions[section]
+        except (KeyError, TypeError):
+            raise InvalidInput(f"{section!r} is not a section of this document.") from None
+
     def sections(self) -> list[Section]:
         """All sections in pre-order."""
         return list(self._sections)
 
     def blocks(self, section: Section) -> list[Block]:
-        """The blocks of one of this document's sections, its heading first."""
-        try:
-            return list(self._blocks[self._sections.index(section)])
-        except ValueError:
-            raise InvalidInput(f"{section} is not a section of this document.") from None
+        """The blocks of one of this document's sections, its heading first.
+
+        Raises:
+            InvalidInput: `section` does not belong to this document.
+        """
+        return list(self._blocks[self._position(section)])
 
     def slice(self, span: Section | Block) -> str:
         """The source text of a section or block."""
         return self.text[span.start : span.end]
 
     def children(self, section: Section) -> Sequence[Section]:
-        """The sections directly below `section`, in order."""
-        depth = len(section.path)
-        return [s for s in self.descendants(section) if len(s.path) == depth + 1]
+        """The sections directly below `section`, in order.
+
+        Raises:
+            InvalidInput: `section` does not belong to this document.
+        """
+        depth = len(section.path) + 1
+        return [below for below in self.descendants(section) if len(below.path) == depth]
 
     def descendants(self, section: Section) -> Sequence[Section]:
-        """All sections below `section`, in pre-order."""
-        at = self._sections.index(section)
-        below: list[Section] = []
-        for other in self._sections[at + 1 :]:
-            if len(other.path) <= len(section.path):
-                break
-            below.append(other)
-        return below
+        """All sections below `section`, in pre-order; all others lie below the section with the empty path.
+
+        Raises:
+            InvalidInput: `section` does not belong to this document.
+        """
+        position = self._position(section)
+        depth = len(section.path)
+        following = (self._sections[at] for at in range(position + 1, len(self._sections)))
+        return list(takewhile(lambda below: len(below.path) > depth, following))

@@ -1,0 +1,71 @@
+"""Sentences as exact spans."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+from sentencex import get_sentence_boundaries
+
+from drillrank.errors import DrillrankWarning
+from drillrank.structure.lines import line_starts, paragraphs
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# The library takes quadratic time on unbalanced quotation marks, so it never sees more than this at once.
+_WINDOW = 5000
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    r"""Split a text into sentences; blank lines end one too.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Start and end offsets of the sentences, in order and disjoint, without white space around them. All other
+        characters lie in one of them. Where the sentence splitter fails, every line counts as a sentence, and a
+        `DrillrankWarning` says so.
+
+    >>> text = "Dr. Smith agreed. He left!\n\nThe end"
+    >>> [text[start:end] for start, end in sentences(text)]
+    ['Dr. Smith agreed.', 'He left!', 'The end']
+    """
+    spans: list[tuple[int, int]] = []
+    for start, end in paragraphs(text):
+        paragraph = text[start:end]
+        begin = 0
+        for stop in _sentence_ends(paragraph):
+            sentence = paragraph[begin:stop]
+            inner = sentence.strip()
+            if inner:
+                first = start + begin + len(sentence) - len(sentence.lstrip())
+                spans.append((first, first + len(inner)))
+            begin = stop
+    return spans
+
+
+def _sentence_ends(paragraph: str) -> list[int]:
+    """Rising offsets at which to cut the paragraph; the last is its length."""
+    ends: list[int] = []
+    at = 0
+    while len(paragraph) - at > _WINDOW:
+        # The window may cut its last sentence short: that one starts the next window.
+        whole = _boundaries(paragraph[at : at + _WINDOW])[:-1]
+        ends += [at + end for end in whole]
+        at = ends[-1] if whole else at + _WINDOW
+    return ends + [at + end for end in _boundaries(paragraph[at:])]
+
+
+def _boundaries(window: str) -> list[int]:
+    """Ends of the sentences of a short text, as the library sees them."""
+    problem = "offsets that do not match the text"
+    try:
+        # A lone surrogate has no UTF-8 form; one character stands in for another, so that offsets stay.
+        found = get_sentence_boundaries("en", _SURROGATE.sub("\ufffd", window))
+        ends = [int(boundary["end_index"]) for boundary in found]
+        if ends == sorted(set(ends)) and ends[-1:] == [len(window)]:
+            return ends
+    except Exception as error:
+        problem = repr(error)
+    warnings.warn(f"sentencex failed ({problem}); every line counts as a sentence.", DrillrankWarning, stacklevel=4)
+    return line_starts(window)[1:]

@@ -1,0 +1,233 @@
+"""Every LangChain reranker goes through this suite; a new one is added to `RERANKERS`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import BaseDocumentCompressor, Document
+from pydantic import ValidationError
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
+from langchain_ext import PromptRankRerank, UPRRerank
+
+RERANKERS = [UPRRerank, PromptRankRerank]
+QUERY = "Which river does the old town of Basel lie on?"
+TEXTS = [
+    "Emma is a novel by Jane Austen.",
+    "The old town of Basel lies on the Rhine, a river.",
+    "A river is a natural flowing watercourse.",
+    "Basel is a town in Switzerland.",
+    "",
+    "Emma is a novel by Jane Austen.",
+]
+
+pytestmark = pytest.mark.parametrize("reranker", RERANKERS, ids=lambda cls: cls.__name__)
+
+
+def make_documents(texts: list[str] = TEXTS) -> list[Document]:
+    return [
+        Document(id=f"d{i}", page_content=text, metadata={"title": f"T{i}", "nested": {"page": i}})
+        for i, text in enumerate(texts)
+    ]
+
+
+def outcome(documents) -> list[tuple[str, float]]:
+    return [(document.id, document.metadata["relevance_score"]) for document in documents]
+
+
+def test_puts_the_best_evidence_first(reranker):
+    assert reranker().compress_documents(make_documents(), QUERY)[0].id == "d1"
+
+
+def test_empty_list(reranker):
+    assert reranker().compress_documents([], QUERY) == []
+
+
+def test_one_document(reranker):
+    assert len(reranker().compress_documents(make_documents(["one text"]), QUERY)) == 1
+
+
+def test_default_keeps_three_as_the_host_does(reranker):
+    assert len(reranker().compress_documents(make_documents(), QUERY)) == 3
+
+
+@pytest.mark.parametrize(("top_n", "expected"), [(1, 1), (99, len(TEXTS)), (None, len(TEXTS))])
+def test_top_n(reranker, top_n, expected):
+    result = reranker(top_n=top_n).compress_documents(make_documents(), QUERY)
+    assert len(result) == len({document.id for document in result}) == expected
+
+
+@pytest.mark.parametrize("top_n", [0, -1])
+def test_senseless_top_n_is_rejected_at_construction(reranker, top_n):
+    with pytest.raises(ValidationError, match="top_n"):
+        reranker(top_n=top_n)
+
+
+def test_unknown_fields_are_rejected(reranker):
+    with pytest.raises(ValidationError, match="topn"):
+        reranker(topn=3)
+
+
+def test_a_blank_query_is_a_clear_error(reranker):
+    with pytest.raises(InvalidInput, match="query"):
+        reranker().compress_documents(make_documents(), " ")
+
+
+def test_documents_are_not_mutated_and_ranking_twice_is_the_same(reranker):
+    documents = make_documents()
+    before = [document.model_dump_json() for document in documents]
+    component = reranker(top_n=None)
+    first = component.compress_documents(documents, QUERY)
+    assert [document.model_dump_json() for document in documents] == before
+    assert outcome(component.compress_documents(first, QUERY)) == outcome(first)
+
+
+def test_ids_text_and_metadata_are_kept(reranker):
+    originals = {document.id: document for document in make_documents()}
+    for document in reranker(top_n=None, score_key="s").compress_documents(make_documents(), QUERY):
+        assert document.page_content == originals[document.id].page_content
+        assert {**document.metadata, "s": None} == {**originals[document.id].metadata, "s": None}
+
+
+@pytest.mark.parametrize("metadata", [{}, {"title": None}, {"title": 7, "links": None}, {"links": [None, 3]}])
+def test_odd_metadata_and_missing_ids(reranker, metadata):
+    documents = [Document(page_content=text, metadata=metadata) for text in TEXTS]
+    assert len(reranker(top_n=None).compress_documents(documents, QUERY)) == len(TEXTS)
+
+
+@pytest.mark.parametrize("count", [1, 2, len(TEXTS)])
+def test_scores_are_plain_floats_in_falling_order(reranker, count):
+    scores = [score for _, score in outcome(reranker().compress_documents(make_documents(TEXTS[:count]), QUERY))]
+    assert all(type(score) is float for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    json.dumps(scores)
+
+
+def test_score_scales(reranker):
+    plain = outcome(reranker(top_n=None).compress_documents(make_documents(), QUERY))
+    posterior = outcome(reranker(top_n=None, score="softmax").compress_documents(make_documents(), QUERY))
+    probability = outcome(reranker(top_n=None, score="probability").compress_documents(make_documents(), QUERY))
+    assert [name for name, _ in plain] == [name for name, _ in posterior] == [name for name, _ in probability]
+    assert all(score <= 0 for _, score in plain)
+    assert all(0 < score <= 1 for _, score in probability)
+    assert sum(score for _, score in posterior) == pytest.approx(1)
+
+
+def test_threshold_is_inclusive(reranker):
+    scores = [score for _, score in outcome(reranker(top_n=None).compress_documents(make_documents(), QUERY))]
+    kept = outcome(reranker(top_n=None, score_threshold=scores[1]).compress_documents(make_documents(), QUERY))
+    assert [score for _, score in kept] == [score for score in scores if score >= scores[1]]
+
+
+@settings(max_examples=15, deadline=None)
+@given(order=st.permutations(range(len(TEXTS))))
+def test_permuting_the_input_keeps_each_document_s_score(reranker, order):
+    documents = make_documents()
+    component = reranker(top_n=None)
+    permuted = component.compress_documents([documents[i] for i in order], QUERY)
+    assert dict(outcome(permuted)) == pytest.approx(
+        dict(outcome(component.compress_documents(documents, QUERY))), abs=1e-9
+    )
+
+
+def test_ties_keep_the_input_order(reranker):
+    result = reranker(top_n=None).compress_documents(make_documents(["same text"] * 4), QUERY)
+    assert [document.id for document in result] == ["d0", "d1", "d2", "d3"]
+
+
+def test_metadata_fields_are_read_by_the_model(reranker):
+    documents = [
+        Document(page_content="A text.", metadata={"topic": topic}) for topic in ("novels", "the Rhine", "chess")
+    ]
+    best = reranker(metadata_fields=("topic",)).compress_documents(documents, "Where is the Rhine?")[0]
+    assert best.metadata["topic"] == "the Rhine"
+
+
+async def test_async_equals_sync(reranker):
+    component = reranker()
+    expected = outcome(component.compress_documents(make_documents(), QUERY))
+    assert outcome(await component.acompress_documents(make_documents(), QUERY)) == expected
+
+
+class SlowModel(UnigramModel):
+    def _log_likelihood(self, *arguments):
+        time.sleep(0.15)
+        return super()._log_likelihood(*arguments)
+
+
+async def test_async_does_not_block_the_event_loop(reranker):
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await reranker(model=SlowModel()).acompress_documents(make_documents(), QUERY)
+    ticking.cancel()
+    assert ticks >= 3
+
+
+def test_eight_threads_give_serial_results(reranker):
+    component = reranker(top_n=None)
+    queries = [f"{QUERY} {word}" for word in ("Emma", "novel", "Switzerland", "town", "a", "river", "Jane", "flowing")]
+    expected = [outcome(component.compress_documents(make_documents(), query)) for query in queries]
+    barrier = threading.Barrier(8)
+
+    def work(query: str) -> list[tuple[str, float]]:
+        barrier.wait(timeout=30)
+        return outcome(component.compress_documents(make_documents(), query))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, queries)) == expected
+
+
+def test_configuration_round_trips(reranker):
+    component = reranker(model_options={"mu": 77.0}, top_n=2, score="softmax", metadata_fields=("page",))
+    for copy in (
+        reranker(**component.model_dump()),
+        reranker.model_validate_json(component.model_dump_json()),
+        pickle.loads(pickle.dumps(component)),
+        component.model_copy(deep=True),
+    ):
+        assert copy.model_dump() == component.model_dump()
+        assert outcome(copy.compress_documents(make_documents(), QUERY)) == outcome(
+            component.compress_documents(make_documents(), QUERY)
+        )
+
+
+def test_pickling_keeps_a_fitted_model(reranker):
+    component = reranker(model=UnigramModel().fit(["a river and a town", *TEXTS]))
+    copy = pickle.loads(pickle.dumps(component))
+    assert outcome(copy.compress_documents(make_documents(), QUERY)) == outcome(
+        component.compress_documents(make_documents(), QUERY)
+    )
+
+
+async def test_as_runnable(reranker):
+    component = reranker()
+    given = {"query": QUERY, "documents": make_documents()}
+    expected = outcome(component.compress_documents(make_documents(), QUERY))
+    assert outcome(component.as_runnable().invoke(given)) == expected
+    assert outcome(await component.as_runnable().ainvoke(given)) == expected
+    assert [outcome(result) for result in component.as_runnable().batch([given, given])] == [expected] * 2
+
+
+def test_base(reranker):
+    assert issubclass(reranker, BaseDocumentCompressor)
+
+
+def test_text_in_documents_is_data(reranker):
+    documents = make_documents(["{text} {title} {path} %s \\N{DASH}", "{" * 50, "{{query}} river Basel"])
+    assert len(reranker().compress_documents(documents, "{query} river {0}")) == 3
