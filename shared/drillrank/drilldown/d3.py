@@ -1,7 +1,7 @@
 """D3 without an LLM: choose sections by question likelihood, then paragraphs of the chosen sections.
 
-    section s, then paragraph p of the best sections:  (1/|q|) Σ_t log p(q_t | q_<t, path of headings and text)
-                                                    Nair et al. (2023), section 3, with likelihood in place of the LLM
+section s, then paragraph p of the best sections:  (1/|q|) Σ_t log p(q_t | q_<t, path of headings and text)
+                                                Nair et al. (2023), section 3, with likelihood in place of the LLM
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
     p(w|d) = (tf(w, d) + μ p(w|C)) / (|d| + μ)          Zhai & Lafferty (2001); query likelihood: Ponte & Croft (1998)
     p(w|c) = mean over the documents d of a path c of p(w|d)
 
-Only the documents of a prompt are evidence: instructions, prefixes and demonstrations say nothing about w. Because
-both lines are linear in the counts, a prompt is a vector of (fractional) counts and a smoothing weight:
-
-    p(w|prompt) = e(w) + λ p(w|C),   e(w) = mean_d tf(w, d) / (|d| + μ),   λ = mean_d μ / (|d| + μ)
+Only the documents of a prompt are evidence: instructions, prefixes and demonstrations say nothing about w. A
+temperature acts on each document's distribution, p(w|d)^(1/T) / Σ_v p(v|d)^(1/T), before the mean.
 """
 
 from __future__ import annotations
@@ -17,69 +15,16 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 from typing_extensions import Self
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike
 from drillrank.likelihood.budget import allot
+from drillrank.likelihood.collection import Collection, Floats, Integers, TermCounts
 from drillrank.prompts import Evidence
 from drillrank.terms import WORD, terms
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
 _NOTHING = Evidence("")  # the document of a prompt without documents: only the collection speaks
-
-
-class TermCounts:
-    """tf(w, d) for a list of distinct texts, as a sparse matrix of shape (texts, vocabulary)."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.rows: dict[str, int] = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        self.counts: sparse.csr_matrix
-        self.vocabulary: dict[str, int]
-        self.counts, self.vocabulary = sparse.csr_matrix((len(self.rows), 0)), {}
-        if any(WORD.search(text) for text in self.rows):
-            vectorizer = CountVectorizer(analyzer=terms, dtype=np.float64)
-            self.counts, self.vocabulary = vectorizer.fit_transform(self.rows), vectorizer.vocabulary_
-        self.by_term = self.counts.tocsc()
-        self.lengths: Floats = np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
-
-    def tf(self, rows: Integers, words: Sequence[str]) -> Floats:
-        """Counts of the given words in the given rows, shape (rows, words)."""
-        place = np.full(len(self.rows), -1)
-        place[rows] = np.arange(len(rows))
-        table = np.zeros((len(rows), len(words)))
-        for column, word in enumerate(words):
-            term = self.vocabulary.get(word)
-            if term is not None:
-                start, end = self.by_term.indptr[term], self.by_term.indptr[term + 1]
-                places = place[self.by_term.indices[start:end]]
-                wanted = places >= 0
-                table[places[wanted], column] = self.by_term.data[start:end][wanted]
-        return table
-
-
-class Collection(TermCounts):
-    """Term counts with the collection language model p(w|C).
-
-    p(w|C) is add-one smoothed with one extra class for all unseen words, so every word has a positive probability.
-    """
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        super().__init__(texts)
-        frequencies = np.asarray(self.counts.sum(axis=0)).ravel()
-        tokens = frequencies.sum() + len(frequencies) + 1
-        self.probabilities: Floats = (frequencies + 1) / tokens
-        self.unseen = float(1 / tokens)
-
-    def probability(self, words: Sequence[str]) -> Floats:
-        """p(w|C), shape (words,)."""
-        known = (self.vocabulary.get(word) for word in words)
-        return np.array([self.unseen if term is None else self.probabilities[term] for term in known])
 
 
 class UnigramModel(LanguageModel):
@@ -154,56 +99,65 @@ class UnigramModel(LanguageModel):
         words = terms(target)
         documents = _Documents.of(requests)
         collection = self._collection or Collection(documents.texts)
-        evidence = _EvidenceCounts(collection, documents, self.mu)
-        log_probs = np.log(evidence.of_words(words) + np.outer(evidence.background, collection.probability(words)))
+        models = _DocumentModels(collection, documents.texts, self.mu)
+        log_probs = models.log_probs(words) / temperature
         if temperature != 1:
-            log_probs = log_probs / temperature - evidence.log_normalizers(temperature)[:, None]
+            log_probs -= models.log_normalizers(temperature)[:, None]
+        log_probs = log_probs[models.rows]
+        if len(log_probs) > len(requests):
+            starts = np.cumsum([0, *documents.sizes[:-1]])
+            log_probs = np.logaddexp.reduceat(log_probs, starts, axis=0) - np.log(documents.sizes)[:, None]
         totals = log_probs.sum(axis=1).tolist()
         return list(map(Likelihood, repeat(words), log_probs, totals, documents.cut))
 
 
-class _EvidenceCounts:
-    """e(w) and λ (`background`) of each request, as in the module's docstring."""
+class _DocumentModels:
+    """p(w|d) of the distinct documents of a call: indexed ones from the collection, the others counted now.
 
-    def __init__(self, collection: Collection, documents: _Documents, mu: float) -> None:
-        distinct = dict.fromkeys(documents.texts)
-        known = [text for text in distinct if text in collection.rows]
-        unknown = [text for text in distinct if text not in collection.rows]
+    `rows` holds, for each text given, its row in the arrays of this object.
+    """
+
+    def __init__(self, collection: Collection, texts: Sequence[str], mu: float) -> None:
+        self._mu = mu
         self._collection = collection
-        self._counted: list[tuple[TermCounts, Integers]] = [
-            (collection, np.array([collection.rows[text] for text in known], dtype=np.int64))
-        ]
-        if unknown:
-            self._counted.append((TermCounts(unknown), np.arange(len(unknown))))
-        self._place = {text: i for i, text in enumerate(known + unknown)}
-        lengths = np.concatenate([counts.lengths[rows] for counts, rows in self._counted])
-        sizes = np.array(documents.sizes)
-        columns = np.array([self._place[text] for text in documents.texts])
-        weights = np.repeat(1 / sizes, sizes) / (lengths[columns] + mu)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        self._mixture = sparse.csr_matrix((weights, columns, starts), shape=(len(sizes), len(distinct)))
-        self.background: Floats = mu * np.asarray(self._mixture.sum(axis=1), dtype=np.float64).ravel()
+        self._texts = texts
+        indexed = [collection.rows.get(text, -1) for text in texts]
+        distinct, self.rows = np.unique(indexed, return_inverse=True)
+        self._counted: list[tuple[TermCounts, Integers]] = [(collection, distinct)]
+        if -1 in indexed:
+            new = TermCounts(text for text, row in zip(texts, indexed, strict=True) if row < 0)
+            known = distinct[distinct >= 0]
+            self._counted = [(collection, known), (new, np.arange(len(new.rows)))]
+            places = {text: len(known) + row for text, row in new.rows.items()}
+            self.rows = np.array([places.get(text, row - 1) for text, row in zip(texts, self.rows, strict=True)])
+        self._mass: Floats = mu + np.concatenate([counts.lengths[rows] for counts, rows in self._counted])
 
-    def of_words(self, words: Sequence[str]) -> Floats:
-        """e(w) for the given words, shape (requests, words)."""
-        counted = np.concatenate([counts.tf(rows, words) for counts, rows in self._counted])
-        weighted: Floats = self._mixture @ counted
-        return weighted
+    def log_probs(self, words: Sequence[str]) -> Floats:
+        """Log p(w|d), shape (documents, words)."""
+        tf = np.concatenate([counts.tf(rows, words) for counts, rows in self._counted])
+        log_probs: Floats = np.log((tf + self._mu * self._collection.probability(words)) / self._mass[:, None])
+        return log_probs
 
     def log_normalizers(self, temperature: float) -> Floats:
-        """Log of Σ p(w|prompt)^(1/T) over the collection's words, the unseen class and the prompt's own words."""
+        """Log of Σ p(w|d)^(1/T) over the collection's words, the unseen class and the document's own words."""
         power = 1 / temperature
-        own = TermCounts(self._place)
+        text_of_row = dict(zip(self.rows.tolist(), self._texts, strict=True))
+        own = TermCounts(text_of_row[row] for row in range(len(self._mass)))
         words = sorted(own.vocabulary, key=own.vocabulary.__getitem__)
-        everywhere = self._collection.probability(words)
         listed = np.array([word in self._collection.vocabulary for word in words], dtype=bool)
-        evidence = (self._mixture @ own.counts).tocoo()
-        background = self.background[evidence.row] * everywhere[evidence.col]
-        change = (evidence.data + background) ** power - np.where(listed[evidence.col], background**power, 0)
-        total = np.sum(self._collection.probabilities**power) + self._collection.unseen**power
-        normalizers: Floats = self.background**power * total
-        normalizers += np.bincount(evidence.row, weights=change, minlength=len(normalizers))
-        return np.log(normalizers)
+        everywhere = self._mu * self._collection.probability(words)
+        counts = own.counts.tocoo()
+        own_words = power * np.log(counts.data + everywhere[counts.col])
+        as_background = power * np.log(everywhere[counts.col])
+        background = np.append(self._collection.probabilities, self._collection.unseen)
+        all_background = np.logaddexp.reduce(power * np.log(self._mu * background))
+        scale = np.full(len(self._mass), all_background)  # keeps small temperatures from underflowing
+        np.maximum.at(scale, counts.row, own_words)
+        change = np.exp(own_words - scale[counts.row])
+        change -= np.where(listed[counts.col], np.exp(as_background - scale[counts.row]), 0)
+        sums = np.bincount(counts.row, weights=change, minlength=len(scale)) + np.exp(all_background - scale)
+        log_normalizers: Floats = scale + np.log(sums) - power * np.log(self._mass)
+        return log_normalizers
 
 
 class _Documents(NamedTuple):

@@ -103,8 +103,7 @@ class Document:
         Raises:
             InvalidInput: `section` does not belong to this document.
         """
-        depth = len(section.path) + 1
-        return [below for below in self.descendants(section) if len(below.path) == depth]
+        return [below for below in self.descendants(section) if len(below.path) == len(section.path) + 1]
 
     def descendants(self, section: Section) -> Sequence[Section]:
         """All sections below `section`, in pre-order; all others lie below the section with the empty path.

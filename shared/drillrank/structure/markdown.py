@@ -1,7 +1,7 @@
 """Markdown: the blocks of CommonMark with tables and front matter.
 
-markdown-it-py recognises the blocks, one level deep is all that is needed. Its inline rules run for headings only.
-Three rules of our own keep the work linear in the length of the text, and the headings whole.
+markdown-it-py recognises the blocks; only the top level is kept, and inline rules run for headings alone.
+Three block rules of our own keep headings from being swallowed, and the time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -38,16 +38,6 @@ _NO_PARAGRAPH = re.compile(r">[> \t]*(?:$|#{1,6}(?:[ \t]|$)|```|~~~|[=-]+[ \t]*$
 _BOM = "\ufeff"
 
 
-class _Parser(MarkdownIt):
-    """A parser that takes every link address as it is: nothing here follows or prints one."""
-
-    def normalizeLink(self, url: str) -> str:  # noqa: N802
-        return url
-
-    def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802
-        return True
-
-
 def scan_markdown(text: str) -> Outline:
     """Find the top-level blocks of a Markdown text and the readable text of its headings."""
     starts = line_starts(text)
@@ -61,7 +51,7 @@ def scan_markdown(text: str) -> Outline:
             continue
         start = starts[token.map[0]]
         end = trimmed_end(text, start, starts[token.map[1]])
-        if start == end:  # a paragraph of white space that CommonMark does not count as such
+        if start == end:  # white space that CommonMark takes for text, such as a form feed
             continue
         blocks.append(Block(_KINDS.get(token.type, "other"), start, end))
         evident = evident or token.type in _EVIDENT
@@ -137,8 +127,14 @@ def _rest(state: StateBlock, line: int) -> str:
     return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
 
 
+def _ready(parser: MarkdownIt) -> MarkdownIt:
+    """Compile the parser's rule chains now: the library does it at the first use, and not safely for two threads."""
+    parser.render("text")
+    return parser
+
+
 def _block_parser() -> MarkdownIt:
-    parser = _Parser("commonmark", {"maxNesting": 10**9}).enable("table").disable(["inline", "text_join"])
+    parser = MarkdownIt("commonmark", {"maxNesting": 10**9}).enable("table").disable(["inline", "text_join"])
     front_matter_plugin(parser)
     rules = parser.block.ruler
     rules.before("front_matter", "leading_break", _leading_break)
@@ -147,7 +143,5 @@ def _block_parser() -> MarkdownIt:
     return parser
 
 
-_BLOCKS = _block_parser()
-_INLINE = _Parser("commonmark")
-for _parser in (_BLOCKS, _INLINE):
-    _parser.render("warm up")
+_BLOCKS = _ready(_block_parser())
+_INLINE = _ready(MarkdownIt("commonmark"))

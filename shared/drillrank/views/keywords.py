@@ -2,49 +2,100 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
+from drillrank.errors import InvalidInput
 from drillrank.terms import terms
 
-# A word may hold hyphens. What stands before an apostrophe counts only in a possessive: "model's", but not "don't".
-WORD = re.compile(r"\w+(?:-\w+)*\b(?!['’](?!s\b)\w)")
-LONGEST_WORD = 40  # longer runs of letters are encoded data or addresses
+KEYWORDS = 20  # per section
+_LONGEST_WORD = 40  # characters; longer runs are encoded data or text without spaces
 
-Candidate = tuple[str, str]  # key (lower-cased stems) and surface form
+# Addresses, tags and TeX commands are passed over.
+_WORD = re.compile(
+    r"https?://[^\s)>\]]+ | </?[a-z][^<>]*> | \\[a-z]+ | (?P<word>[^\W_](?:\w*[^\W_])?)", re.IGNORECASE | re.VERBOSE
+)
+_CONTRACTED = re.compile(r"['’](?!s\b)\w")  # behind the "don" of "don't", but not behind the "model" of "model's"
+_JOINT = re.compile(r"[\s-]")  # between the words of a phrase
 
 
-def keywords(texts: Sequence[str], n: int = 15) -> list[list[str]]:
-    """The `n` words and two-word phrases that set each section apart from the document's other sections.
+def keywords(texts: Sequence[str], n: int = KEYWORDS) -> list[list[str]]:
+    """The words and two-word phrases that set each section apart from the others of its document.
 
-    TF-IDF over the sections: inflections of a word count as one, and are shown in the form most frequent in that
-    section. A word is left out where at least half of its occurrences lie inside a chosen phrase; so is a phrase that
-    occurs only once. With a single section the inverse document frequency is constant, so that term frequency decides.
+    Weighted by TF-IDF over the sections. Inflections of a word count as one, shown in the form that is most frequent
+    in the section. A phrase must occur twice, and replaces those of its words that occur mostly inside it. With a
+    single section all inverse document frequencies are equal, so term frequency decides.
 
     Args:
         texts: The sections of one document.
         n: Largest number of keywords of a section.
 
     Returns:
-        One list per section, best first, ties in order of occurrence; empty where a section has no content words.
+        One list per section, best first; of equal weight, phrases come first, then what occurs first. Empty where a
+        section has no content words.
 
-    >>> keywords(["The red foxes hunt. A red fox sleeps.", "A whale dives and the whale sings.", "42!"], n=2)
-    [['red foxes', 'hunt'], ['whale', 'dives'], []]
+    Raises:
+        InvalidInput: `n` is below 1.
+
+    >>> keywords(["Red foxes hunt. The red fox barks.", "A whale dives; the whale sings.", "42!"], n=2)
+    [['Red foxes', 'hunt'], ['whale', 'dives'], []]
     """
+    if n < 1:
+        raise InvalidInput(f"n is the number of keywords of a section, at least 1; not {n!r}.")
     candidates = [list(_candidates(text)) for text in texts]
     counts = [Counter(key for key, _ in section) for section in candidates]
-    if not any(counts):
-        return [[] for _ in texts]
-    vectorizer = TfidfVectorizer(analyzer=lambda section: [key for key, _ in section])
-    weights = vectorizer.fit_transform(candidates).tocsr()
-    vocabulary = vectorizer.get_feature_names_out()
+    sections_with = Counter(key for count in counts for key in count)
+
+    def weight(key: str, count: Counter[str]) -> float:
+        return count[key] * (1 + math.log((1 + len(texts)) / (1 + sections_with[key])))
+
     chosen = []
-    for row, section in enumerate(candidates):
-        span = slice(weights.indptr[row], weights.indptr[row + 1])
-        weight = dict(zip(vocabulary[weights.indices[span]], weights.data[span].tolist(), strict=True))
-        order = sorted(counts[row], key=weight.__getitem__, reverse=True)  # stable: ties in order of occurrence
-        chosen.append(_surfaces(_prune(order, counts[row], n), section))
+    for section, count in zip(candidates, counts, strict=True):
+        order = sorted(count, key=lambda key: (-weight(key, count), " " not in key))
+        forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for key, form in section:
+            forms[key][form] += 1
+        chosen.append([forms[key].most_common(1)[0][0] for key in _prune(order, count, n)])
     return chosen
+
+
+def _candidates(text: str) -> Iterator[tuple[str, str]]:
+    """Key (lower-cased stems) and written form of every content word, and of every two that stand side by side."""
+    previous: tuple[re.Match[str], str] | None = None
+    for match in _WORD.finditer(text):
+        word = match["word"] or ""
+        if not _is_content(word) or _CONTRACTED.match(text, match.end()):
+            previous = None
+            continue
+        key = "".join(terms(word))
+        yield key, word
+        if previous and _JOINT.fullmatch(text, previous[0].end(), match.start()):
+            phrase = text[previous[0].start() : match.end()]
+            yield f"{previous[1]} {key}", " ".join(phrase.split())
+        previous = match, key
+
+
+def _is_content(word: str) -> bool:
+    return 1 < len(word) <= _LONGEST_WORD and any(map(str.isalpha, word)) and word.lower() not in ENGLISH_STOP_WORDS
+
+
+def _prune(order: Sequence[str], count: Counter[str], n: int) -> list[str]:
+    """The first `n` keys, without phrases that occur once and words of which a chosen phrase holds at least half."""
+    chosen: list[str] = []
+    for key in order:
+        if " " not in key:
+            if not any(_covers(phrase, key, count) for phrase in chosen):
+                chosen.append(key)
+        elif count[key] > 1:
+            chosen = [word for word in chosen if not _covers(key, word, count)] + [key]
+        if len(chosen) == n:
+            break
+    return chosen
+
+
+def _covers(phrase: str, word: str, count: Counter[str]) -> bool:
+    return phrase != word and word in phrase.split(" ") and 2 * count[phrase] >= count[word]

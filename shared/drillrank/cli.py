@@ -1,0 +1,192 @@
+"""The command line: `drillrank demo` and `drillrank ask FILE... "question"`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.tree import Tree
+
+from drillrank.drilldown.d3 import D3
+from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, MissingExtra, require
+from drillrank.likelihood import load_language_model
+from drillrank.passages import Passage, check_query
+from drillrank.rerank.upr import UPR
+from drillrank.structure import Document, parse_document
+from drillrank.views import MultiViewIndex, SectionChunk, section_chunks
+
+DEMO_QUESTION = "Why must the logarithms of the two probabilities be added and not multiplied when passages are paired?"
+_CANDIDATES = 10
+_EXCERPT = 110
+
+console = Console(highlight=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="drillrank", description="Find the right evidence without any training.")
+    commands = parser.add_subparsers(required=True)
+    demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
+    demo.add_argument("question", nargs="?", default=DEMO_QUESTION)
+    demo.set_defaults(run=lambda given: run_demo(given.question))
+    ask = commands.add_parser("ask", help="find evidence in Markdown or text files")
+    ask.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    ask.add_argument("question")
+    ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
+    ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs to show, 5 by default")
+    ask.set_defaults(run=lambda given: run_ask(given.files, given.question, given.model, given.top_n))
+    given = parser.parse_args(arguments)
+    try:
+        given.run(given)
+    except DrillrankError as error:
+        console.print(f"[red]drillrank:[/red] {escape(str(error))}")
+        return 2
+    return 0
+
+
+def run_ask(files: Sequence[Path], question: str, model: str, top_n: int) -> None:
+    """Print the section tree, the sections found before and after reranking, and the evidence paragraphs."""
+    check_query(question)
+    names = [str(file) for file in files]
+    documents = [parse_document(_read(file)) for file in files]
+    chunks = [
+        chunk for name, document in zip(names, documents, strict=True) for chunk in section_chunks(document, name)
+    ]
+    _print_tree(names, documents)
+    _print_reranking(question, chunks, model)
+    _print_evidence(question, names, documents, model, top_n)
+
+
+def run_demo(question: str) -> None:
+    """Find evidence in the handbook: with the core alone, then through LlamaIndex and LangChain."""
+    started = time.perf_counter()
+    text = _handbook()
+    document = parse_document(text)
+    chunks = section_chunks(document, "handbook")
+    _print_tree(["handbook.md"], [document])
+    _print_views(chunks, question)
+    _print_reranking(question, chunks, "unigram")
+    _print_evidence(question, ["handbook.md"], [document], "unigram", 3)
+    console.rule("The same question through both frameworks")
+    hosts = {"LlamaIndex": _through_llama_index, "LangChain": _through_langchain}
+    for host, ask in hosts.items():
+        try:
+            found = ask(text, question)
+        except MissingExtra as missing:
+            console.print(f"{host}: {escape(str(missing))}")
+            continue
+        table = Table("section", "score", title=f"{host}: three views, then UPRRerank")
+        for path, score in found:
+            table.add_row(escape(path), f"{score:.3f}")
+        console.print(table)
+    console.print(f"\nDone in {time.perf_counter() - started:.1f} s, with the embedded model: no torch, no download.")
+
+
+def _through_llama_index(text: str, question: str) -> list[tuple[str, float]]:
+    components = require("llama_index_ext", "llama-index")
+    schema = require("llama_index.core.schema", "llama-index")
+    nodes = components.MultiViewNodeParser().get_nodes_from_documents([schema.Document(text=text, id_="handbook")])
+    found = components.MultiViewRetriever(nodes, top_n=_CANDIDATES).retrieve(question)
+    reranked = components.UPRRerank(top_n=3).postprocess_nodes(found, query_str=question)
+    return [(node.node.metadata["section_path"], node.score) for node in reranked]
+
+
+def _through_langchain(text: str, question: str) -> list[tuple[str, float]]:
+    components = require("langchain_ext", "langchain")
+    documents: list[Any] = components.MultiViewTextSplitter().split_text(text)
+    found = components.MultiViewRetriever(documents=documents, top_n=_CANDIDATES).invoke(question)
+    reranked = components.UPRRerank(top_n=3).compress_documents(found, question)
+    return [(item.metadata["section_path"], item.metadata["relevance_score"]) for item in reranked]
+
+
+def _handbook() -> str:
+    """The handbook, beside this module in an installed package, in `docs` in a checkout."""
+    here = Path(__file__).parent
+    for place in (here / "handbook.md", here.parents[1] / "docs" / "handbook.md"):
+        if place.is_file():
+            return place.read_text(encoding="utf-8")
+    raise InvalidInput("The handbook is missing from this installation: install drillrank again.")
+
+
+def _read(file: Path) -> str:
+    try:
+        content = file.read_bytes()
+    except OSError as cause:
+        raise InvalidInput(f"{file} cannot be read: {cause.strerror}.") from cause
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        warnings.warn(f"{file} is not UTF-8: unreadable bytes are shown as �.", DrillrankWarning, stacklevel=2)
+        return content.decode("utf-8", errors="replace")
+
+
+def _print_tree(names: Sequence[str], documents: Sequence[Document]) -> None:
+    console.rule("Sections")
+    for name, document in zip(names, documents, strict=True):
+        sections = document.sections()
+        root = Tree(f"[bold]{escape(name)}[/bold]: {len(document.text):,} characters, {len(sections)} sections")
+        branches: list[tuple[int, Tree]] = [(0, root)]
+        for section in sections:
+            depth = max(len(section.path), 1)
+            while branches[-1][0] >= depth:
+                branches.pop()
+            label = f"{escape(section.heading) or '(no heading)'} [dim]{section.start}–{section.end}[/dim]"
+            branches.append((depth, branches[-1][1].add(label)))
+        console.print(root)
+
+
+def _print_views(chunks: Sequence[SectionChunk], question: str) -> None:
+    best = MultiViewIndex(chunks).search(question, 1)[0].section_id
+    table = Table("view", "indexed text", title="One section in three views")
+    for chunk in chunks:
+        if chunk.section_id == best:
+            table.add_row(chunk.view, escape(_excerpt(chunk.text, 4 * _EXCERPT)))
+    console.print(table)
+
+
+def _print_reranking(question: str, chunks: Sequence[SectionChunk], model: str) -> None:
+    console.rule(f"Question: {escape(question)}")
+    sections = {chunk.section_id: chunk for chunk in chunks if chunk.view == "raw"}
+    hits = MultiViewIndex(chunks).search(question, _CANDIDATES)
+    passages = [
+        Passage(sections[hit.section_id].text, id=hit.section_id, title=" > ".join(sections[hit.section_id].path))
+        for hit in hits
+    ]
+    table = Table("rank", "log-likelihood", "rank before", "score before", "views", "section", title="Sections")
+    for item in UPR(load_language_model(model)).rank(question, passages):
+        hit = hits[item.details["position"]]
+        table.add_row(
+            str(item.rank),
+            f"{item.score:.3f}",
+            str(item.details["position"] + 1),
+            f"{hit.score:.4f}",
+            hit.matched_views,
+            escape(item.passage.title or _excerpt(item.passage.text)),
+        )
+    console.print(table)
+
+
+def _print_evidence(question: str, names: Sequence[str], documents: Sequence[Document], model: str, top_n: int) -> None:
+    table = Table("score", "where", "evidence", title="Evidence paragraphs, by drilling down")
+    for item in D3(lm=model).retrieve(question, documents, top_n):
+        place = item.passage.metadata
+        where = f"{names[place['document']]} {place['start']}–{place['end']}\n{item.passage.title}"
+        table.add_row(f"{item.score:.3f}", escape(where), escape(_excerpt(item.passage.text, 5 * _EXCERPT)))
+    console.print(table)
+
+
+def _excerpt(text: str, length: int = _EXCERPT) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= length else f"{flat[: length - 1]}…"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Section chunks: every section of a document in up to three views (MC-indexing, sections 3.2 and 3.3)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from os.path import commonprefix
+from typing import Literal, get_args
+
+from drillrank.errors import InvalidInput
+from drillrank.structure import Document, Section
+from drillrank.views.keywords import keywords
+from drillrank.views.summaries import summaries
+
+View = Literal["raw", "keywords", "summary"]
+VIEWS: tuple[View, ...] = get_args(View)
+
+_NAMESPACE = uuid.UUID("a8d13b5e-62a3-5f0c-9a39-3f1f5b8f6f0e")  # fixed for good: ids of stored chunks depend on it
+
+
+@dataclass(frozen=True, slots=True)
+class SectionChunk:
+    """One view of one section.
+
+    Attributes:
+        id: UUID made from the document's id, the section's ordinal and the view; the same in every run.
+        text: The text to index: the source itself (`raw`); heading path, line break and keywords separated by commas
+            (`keywords`); heading path, line break and summary (`summary`).
+        view: Which view this is.
+        path: Headings from the root, own heading included.
+        level: Depth of the heading as written; 0 for text before the first heading.
+        start: Offset of the section's first character in the document's text.
+        end: Offset just behind its last character.
+        ordinal: The section's place in `document.sections()`.
+        section_id: Id of the section's raw chunk.
+        parent_id: Id of the raw chunk of the nearest section above that has one, or None. As in `Document`, text
+            before the first heading lies above all other sections.
+    """
+
+    id: str
+    text: str
+    view: View
+    path: tuple[str, ...]
+    level: int
+    start: int
+    end: int
+    ordinal: int
+    section_id: str
+    parent_id: str | None
+
+
+def section_chunks(
+    document: Document,
+    document_id: str,
+    views: Collection[View] = VIEWS,
+    *,
+    keyword_lists: Sequence[Sequence[str]] | None = None,
+    summary_texts: Sequence[str] | None = None,
+) -> list[SectionChunk]:
+    r"""Every section of a document as chunks; no chunk crosses two sections.
+
+    A section with any character that is not white space gets a raw chunk, so that each such character of the
+    document is in exactly one. Sections without text below their heading, or without keywords, get no keyword chunk;
+    likewise for summaries.
+
+    Args:
+        document: A parsed document.
+        document_id: What tells this document from others; part of every chunk's id.
+        views: The views wanted. `raw` must be among them: it is what the others lead to.
+        keyword_lists: Keywords for each of `section_bodies(document)`, for example an LLM's; by default `keywords`.
+        summary_texts: Summaries for each of them; by default `summaries`.
+
+    Returns:
+        The chunks section by section; within a section raw, keywords, summary.
+
+    Raises:
+        InvalidInput: `views` lacks `raw` or names an unknown view, `document_id` is no string, or the given lists do
+            not match the document's sections.
+
+    >>> from drillrank.structure import parse_document
+    >>> document = parse_document("# Foxes\n\nFoxes hunt mice.\n\n## Red foxes\n\nThey are orange.\n")
+    >>> for chunk in section_chunks(document, "doc-1", views=("raw", "keywords")):
+    ...     print(repr(chunk.text))
+    '# Foxes\n\nFoxes hunt mice.\n\n'
+    'Foxes\nFoxes, hunt, mice'
+    '## Red foxes\n\nThey are orange.\n'
+    'Foxes > Red foxes\norange'
+    """
+    _check(document_id, views)
+    raw = _raw_chunks(document, document_id)
+    bodies = section_bodies(document)
+    derived: dict[View, list[str]] = {}
+    if "keywords" in views:
+        lists = keywords(bodies) if keyword_lists is None else keyword_lists
+        derived["keywords"] = [", ".join(words) for words in lists]
+    if "summary" in views:
+        derived["summary"] = list(summaries(bodies) if summary_texts is None else summary_texts)
+    for view, texts in derived.items():
+        if len(texts) != len(raw):
+            raise InvalidInput(f"The {view} view needs one entry for each of {len(raw)} sections, not {len(texts)}.")
+
+    # A heading above all sections, such as the document's title, tells none apart.
+    shared = len(commonprefix([section.path for section in raw if section.path]))
+    chunks = []
+    for position, section in enumerate(raw):
+        chunks.append(section)
+        headings = breadcrumb(section.path[shared:] or section.path[-1:])
+        for view, texts in derived.items():
+            if texts[position].strip():
+                text = "\n".join(filter(None, (headings, texts[position])))
+                id_ = _chunk_id(document_id, section.ordinal, view)
+                chunks.append(replace(section, id=id_, text=text, view=view))
+    return chunks
+
+
+def section_bodies(document: Document) -> list[str]:
+    r"""The text below the heading of every section that has a raw chunk, without white space around it.
+
+    >>> from drillrank.structure import parse_document
+    >>> section_bodies(parse_document("Intro.\n\n# A\n\n## B\n\nTwo.\n"))
+    ['Intro.', '', 'Two.']
+    """
+    bodies = []
+    for _, section in _sections_with_text(document):
+        blocks = document.blocks(section)
+        start = blocks[0].end if blocks and blocks[0].kind == "heading" else section.start
+        bodies.append(document.text[start : section.end].strip())
+    return bodies
+
+
+def breadcrumb(path: Sequence[str], separator: str = " > ") -> str:
+    r"""The headings on one line, for reading: it cannot be split again where a heading holds the separator.
+
+    >>> breadcrumb(("Results", "Speed\nand size"))
+    'Results > Speed and size'
+    """
+    return separator.join(filter(None, (" ".join(heading.split()) for heading in path)))
+
+
+def _check(document_id: str, views: Collection[View]) -> None:
+    if not isinstance(document_id, str):
+        raise InvalidInput(f"document_id must be a string, not {document_id!r}.")
+    if isinstance(views, str) or "raw" not in views or not set(views) <= set(VIEWS):
+        raise InvalidInput(f"views is a list of names from {VIEWS} that holds 'raw'; not {views!r}.")
+
+
+def _sections_with_text(document: Document) -> list[tuple[int, Section]]:
+    return [(at, section) for at, section in enumerate(document.sections()) if document.slice(section).strip()]
+
+
+def _raw_chunks(document: Document, document_id: str) -> list[SectionChunk]:
+    chunks: list[SectionChunk] = []
+    above: list[SectionChunk] = []  # the chunks on the way from the root, paths growing longer
+    for ordinal, section in _sections_with_text(document):
+        while above and len(above[-1].path) >= len(section.path):
+            above.pop()
+        id_ = _chunk_id(document_id, ordinal, "raw")
+        chunk = SectionChunk(
+            id=id_,
+            text=document.slice(section),
+            view="raw",
+            path=section.path,
+            level=section.level,
+            start=section.start,
+            end=section.end,
+            ordinal=ordinal,
+            section_id=id_,
+            parent_id=above[-1].id if above else None,
+        )
+        above.append(chunk)
+        chunks.append(chunk)
+    return chunks
+
+
+def _chunk_id(document_id: str, ordinal: int, view: View) -> str:
+    # ascii() because uuid5 takes no lone surrogates; the parts cannot run into each other behind its quotation mark.
+    return str(uuid.uuid5(_NAMESPACE, f"{document_id!a} {ordinal} {view}"))

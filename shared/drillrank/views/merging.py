@@ -1,0 +1,70 @@
+"""One result list from several views of the same sections (MC-indexing, section 3.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from drillrank.errors import InvalidInput
+
+RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack et al. 2009)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSection:
+    """A section as found by one or more views.
+
+    Attributes:
+        section_id: Identifier of the section.
+        score: Sum of 1 / (60 + rank) over the views that rank the section; higher is better, at most views / 61.
+        ranks: Rank of the section in each view that ranks it; 1 for the best.
+    """
+
+    section_id: str
+    score: float
+    ranks: Mapping[str, int]
+
+    @property
+    def best_rank(self) -> int:
+        """The lowest rank in any view."""
+        return min(self.ranks.values())
+
+
+def merge_views(rankings: Mapping[str, Sequence[str]], k: int) -> list[MergedSection]:
+    """The best `k` sections of several rankings.
+
+    MC-indexing takes the top k' = 2k/3 (here rounded up) of every view and expects their union to hold about k
+    sections. Here it is exactly k as long as the rankings hold that many: a larger union loses, and a smaller one
+    gains, by reciprocal rank fusion. Only ranks are compared, since the scores of different views have no common
+    scale.
+
+    Args:
+        rankings: For each view, section ids from best to worst. A section named twice keeps its better rank, and
+            takes no second one from those behind it.
+        k: Number of sections wanted.
+
+    Returns:
+        `min(k, number of different sections)` sections by falling score. Ties go to the section that the first view
+        ranks higher, then the second view, and so on.
+
+    Raises:
+        InvalidInput: `k` is not a positive integer.
+
+    >>> merged = merge_views({"raw": ["a", "b", "c"], "summary": ["b", "d"]}, k=2)
+    >>> [(section.section_id, section.ranks) for section in merged]
+    [('b', {'raw': 2, 'summary': 1}), ('a', {'raw': 1})]
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise InvalidInput(f"k is the number of sections wanted, a positive integer; not {k!r}.")
+    ranks: dict[str, dict[str, int]] = {}
+    for view, ranking in rankings.items():
+        for rank, section_id in enumerate(dict.fromkeys(ranking), start=1):
+            ranks.setdefault(section_id, {})[view] = rank
+    # Exactly rounded sums, so that the order of the views cannot tell equal scores apart.
+    merged = [
+        MergedSection(id_, math.fsum(1 / (RANK_OFFSET + r) for r in own.values()), own) for id_, own in ranks.items()
+    ]
+    per_view = -(-2 * k // 3)
+    chosen = sorted(merged, key=lambda section: (section.best_rank > per_view, -section.score))[:k]
+    return sorted(chosen, key=lambda section: -section.score)

@@ -1,0 +1,89 @@
+"""Extractive summaries: the summary view without an LLM (MC-indexing, section 3.3 and Appendix G)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from drillrank.errors import InvalidInput
+from drillrank.structure.sentences import sentences
+from drillrank.terms import terms
+
+SUMMARY_WORDS = 100
+SHORT_SECTION = 200  # words; up to this length a section is its own summary (MC-indexing, Appendix G)
+
+_WORD = re.compile(r"\S{1,20}")  # a longer run counts as several words, so that text without spaces has a length too
+
+
+def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int = SHORT_SECTION) -> str:
+    """Extractive summary of one section; see `summaries`.
+
+    >>> summary("Rain fell. Cats purr and cats hiss. Cats purr.", max_words=7, raw_up_to=7)
+    'Cats purr and cats hiss. Cats purr.'
+    """
+    return summaries([text], max_words, raw_up_to)[0]
+
+
+def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: int = SHORT_SECTION) -> list[str]:
+    """The sentences nearest to each section's centroid, in their original order (Radev et al. 2004).
+
+    A sentence is a TF-IDF vector of unit length, the centroid of a section the sum of its sentences, and nearness
+    their cosine. Inverse document frequencies come from the sentences of all sections given. Sentences are taken by
+    falling nearness, ties in order, as long as they fit. Where none fits, the nearest one is cut.
+
+    Args:
+        texts: The sections of one document.
+        max_words: Word limit of a summary.
+        raw_up_to: A section of at most this many words is its own summary, unchanged.
+
+    Returns:
+        One summary per section: whole sentences as they stand in the text, joined by spaces.
+
+    Raises:
+        InvalidInput: `max_words` is below 1.
+    """
+    if max_words < 1:
+        raise InvalidInput(f"max_words is the word limit of a summary, at least 1; not {max_words!r}.")
+    shortened = list(texts)
+    long = [position for position, text in enumerate(texts) if _words(text) > raw_up_to]
+    split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
+    vectors = _vectors([sentence for section in split for sentence in section])
+    first = 0
+    for position, section in zip(long, split, strict=True):
+        own = vectors[first : first + len(section)]
+        first += len(section)
+        nearness = own @ np.asarray(own.sum(axis=0)).ravel()  # the centroid's own length changes no order
+        shortened[position] = _extract(section, nearness, max_words)
+    return shortened
+
+
+def _vectors(split: Sequence[str]) -> sparse.csr_matrix:
+    tokens = [terms(sentence) for sentence in split]
+    if not any(tokens):
+        return sparse.csr_matrix((len(split), 1))
+    vectors: sparse.csr_matrix = TfidfVectorizer(analyzer=lambda words: words).fit_transform(tokens).tocsr()
+    return vectors
+
+
+def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_words: int) -> str:
+    order: list[int] = np.argsort(-nearness, kind="stable").tolist()
+    chosen = []
+    left = max_words
+    for position in order:
+        length = _words(section[position])
+        if length <= left:
+            chosen.append(position)
+            left -= length
+    if chosen:
+        return " ".join(section[position] for position in sorted(chosen))
+    nearest = section[order[0]]
+    return nearest[: [word.end() for word in _WORD.finditer(nearest)][max_words - 1]]
+
+
+def _words(text: str) -> int:
+    return len(_WORD.findall(text))

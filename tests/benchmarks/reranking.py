@@ -1,0 +1,38 @@
+"""SQuAD and NQ: UPR with the unigram model over the first 50 of BM25."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from drillrank import UPR, Passage
+from drillrank.evaluation.metrics import hit
+from drillrank.likelihood import UnigramModel
+
+from .data import read
+
+
+def main() -> None:
+    table = Table("data", "questions", "method", "top-1", "top-3", "top-5", "top-10", title="Hit of the gold passage")
+    for dataset in ("squad", "nq"):
+        questions = read(f"rerank/{dataset}")
+        passages = {
+            item["id"]: Passage(item["text"], id=item["id"], title=item["title"])
+            for item in read(f"rerank/{dataset}_passages")
+        }
+        upr = UPR(UnigramModel().fit(passage.titled_text for passage in passages.values()))
+        rankings = {
+            "BM25": [item["bm25_top"] for item in questions],
+            "BM25 + UPR": [
+                [r.passage.id for r in upr.rank(item["question"], [passages[id_] for id_ in item["bm25_top"]])]
+                for item in questions
+            ],
+        }
+        for name, ranked in rankings.items():
+            hits = [
+                sum(hit(ranking, item["gold"], k) for ranking, item in zip(ranked, questions, strict=True))
+                / len(questions)
+                for k in (1, 3, 5, 10)
+            ]
+            table.add_row(dataset, str(len(questions)), name, *(f"{value:.3f}" for value in hits))
+    Console().print(table)

@@ -1,0 +1,49 @@
+"""Settings and a toy language model shared by the tests of the core."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from drillrank.likelihood import LanguageModel, Likelihood, Request
+from drillrank.prompts import prompt_text
+
+settings.register_profile("drillrank", deadline=None, max_examples=50)
+settings.load_profile("drillrank")
+
+
+class HashModel(LanguageModel):
+    """Arbitrary but reproducible log-probabilities per white-space token; records every request."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    @property
+    def spec(self) -> str:
+        return "hash"
+
+    @staticmethod
+    def log_probs(prompt: str, target: str, temperature: float = 1.0) -> list[float]:
+        """Between -10 and 0, a function of the whole prompt, the temperature and the token."""
+        return [
+            -(zlib.crc32(f"{prompt}|{temperature}|{i}|{token}".encode("utf-8", "surrogatepass")) % 10_000) / 1000
+            for i, token in enumerate(target.split())
+        ]
+
+    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+        self.requests += requests
+        results = []
+        for request in requests:
+            log_probs = np.array(self.log_probs(prompt_text(request.prompt), request.target, temperature))
+            results.append(Likelihood(request.target.split(), log_probs, float(log_probs.sum())))
+        return results
+
+
+@pytest.fixture(scope="session")
+def hash_model():
+    """The class, since each test wants its own record."""
+    return HashModel

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood.budget import allot
+
+documents = st.lists(st.tuples(st.integers(0, 40), st.none() | st.integers(0, 40)), max_size=6)
+totals = st.none() | st.integers(-5, 120)
+
+
+def caps_of(documents):
+    return [length if limit is None else min(length, limit) for length, limit in documents]
+
+
+def empties_a_document(documents, total):
+    caps = caps_of(documents)
+    one_each = sum(min(cap, 1) for cap in caps)
+    return any(length and not cap for (length, _), cap in zip(documents, caps, strict=True)) or (
+        total is not None and sum(caps) > total and one_each > max(total, 0)
+    )
+
+
+@given(documents, totals)
+def test_shares_are_max_min_fair(documents, total):
+    lengths, limits = [length for length, _ in documents], [limit for _, limit in documents]
+    if empties_a_document(documents, total):
+        with pytest.raises(InvalidInput, match="Nothing would be left"):
+            allot(lengths, limits, total)
+        return
+    caps, kept = caps_of(documents), allot(lengths, limits, total)
+    assert all(0 <= keep <= cap for keep, cap in zip(kept, caps, strict=True))
+    assert sum(kept) == (sum(caps) if total is None else min(sum(caps), max(total, 0)))  # over nothing, and no waste
+    shortened = [keep for keep, cap in zip(kept, caps, strict=True) if keep < cap]
+    if shortened:  # nobody who gave way has less than anybody else, but for the remainder of the division
+        assert min(shortened) >= max(kept) - 1
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 120), st.randoms())
+def test_only_the_lengths_decide(lengths, total, random):
+    total = max(total, len(lengths))
+    shuffled = random.sample(lengths, len(lengths))
+    unlimited = [None] * len(lengths)
+    assert sorted(allot(lengths, unlimited, total)) == sorted(allot(shuffled, unlimited, total))
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 119))
+def test_a_larger_budget_takes_nothing_away(lengths, total):
+    total = max(total, len(lengths))
+    unlimited = [None] * len(lengths)
+    smaller, larger = allot(lengths, unlimited, total), allot(lengths, unlimited, total + 1)
+    assert sum(larger) - sum(smaller) in (0, 1)
+    assert all(a <= b for a, b in zip(sorted(smaller), sorted(larger), strict=True))
+
+
+def test_the_error_names_the_document():
+    with pytest.raises(InvalidInput, match=r"document 2 of 3 \(7 tokens\)"):
+        allot([3, 7, 0], [3, 0, 0], None)

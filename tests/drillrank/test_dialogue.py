@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.dialogue import Reply, Usage, arun, run
+from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.tokens import count_tokens
+
+prompts = st.text("ab é!?", max_size=5)
+scripts = st.lists(st.lists(prompts, max_size=4), max_size=4)
+
+
+def scripted(script):
+    """Asks the script's prompts, each batch with a memory of the answers so far; hands back every reply."""
+    replies = []
+    for batch in script:
+        memory = sum(len(reply.text) for reply in replies)
+        replies += yield [f"{prompt}{memory}" for prompt in batch]
+    return replies
+
+
+def answer(prompt):
+    """Raises at `!`, answers with something that is no string at `?`."""
+    if "!" in prompt:
+        raise ValueError(f"cannot answer {prompt}")
+    return None if "?" in prompt else prompt.upper()
+
+
+async def async_answer(prompt):
+    await asyncio.sleep(0)
+    return answer(prompt)
+
+
+class Complete:
+    def complete(self, prompt):
+        return answer(prompt)
+
+
+class Both(Complete):
+    async def acomplete(self, prompt):
+        return await async_answer(prompt)
+
+
+class AsyncComplete:
+    async def complete(self, prompt):
+        return await async_answer(prompt)
+
+
+def shown(replies):
+    return [(reply.text, str(reply.failure)) for reply in replies]
+
+
+@given(scripts, st.sampled_from([answer, async_answer, Complete(), Both(), AsyncComplete()]), st.integers(1, 5))
+@settings(max_examples=100)
+def test_sync_and_async_do_not_differ(script, llm, workers):
+    sync_usage, async_usage = Usage(), Usage()
+    expected = run(scripted(script), answer, sync_usage)
+    got = asyncio.run(arun(scripted(script), llm, workers=workers, usage=async_usage))
+    assert shown(got) == shown(expected)
+    assert async_usage == sync_usage
+
+
+@given(scripts)
+def test_usage_counts_every_call(script):
+    asked = []
+
+    def llm(prompt):
+        asked.append(prompt)
+        return answer(prompt)
+
+    usage = Usage()
+    replies = run(scripted(script), llm, usage)
+    assert usage == Usage(
+        prompt_tokens=sum(map(count_tokens, asked)),
+        completion_tokens=sum(count_tokens(reply.text) for reply in replies),
+        calls=len(asked),
+        failures=sum("!" in prompt or "?" in prompt for prompt in asked),
+    )
+
+
+@pytest.mark.parametrize("llm", [Complete(), Both()])
+def test_an_object_completes(llm):
+    assert run(scripted([["a"]]), llm) == [Reply("A0")]
+
+
+def drive(dialogue, llm, how):
+    return run(dialogue, llm) if how == "run" else asyncio.run(arun(dialogue, llm))
+
+
+both_ways = pytest.mark.parametrize("how", ["run", "arun"])
+
+
+@both_ways
+@pytest.mark.parametrize(("prompt", "cause"), [("!", ValueError), ("?", InvalidInput)])
+def test_a_failed_call_is_an_empty_reply_with_its_cause(how, prompt, cause):
+    failed, fine = drive(scripted([[prompt, "fine"]]), answer, how)
+    assert failed.text == ""
+    assert isinstance(failed.failure, LLMFailure)
+    assert isinstance(failed.failure.__cause__, cause)
+    assert cause.__name__ in str(failed.failure)
+    assert fine == Reply("FINE0")
+
+
+@both_ways
+@pytest.mark.parametrize("asked_before", [0, 1])
+def test_what_the_dialogue_raises_is_raised(how, asked_before):
+    def raising():
+        for _ in range(asked_before):
+            yield ["a"]
+        raise LLMFailure("the dialogue gives up")
+        yield []
+
+    with pytest.raises(LLMFailure, match="gives up"):
+        drive(raising(), answer, how)
+
+
+@both_ways
+def test_a_dialogue_may_raise_the_failure_it_received(how):
+    def strict():
+        [reply] = yield ["!"]
+        if reply.failure:
+            raise reply.failure
+        return reply.text
+
+    with pytest.raises(LLMFailure) as raised:
+        drive(strict(), answer, how)
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+@both_ways
+def test_a_dialogue_without_questions(how):
+    assert drive(scripted([]), answer, how) == []
+    assert drive(scripted([[], []]), answer, how) == []
+
+
+@both_ways
+def test_an_interrupt_is_no_failed_call(how):
+    def interrupted(prompt):
+        raise SystemExit(3)
+
+    async def async_interrupted(prompt):
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        drive(scripted([["a"]]), interrupted if how == "run" else async_interrupted, how)
+
+
+@pytest.mark.parametrize("llm", [async_answer, AsyncComplete()])
+def test_run_refuses_an_asynchronous_llm(llm):
+    asked = []
+
+    def dialogue():
+        asked.append((yield ["a"]))
+
+    with pytest.raises(InvalidInput, match="asynchronous"):
+        run(dialogue(), llm)
+    assert asked == []
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+async def test_workers_are_at_least_one(workers):
+    with pytest.raises(InvalidInput, match="workers"):
+        await arun(scripted([["a"]]), answer, workers=workers)
+
+
+class Busy:
+    """Counts the calls in flight; the later a call was made, the sooner it is answered."""
+
+    def __init__(self, calls):
+        self.wait = {str(i): 0.002 * (calls - i) for i in range(calls)}
+        self.lock = threading.Lock()
+        self.now = self.most = 0
+
+    def enter(self):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def leave(self):
+        with self.lock:
+            self.now -= 1
+
+    def complete(self, prompt):
+        self.enter()
+        time.sleep(self.wait[prompt])
+        self.leave()
+        return prompt
+
+
+class AsyncBusy(Busy):
+    async def acomplete(self, prompt):
+        self.enter()
+        await asyncio.sleep(self.wait[prompt])
+        self.leave()
+        return prompt
+
+
+def all_at_once(calls):
+    return (yield [str(i) for i in range(calls)])
+
+
+@pytest.mark.parametrize("kind", [Busy, AsyncBusy])
+@pytest.mark.parametrize("workers", [1, 3, 50])
+async def test_at_most_so_many_calls_in_flight_and_replies_in_order(kind, workers):
+    llm = kind(12)
+    replies = await arun(all_at_once(12), llm, workers=workers)
+    assert [reply.text for reply in replies] == [str(i) for i in range(12)]
+    assert llm.now == 0
+    if workers < 12:
+        assert llm.most == workers
+    else:
+        assert workers >= llm.most > 1
+
+
+async def test_the_event_loop_keeps_ticking_while_a_sync_llm_thinks():
+    ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.01)
+
+    def slow(prompt):
+        time.sleep(0.2)
+        return prompt
+
+    ticking = asyncio.create_task(tick())
+    await arun(scripted([["a", "b"], ["c"]]), slow)
+    ticking.cancel()
+    assert ticks >= 10
+
+
+async def test_cancelling_cancels_the_calls():
+    cancelled = []
+
+    async def never(prompt):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(prompt)
+            raise
+
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(arun(scripted([["a", "b"]]), never), 0.05)
+    assert sorted(cancelled) == ["a0", "b0"]
+
+
+async def test_several_dialogues_share_a_loop_and_an_llm():
+    usages = [Usage() for _ in range(5)]
+    scripts = [[["a"] * i, ["b"]] for i in range(5)]
+    together = await asyncio.gather(
+        *(arun(scripted(script), Both(), usage=usage) for script, usage in zip(scripts, usages, strict=True))
+    )
+    assert [shown(replies) for replies in together] == [shown(run(scripted(script), answer)) for script in scripts]
+    assert [usage.calls for usage in usages] == [1, 2, 3, 4, 5]

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage, Path, Ranked, as_passages, check_query, check_top_n, ranked
+
+# NUL stays out of titles and texts here; every other code point may occur, lone surrogates too.
+texts = st.text(st.characters(codec=None, exclude_characters="\0"), max_size=8)
+scores = st.floats(allow_nan=False, min_value=-1e9, max_value=0)
+
+
+class TestPassage:
+    @given(texts, texts, texts, texts)
+    def test_ids_tell_title_and_text_apart(self, title, text, other_title, other_text):
+        one, other = Passage(text, title=title), Passage(other_text, title=other_title)
+        assert (one.id == other.id) == ((title, text) == (other_title, other_text))
+
+    def test_ids_tell_lone_surrogates_apart(self):
+        assert len({Passage(text).id for text in ("\ud800", "\udfff", "?", "")}) == 4
+
+    def test_ids_are_stable_across_versions(self):
+        assert Passage("text", title="title").id == "36d8da8469a18073258cd0c62a0d28df"
+
+    def test_ids_ignore_links_and_metadata(self):
+        assert Passage("a", links=("x",), metadata={"k": 1}).id == Passage("a").id
+
+    def test_a_given_id_is_kept(self):
+        assert Passage("a", id="mine").id == "mine"
+
+    def test_an_empty_id_is_no_id(self):
+        assert Passage("a", id="").id == Passage("a", id=None).id == Passage("a").id
+
+    @given(texts, texts)
+    def test_titled_text(self, title, text):
+        assert Passage(text, title=title).titled_text == (title + " " + text if title else text)
+
+    def test_frozen(self):
+        passage = Passage("a")
+        for name in ("text", "id", "title", "links", "metadata"):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(passage, name, "b")
+
+    def test_links_become_a_tuple_and_metadata_stays_the_callers(self):
+        metadata = {"page": 3}
+        passage = Passage("a", links=["x", "y"], metadata=metadata)
+        assert passage.links == ("x", "y")
+        assert passage.metadata is metadata
+
+    def test_metadata_is_not_shared_between_passages(self):
+        assert Passage("a").metadata is not Passage("a").metadata
+
+    @given(texts, texts)
+    def test_equality_hash_and_pickle(self, title, text):
+        passage = Passage(text, title=title, links=("x",), metadata={"unhashable": [1]})
+        for twin in (pickle.loads(pickle.dumps(passage)), copy.deepcopy(passage)):
+            assert twin == passage
+            assert hash(twin) == hash(passage)
+            assert twin.titled_text == passage.titled_text
+
+    @pytest.mark.parametrize("arguments", [{"text": None}, {"text": b"a"}, {"text": "a", "title": None}, {"text": 1.0}])
+    def test_text_and_title_are_strings(self, arguments):
+        with pytest.raises(InvalidInput, match="strings"):
+            Passage(**arguments)
+
+
+class TestPath:
+    one, two, three = (Passage(text, id=text, title=text.upper()) for text in ("one", "two", "three"))
+
+    def test_extension_leaves_the_path_alone(self):
+        path = Path((self.one,))
+        longer = path.extended(self.two).extended(self.three)
+        assert path.ids == ("one",)
+        assert longer.ids == ("one", "two", "three")
+        assert longer.text == "ONE one TWO two THREE three"
+        assert longer.passages[1] is self.two
+
+    def test_a_list_becomes_a_tuple(self):
+        assert Path([self.one, self.two]) == Path((self.one, self.two))
+        assert hash(Path([self.one])) == hash(Path((self.one,)))
+
+    def test_order_matters(self):
+        assert Path((self.one, self.two)) != Path((self.two, self.one))
+
+    @pytest.mark.parametrize("nothing", [(), []])
+    def test_an_empty_path_is_refused(self, nothing):
+        with pytest.raises(InvalidInput, match="at least one passage"):
+            Path(nothing)
+
+    def test_frozen(self):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            Path((self.one,)).passages = ()
+
+    def test_pickle(self):
+        path = Path((self.one, self.two))
+        assert pickle.loads(pickle.dumps(path)) == path
+
+
+class TestRanked:
+    @given(
+        st.lists(st.sampled_from([-3.0, -2.0, -2.0, -1.5, 0.0]) | scores, max_size=8), st.integers(1, 10) | st.none()
+    )
+    def test_falls_with_ties_in_input_order(self, values, top_n):
+        items = [Passage("same text") for _ in values]
+        given_details = [{"tokens": i} for i in range(len(values))]
+        result = ranked(items, values, given_details, top_n)
+        expected = sorted(range(len(values)), key=lambda i: (-values[i], i))[:top_n]
+        assert [entry.details["position"] for entry in result] == expected
+        assert all(entry.passage is items[i] for entry, i in zip(result, expected, strict=True))
+        assert [entry.score for entry in result] == [values[i] for i in expected]
+        assert [entry.rank for entry in result] == list(range(1, len(result) + 1))
+        assert [entry.details["tokens"] for entry in result] == expected
+        assert given_details == [{"tokens": i} for i in range(len(values))]  # the caller's are left alone
+
+    @given(st.lists(scores, unique=True, max_size=8), st.randoms())
+    def test_permuting_the_input_permutes_nothing_else(self, values, random):
+        items = [Passage(str(value)) for value in values]
+        order = random.sample(range(len(values)), len(values))
+        straight = ranked(items, values, [{} for _ in values])
+        permuted = ranked([items[i] for i in order], [values[i] for i in order], [{} for _ in values])
+        assert [(r.passage, r.score, r.rank) for r in straight] == [(r.passage, r.score, r.rank) for r in permuted]
+        assert [order[r.details["position"]] for r in permuted] == [r.details["position"] for r in straight]
+
+    @pytest.mark.parametrize("number", [0, 1, 2])
+    def test_scores_are_plain_floats(self, number):
+        result = ranked([Passage("a")] * number, [-math.pi] * number, [{}] * number)
+        assert [type(entry.score) for entry in result] == [float] * number
+        assert json.loads(json.dumps([entry.score for entry in result])) == [-math.pi] * number
+
+    @pytest.mark.parametrize("top_n", [0, -1, True, False, 1.0, "3", float("nan")])
+    def test_top_n_is_a_positive_integer_or_none(self, top_n):
+        with pytest.raises(InvalidInput, match="top_n"):
+            check_top_n(top_n)
+        with pytest.raises(InvalidInput, match="top_n"):
+            ranked([], [], [], top_n)
+
+    @pytest.mark.parametrize("sizes", [(1, 2, 1), (2, 1, 1), (1, 1, 2), (0, 1, 1)])
+    def test_counts_that_differ_are_refused(self, sizes):
+        items, values, details = sizes
+        with pytest.raises(InvalidInput, match="cannot be paired"):
+            ranked([Passage("a")] * items, [0.0] * values, [{}] * details)
+
+    def test_details_are_not_shared_by_default(self):
+        assert Ranked(Passage("a"), 0.0, 1).details is not Ranked(Passage("a"), 0.0, 1).details
+
+
+class TestChecks:
+    @pytest.mark.parametrize("query", ["", " \n\t", "\u2003", None, 5, b"who", ["who"]])
+    def test_queries_that_say_nothing(self, query):
+        with pytest.raises(InvalidInput, match="query"):
+            check_query(query)
+
+    def test_a_query_is_handed_back_as_it_is(self):
+        assert check_query("  who? ") == "  who? "
+
+    def test_passages_stay_and_strings_become_passages(self):
+        passage = Passage("a", id="1")
+        converted = as_passages(iter([passage, "b"]))
+        assert converted[0] is passage
+        assert converted[1] == Passage("b")
+
+    @pytest.mark.parametrize("single", ["text", Passage("text")])
+    def test_a_single_one_is_no_list(self, single):
+        with pytest.raises(InvalidInput, match="wrap it in a list"):
+            as_passages(single)
+
+    @pytest.mark.parametrize("item", [None, 5, b"a", ("a", "b"), {"text": "a"}])
+    def test_other_items_are_named_by_position(self, item):
+        with pytest.raises(InvalidInput, match="Item 1 is a"):
+            as_passages(["fine", item])

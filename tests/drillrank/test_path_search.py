@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import copy
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
+from drillrank.multihop.links import title_mentions
+from drillrank.multihop.rerank import PathRerank
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage, Path
+from drillrank.prompts import prompt_text
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.retrieval import TfidfIndex
+
+QUERY = "which red fox crossed the river"
+WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])
+INSTRUCTION = "{path} Question:"
+
+
+@st.composite
+def graphs(draw, max_size=6):
+    """Passages with distinct texts and any links: to themselves, in cycles, twice, or to nowhere."""
+    size = draw(st.integers(0, max_size))
+    targets = st.lists(st.sampled_from([str(i) for i in range(size)] + ["nowhere"]), max_size=4)
+    contents = st.lists(WORDS, max_size=3).map(" ".join)
+    return [Passage(f"{draw(contents)} n{i}", id=str(i), links=draw(targets)) for i in range(size)]
+
+
+def ranker(model):
+    return PromptRank(model, instructions=[INSTRUCTION])
+
+
+def whole_prompt(passages):
+    return " ".join(f"Document: {passage.text}" for passage in passages) + " Question:"
+
+
+def score_of(hash_model, passages):
+    log_probs = hash_model.log_probs(whole_prompt(passages), QUERY)
+    return sum(log_probs) / len(log_probs)
+
+
+def scored_prompts(model):
+    return [prompt_text(request.prompt) for request in model.requests]
+
+
+def simple_paths(passages, hops):
+    """Every path of linked, distinct passages with at most so many of them."""
+    return [
+        path
+        for length in range(1, hops + 1)
+        for path in permutations(passages, length)
+        if all(after.id in before.links for before, after in pairwise(path))
+    ]
+
+
+@given(graphs(), st.integers(1, 8))
+def test_a_wide_beam_finds_the_best_path_of_every_passage(hash_model, passages, hops):
+    model = hash_model()
+    search = PathSearch(ranker(model), passages, hops=hops, beam=10_000, branch=10)
+    ranking = search.search(QUERY)
+    paths = simple_paths(passages, hops)
+    assert sorted(scored_prompts(model)) == sorted(map(whole_prompt, paths))  # each exactly once
+    for entry in ranking:
+        best = max(score_of(hash_model, path) for path in paths if entry.passage in path)
+        assert entry.score == pytest.approx(best)
+        own = [next(p for p in passages if p.id == step) for step in entry.details["path"]]
+        assert entry.passage in own
+        assert score_of(hash_model, own) == pytest.approx(best)
+    assert sorted(entry.passage.id for entry in ranking) == sorted(passage.id for passage in passages)
+    assert [entry.score for entry in ranking] == sorted((entry.score for entry in ranking), reverse=True)
+    assert [entry.rank for entry in ranking] == list(range(1, len(ranking) + 1))
+
+
+def follow(passages, path, branch):
+    """The links worth following, found the slow way."""
+    similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
+    position = {passage.id: i for i, passage in enumerate(passages)}
+    links = [
+        link for link in dict.fromkeys(path[-1].links) if link in position and passages[position[link]] not in path
+    ]
+    return [passages[position[link]] for link in sorted(links, key=lambda link: -similar[position[link]])[:branch]]
+
+
+@given(graphs(max_size=8), st.integers(1, 4), st.integers(1, 8), st.integers(1, 3), st.integers(1, 3))
+def test_the_beam_extends_the_best_paths_by_the_most_similar_links(hash_model, passages, hops, pool, beam, branch):
+    model = hash_model()
+    PathSearch(ranker(model), passages, hops=hops, pool=pool, beam=beam, branch=branch).search(QUERY)
+    similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
+    first = sorted(range(len(passages)), key=lambda i: (-similar[i], i))[:pool]
+    frontier = [(passages[i],) for i in first]
+    expected = list(map(whole_prompt, frontier))
+    for _ in range(hops - 1):
+        frontier.sort(key=lambda path: -score_of(hash_model, path))
+        frontier = [(*path, new) for path in frontier[:beam] for new in follow(passages, path, branch)]
+        assert len(frontier) <= beam * branch
+        expected += map(whole_prompt, frontier)
+    assert scored_prompts(model) == expected  # F first passages, then at most K1 * L longer paths a hop
+
+
+@given(graphs())
+def test_a_retriever_in_place_of_the_index(hash_model, passages):
+    asked = []
+
+    def first_stage(query, number):
+        asked.append((query, number))
+        return passages[:number]
+
+    model = hash_model()
+    ranking = PathSearch(ranker(model), first_stage=first_stage, pool=3).search(QUERY)
+    assert asked == [(QUERY, 3)]
+    assert {entry.passage.id for entry in ranking} == {passage.id for passage in passages[:3]}
+    starts = [prompt for prompt in scored_prompts(model) if prompt.count("Document:") == 1]
+    assert starts == [whole_prompt([passage]) for passage in passages[:3]]
+
+
+@given(graphs())
+def test_a_retriever_over_the_pool_finds_what_the_index_finds(hash_model, passages):
+    similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
+    order = sorted(range(len(passages)), key=lambda i: (-similar[i], i))
+    search = PathSearch(
+        ranker(hash_model()), passages, first_stage=lambda _, n: [passages[i] for i in order[:n]], pool=4
+    )
+    expected = PathSearch(ranker(hash_model()), passages, pool=4).search(QUERY)
+    assert search.search(QUERY) == expected
+
+
+def test_links_lead_from_the_retriever_into_the_pool_and_back(hash_model):
+    out = Passage("a fox outside", id="out", links=("in",))
+    inside = Passage("a river inside", id="in", links=("out", "back"))
+    back = Passage("a town outside", id="back")
+    model = hash_model()
+    search = PathSearch(ranker(model), [inside], first_stage=lambda *_: [out, back, out], hops=3)
+    assert {entry.passage for entry in search.search(QUERY)} == {out, inside, back}
+    expected = [(out,), (back,), (out, inside), (out, inside, back)]  # what is found twice is scored once
+    assert scored_prompts(model) == list(map(whole_prompt, expected))
+
+
+def test_a_retriever_may_find_strings_or_nothing(hash_model):
+    assert PathSearch(ranker(hash_model()), first_stage=lambda *_: []).search(QUERY) == []
+    [entry] = PathSearch(ranker(hash_model()), first_stage=lambda *_: ["red fox"]).search(QUERY)
+    assert entry.passage == Passage("red fox")
+
+
+def test_links_may_come_from_a_function(hash_model):
+    fox = Passage("He met Reynard there.", id="a")
+    name = Passage("A fox of many tales.", id="b", title="Reynard (fox)")
+    model = hash_model()
+    PathSearch(ranker(model), [fox, name], links=title_mentions([fox, name])).search(QUERY)
+    assert "Document: He met Reynard there. Document: Reynard (fox) A fox of many tales. Question:" in scored_prompts(
+        model
+    )
+
+
+@pytest.mark.parametrize("passages", [[], iter(())])
+def test_an_empty_pool(passages):
+    assert PathSearch(PromptRank(), passages).search(QUERY) == []
+
+
+class Indifferent(LanguageModel):
+    """Every path is as good as any other."""
+
+    spec = "indifferent"
+
+    def _log_likelihood(self, requests, temperature, include_eos):
+        return [Likelihood(["t"], np.array([-1.0]), -1.0) for _ in requests]
+
+
+def test_ties_keep_the_order_of_the_first_stage_and_the_shorter_path():
+    passages = [Passage(f"n{i}", id=str(i), links=("2", "1", "0")) for i in range(4)]
+    ranking = PathSearch(ranker(Indifferent()), passages).search(QUERY)
+    assert [entry.details["path"] for entry in ranking] == [("0",), ("1",), ("2",), ("3",)]
+
+
+@given(graphs(), st.integers(1, 7))
+def test_searching_again_gives_the_same_and_top_n_its_beginning(passages, top_n):
+    before = copy.deepcopy(passages)
+    model = UnigramModel()
+    search = PathSearch(PromptRank(model), passages)
+    ranking = search.search(QUERY)
+    assert search.search(QUERY) == ranking
+    assert search.search(QUERY, top_n) == ranking[:top_n]
+    assert passages == before
+    assert model.wants_fit  # the pool was fitted on a copy
+    assert all(type(entry.score) is float for entry in ranking)
+
+
+@given(graphs())
+def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages):
+    fitted = PromptRank(UnigramModel().fit([passage.text for passage in passages]))
+    by_id = {passage.id: passage for passage in passages}
+    for entry in PathSearch(PromptRank(), passages).search(QUERY):
+        path = Path(tuple(by_id[step] for step in entry.details["path"]))
+        assert entry.score == pytest.approx(fitted.score_paths(QUERY, [path])[0][0])
+
+
+def test_a_model_that_is_already_fitted_stays_as_it_is():
+    passages = [Passage("red fox", id="a"), Passage("river", id="b")]
+    fitted = UnigramModel().fit(["another collection about foxes", "rivers"])
+    expected = {r.passage.ids[0]: r.score for r in PromptRank(fitted).rank_paths(QUERY, [Path((p,)) for p in passages])}
+    found = PathSearch(PromptRank(fitted), passages).search(QUERY)
+    assert {entry.passage.id: entry.score for entry in found} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "needs passages"),
+        ({"passages": ["a"], "hops": 0}, "at least 1"),
+        ({"passages": ["a"], "pool": 0}, "at least 1"),
+        ({"passages": ["a"], "beam": -1}, "at least 1"),
+        ({"passages": ["a"], "branch": 0}, "at least 1"),
+        ({"passages": [Passage("a", id="1"), Passage("b", id="1"), Passage("c", id="1")]}, "2 passages share"),
+        ({"passages": ["same", "same"]}, "1 passages share"),
+        ({"passages": "text"}, "wrap it in a list"),
+        ({"passages": [5]}, "Item 0"),
+    ],
+)
+def test_bad_arguments_are_refused_at_once(arguments, message):
+    with pytest.raises(InvalidInput, match=message):
+        PathSearch(PromptRank(), **arguments)
+
+
+def test_bad_questions():
+    for search in (
+        PathSearch(PromptRank(), ["a"]).search,
+        lambda *args: PathRerank(PromptRank()).rank(args[0], [], *args[1:]),
+    ):
+        with pytest.raises(InvalidInput, match="query"):
+            search(" ")
+        with pytest.raises(InvalidInput, match="top_n"):
+            search("q", 0)
+
+
+# Reranking a given list by its paths
+
+
+@given(graphs(), st.lists(st.integers(0, 5), max_size=4), st.randoms(), st.none() | st.integers(1, 9))
+def test_reranking_only_reorders(hash_model, passages, repeated, random, top_n):
+    given_ = passages + [copy.copy(passages[i]) for i in repeated if i < len(passages)]
+    random.shuffle(given_)
+    before = copy.deepcopy(given_)
+    rerank = PathRerank(ranker(hash_model()))
+    ranking = rerank.rank(QUERY, given_)
+    positions = [entry.details["position"] for entry in ranking]
+    assert sorted(positions) == list(range(len(given_)))
+    assert all(entry.passage is given_[position] for entry, position in zip(ranking, positions, strict=True))
+    scores = {entry.passage.id: entry.score for entry in ranking}
+    assert [entry.score for entry in ranking] == [scores[entry.passage.id] for entry in ranking]
+    assert rerank.rank(QUERY, given_, top_n) == ranking[:top_n]
+    assert given_ == before
+
+
+@given(graphs())
+def test_reranking_is_path_search_in_the_given_passages(hash_model, passages):
+    reranked = PathRerank(ranker(hash_model()), hops=3, beam=2, branch=2).rank(QUERY, passages)
+    searched = PathSearch(ranker(hash_model()), passages, hops=3, beam=2, branch=2).search(QUERY)
+    assert {e.passage.id: e.score for e in reranked} == {e.passage.id: e.score for e in searched}
+
+
+def test_titles_link_too(hash_model):
+    turing = Passage("Alan Turing was born in Maida Vale.", id="t", title="Alan Turing")
+    vale = Passage("It is a district.", id="v", title="Maida Vale")
+    model = hash_model()
+    PathRerank(ranker(model)).rank(QUERY, [vale, turing])
+    assert [prompt.count("Document:") for prompt in scored_prompts(model)] == [1, 1, 2]
+
+
+def test_strings_and_nothing_can_be_reranked():
+    assert PathRerank(PromptRank()).rank(QUERY, []) == []
+    assert [e.passage.text for e in PathRerank(PromptRank()).rank("fox", ["town", "fox", "town"])] == [
+        "fox",
+        "town",
+        "town",
+    ]
+
+
+@pytest.mark.parametrize("option", ["hops", "beam", "branch"])
+def test_numbers_below_one_are_refused_at_once(option):
+    with pytest.raises(InvalidInput, match="at least 1"):
+        PathRerank(PromptRank(), **{option: 0})

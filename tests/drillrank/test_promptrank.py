@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
+from drillrank.passages import Passage, Path
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
+from drillrank.rerank.promptrank import PromptRank
+
+texts = st.text(max_size=5) | st.sampled_from(["a red fox", "a river", "{path}", " ", "?!"])
+paths = st.lists(st.lists(st.builds(Passage, texts, title=texts), min_size=1, max_size=3).map(Path), max_size=4)
+instructions = st.lists(st.sampled_from(PROMPTRANK_INSTRUCTIONS), min_size=1, max_size=4)
+top_ns = st.none() | st.integers(1, 6)
+
+
+def shown(ranking):
+    return [(entry.passage, entry.score, entry.rank, entry.details) for entry in ranking]
+
+
+def whole_prompt(path, instruction):
+    documents = [f"{p.title} {p.text}" if p.title else p.text for p in path.passages]
+    before, after = instruction.split("{path}")
+    return before + " ".join(f"Document: {document}" for document in documents if document.strip()) + after
+
+
+@given(paths, instructions, st.sampled_from(["max", "mean"]), st.sampled_from([1.0, 1.4]), top_ns)
+def test_the_score_of_a_path_is_that_of_the_question_after_its_prompts(
+    hash_model, paths, instructions, ensemble, temperature, top_n
+):
+    query = "who crossed the river"
+    ranker = PromptRank(hash_model(), instructions=instructions, ensemble=ensemble, temperature=temperature)
+    ranking = ranker.rank_paths(query, paths, top_n)
+    expected = []
+    for path in paths:
+        prompts = [whole_prompt(path, instruction) for instruction in instructions]
+        means = [sum(hash_model.log_probs(prompt, query, temperature)) / 4 for prompt in prompts]
+        expected.append(max(means) if ensemble == "max" else sum(means) / len(means))
+    order = sorted(range(len(paths)), key=lambda i: (-round(expected[i], 6), i))[:top_n]
+    assert [entry.details["position"] for entry in ranking] == order
+    assert [entry.score for entry in ranking] == pytest.approx([expected[i] for i in order])
+    assert all(entry.passage is paths[i] for entry, i in zip(ranking, order, strict=True))
+    assert [entry.details["path"] for entry in ranking] == [paths[i].ids for i in order]
+    assert all(entry.details["tokens"] == 4 and entry.details["cut_tokens"] == 0 for entry in ranking)
+    assert all(type(entry.score) is float for entry in ranking)
+
+
+@given(paths)
+def test_budgets_go_with_every_request(hash_model, paths):
+    model = hash_model()
+    PromptRank(model, max_document_tokens=7, max_prompt_tokens=31).score_paths("q", paths)
+    assert len(model.requests) == 5 * len(paths)
+    assert {request.max_tokens for request in model.requests} <= {31}
+    limits = {part.max_tokens for request in model.requests for part in request.prompt if not isinstance(part, str)}
+    assert limits <= {7}
+
+
+@given(paths, st.sampled_from([1.0, 1.4]))
+def test_a_lexical_model_hears_no_instruction(paths, temperature):
+    one = PromptRank(instructions=PROMPTRANK_INSTRUCTIONS[:1], temperature=temperature)
+    many = PromptRank(instructions=PROMPTRANK_INSTRUCTIONS, temperature=temperature)
+    scores = [score for score, _ in many.score_paths("red fox", paths)]
+    assert scores == pytest.approx([score for score, _ in one.score_paths("red fox", paths)])
+
+
+@given(paths)
+def test_nothing_is_mutated_and_ranking_again_gives_the_same(paths):
+    before = copy.deepcopy(paths)
+    ranker = PromptRank()
+    first = ranker.rank_paths("red fox", paths)
+    assert paths == before
+    assert shown(ranker.rank_paths("red fox", paths)) == shown(first)
+
+
+def test_the_cut_is_the_largest_over_the_instructions():
+    path = Path((Passage("w " * 300), Passage("fox")))
+    fitted = UnigramModel().fit(["w fox"])
+    [(_, per_document)] = PromptRank(fitted).score_paths("fox", [path])
+    assert per_document["cut_tokens"] == 70
+    [(_, per_prompt)] = PromptRank(fitted, max_prompt_tokens=40).score_paths("fox", [path])
+    wording = max(len(instruction.replace("{path}", "").split()) for instruction in PROMPTRANK_INSTRUCTIONS[:5])
+    assert per_prompt["cut_tokens"] == 301 - (40 - wording - 2)  # two prefixes of one word
+
+
+def test_a_budget_below_the_instruction_is_refused():
+    with pytest.raises(InvalidInput, match="shorten the instruction"):
+        PromptRank(max_prompt_tokens=5).rank_paths("fox", [Path((Passage("red fox"),))])
+
+
+def test_blank_documents_neither_help_nor_harm():
+    fitted = PromptRank(UnigramModel().fit(["a red fox", "river"]))
+    fox, blank = Passage("a red fox"), Passage(" \n")
+    scored = fitted.score_paths("red river", [Path((fox,)), Path((fox, blank)), Path((blank, fox))])
+    assert len({score for score, _ in scored}) == 1
+    assert fitted.score_paths("red river", [Path((blank,))])[0][0] < 0
+
+
+@pytest.mark.parametrize("ensemble", ["max", "mean"])
+def test_the_same_settings_around_another_model(hash_model, ensemble):
+    settings = {
+        "instructions": ["{path} A?", "B. {path}"],
+        "ensemble": ensemble,
+        "temperature": 1.4,
+        "max_document_tokens": 3,
+        "max_prompt_tokens": 20,
+    }
+    model, path = hash_model(), Path((Passage("red fox"), Passage("river")))
+    expected = PromptRank(hash_model(), **settings).score_paths("who is it", [path])
+    original = PromptRank("unigram", **settings)
+    moved = original.with_language_model(model)
+    assert moved.score_paths("who is it", [path]) == expected
+    assert {request.max_tokens for request in model.requests} == {20}
+    assert {request.prompt[2].max_tokens for request in model.requests} == {3}
+    assert moved.lm is model
+    assert original.lm.spec == "unigram"
+
+
+def test_no_paths_no_ranking(hash_model):
+    model = hash_model()
+    assert PromptRank(model).rank_paths("q", []) == []
+    assert PromptRank(model).score_paths("q", ()) == []
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"instructions": []},
+        {"instructions": ["no place"]},
+        {"instructions": "{path} Question:"},
+        {"ensemble": "median"},
+        {"max_document_tokens": 0},
+        {"max_prompt_tokens": -1},
+        {"lm": "unknown"},
+    ],
+)
+def test_bad_options_are_refused_at_once(options):
+    with pytest.raises(InvalidInput):
+        PromptRank(**options)
+
+
+@pytest.mark.parametrize("query", ["", "  ", None])
+def test_blank_queries(query):
+    with pytest.raises(InvalidInput, match="query"):
+        PromptRank().rank_paths(query, [])
+
+
+@pytest.mark.parametrize("item", ["text", Passage("text"), None, (Passage("text"),)])
+def test_only_paths_are_ranked(item):
+    with pytest.raises(InvalidInput, match="Item 1 is a"):
+        PromptRank().rank_paths("q", [Path((Passage("a"),)), item])
+
+
+@pytest.mark.parametrize("top_n", [0, False, 1.5])
+def test_bad_top_n(top_n):
+    with pytest.raises(InvalidInput, match="top_n"):
+        PromptRank().rank_paths("q", [], top_n)

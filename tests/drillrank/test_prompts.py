@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import prompts
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage, Path
+from drillrank.prompts import (
+    PROMPTRANK_INSTRUCTIONS,
+    UPR_PROMPT,
+    Evidence,
+    PassageTemplate,
+    check_instructions,
+    path_prompt,
+    prompt_text,
+)
+
+fragments = st.sampled_from(
+    ["{text}", "{title}", "{path}", "{0}", "{", "}", "{{x}}", "%s", "$a", "\\1", "word", " ", "\n"]
+)
+data = st.lists(fragments, max_size=5).map("".join) | st.text(max_size=8)
+wording = st.text(st.characters(codec="utf-8", exclude_characters="{}"), max_size=8)
+
+
+@given(wording, wording, wording, data, data)
+def test_a_filled_template_is_its_wording_around_the_passage(before, separator, after, title, text):
+    template = PassageTemplate.parse(before + "{title}" + separator + "{text}" + after)
+    document = title + separator + text if title else text
+    prompt = template.fill(Passage(text, title=title), 7)
+    assert prompt == (before, Evidence(document, 7), after)
+    assert prompt_text(prompt) == before + document + after
+
+
+@given(wording, wording, data, data)
+def test_a_template_without_a_title_leaves_the_title_out(before, after, title, text):
+    template = PassageTemplate.parse(before + "{text}" + after)
+    assert template.fill(Passage(text, title=title)) == (before, Evidence(text), after)
+
+
+def test_the_prompt_of_the_paper():
+    passage = Passage("Emma is a novel", title="Jane Austen")
+    asked = prompt_text(PassageTemplate.parse(UPR_PROMPT).fill(passage))
+    assert asked == "Passage: Jane Austen Emma is a novel. Please write a question based on this passage."
+
+
+def test_single_braces_around_other_things_are_wording():
+    template = PassageTemplate.parse('{"answer": "{text}"}')
+    assert prompt_text(template.fill(Passage("yes"))) == '{"answer": "yes"}'
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "",
+        "no place",
+        "{title}",
+        "{text} {text}",
+        "{text} {title}",
+        "{title} {title} {text}",
+        "{text} {body}",
+        "{text} {}",
+    ],
+)
+def test_templates_that_cannot_be_filled(template):
+    with pytest.raises(InvalidInput, match="passage template"):
+        PassageTemplate.parse(template)
+
+
+@given(st.lists(data, min_size=1, max_size=3), st.sampled_from(PROMPTRANK_INSTRUCTIONS), st.none() | st.integers(1, 9))
+def test_a_path_stands_in_its_place_with_a_prefix_for_each_document(documents, instruction, limit):
+    prompt = path_prompt(Path(tuple(map(Passage, documents))), instruction, limit)
+    kept = [document for document in documents if document.strip()]
+    before, after = instruction.split("{path}")
+    assert prompt_text(prompt) == before + " ".join(f"Document: {document}" for document in kept) + after
+    assert [part for part in prompt if isinstance(part, Evidence)] == [Evidence(document, limit) for document in kept]
+
+
+def test_a_title_belongs_to_the_document():
+    path = Path((Passage("text", title="Title"), Passage(" ", title="Only a title"), Passage("\n")))
+    assert prompt_text(path_prompt(path, "{path}!")) == "Document: Title text Document: Only a title  !"
+
+
+def test_the_instructions_of_the_paper():
+    assert check_instructions(PROMPTRANK_INSTRUCTIONS) == PROMPTRANK_INSTRUCTIONS
+    assert len(set(PROMPTRANK_INSTRUCTIONS)) == 10
+    assert all(instruction.endswith(" Question:") for instruction in PROMPTRANK_INSTRUCTIONS)
+
+
+def test_instructions_become_a_tuple():
+    assert check_instructions(["{path} a", "b {path}"]) == ("{path} a", "b {path}")
+
+
+@pytest.mark.parametrize(
+    "instructions", [[], (), "{path} Question:", None, ["{path}", "none"], ["{path} {path}"], [""]]
+)
+def test_instructions_that_hold_no_path(instructions):
+    with pytest.raises(InvalidInput):
+        check_instructions(instructions)
+
+
+@given(st.lists(data | data.map(Evidence), max_size=5))
+def test_the_text_of_a_prompt_is_all_of_it(parts):
+    expected = "".join(part.text if isinstance(part, Evidence) else part for part in parts)
+    assert prompt_text(tuple(parts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "placeholders"),
+    [
+        ("SUMMARY_PROMPT", ["section_name", "section_text"]),
+        ("KEYWORD_PROMPT", ["section_name", "section_text"]),
+        ("ANSWER_PROMPT", ["contents", "question"]),
+        ("JUDGE_PROMPT", ["question", "reference", "answer_1", "answer_2"]),
+        ("SECTION_PROMPT", ["outline", "question"]),
+        ("PARAGRAPH_PROMPT", ["paragraphs", "question"]),
+        ("MONOT5_PROMPT", ["query", "text"]),
+    ],
+)
+def test_every_prompt_names_each_of_its_placeholders_once(name, placeholders):
+    assert re.findall(r"\{(\w+)\}", getattr(prompts, name)) == placeholders

@@ -1,0 +1,181 @@
+"""Which lines are headings, how their paths read, and what the blocks are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.structure import parse_document
+
+DATA = Path(os.environ.get("DRILLRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+def paths(text: str) -> list[tuple[str, ...]]:
+    return [section.path for section in parse_document(text, "markdown").sections()]
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    document = parse_document(text, "markdown")
+    return [(b.kind, document.slice(b)) for section in document.sections() for b in document.blocks(section)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# A\n## B\n### C\n## D\n# E", [("A",), ("A", "B"), ("A", "B", "C"), ("A", "D"), ("E",)]),
+        ("# A\n### C\n## B", [("A",), ("A", "C"), ("A", "B")]),
+        ("### C\n## B\n# A", [("C",), ("B",), ("A",)]),
+        ("A\n===\n\nB\n---\n", [("A",), ("A", "B")]),
+        ("A\nB\n=\n", [("A B",)]),
+        ("# A #\n## B ##  \n# C#\n# D \\#\n", [("A",), ("A", "B"), ("C#",), ("D #",)]),
+        ("#\n# \n## ##\n", [("",), ("",), ("", "")]),
+        ("   # A\n    # code\n", [("A",)]),
+        ("#A\n####### B\n\\# C\n", [()]),
+        ("#\tA\n", [("A",)]),
+        ("# A\r\n## B\r# C", [("A",), ("A", "B"), ("C",)]),
+        ("text\n# A", [(), ("A",)]),
+        ("\n \n# A", [("A",)]),
+        ("\ufeff# A\n# B", [("A",), ("B",)]),
+        ("text\x0c# A\u2028# B\x85# C\x0b# D", [()]),
+    ],
+)
+def test_headings(text, expected):
+    assert paths(text) == expected
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "```\n# A\n```",
+        "~~~ python\n# A\n~~~",
+        "````\n```\n# A\n```\n````",
+        "~~~\n```\n# A\n~~~",
+        "```\n# A",
+        "> # A",
+        "> A\n> ===",
+        "- # A",
+        "- text\n\n  # A\n",
+        "1. A\n   ---",
+        "<!--\n# A\n-->",
+        "<!--\n\n# A\n\n-->",
+        "<div>\n# A\n</div>",
+        "    # A",
+        "|a|\n|-|\n|# A|",
+        "> text\nA\n===",
+    ],
+)
+def test_what_is_no_heading(hidden):
+    assert paths(f"{hidden}\n") == [()]
+    assert paths(f"# Top\n\n{hidden}\n") == [("Top",)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "readable"),
+    [
+        ("The *very* __best__ `code_x`", "The very best code_x"),
+        ("[Link](http://x.y/z_a_b) and <http://u.v>", "Link and http://u.v"),
+        ("![An *alt* text](x.png) here", "An alt text here"),
+        ("Q&amp;A &lt;x&gt; \\*no\\*", "Q&A <x> *no*"),
+        ("[Named][ref] and [other]", "Named and [other]"),
+        ('<a name="x"></a>Title', "Title"),
+        ("snake_case_name and 2 * 3", "snake_case_name and 2 * 3"),
+        ("", ""),
+    ],
+)
+def test_paths_read_as_rendered(heading, readable):
+    assert paths(f"# {heading}\n\n[ref]: /u\n") == [(readable,)]
+
+
+def test_a_very_long_heading_is_taken_as_written():
+    assert paths("# " + "*a* " * 250) == [("a " * 249 + "a",)]
+    assert paths("# " + "*a* " * 251) == [("*a* " * 250 + "*a*",)]
+
+
+def test_a_break_on_the_first_line_is_no_front_matter():
+    assert paths("---\n\n# A\n\n---\n\n# B\n") == [(), ("A",), ("B",)]
+    assert blocks("---\na: b\n# c\n---\n# A\n") == [("other", "---\na: b\n# c\n---"), ("heading", "# A")]
+
+
+@pytest.mark.parametrize("depth", [9, 10, 11, 1000])
+def test_deep_nesting_hides_nothing_below(depth):
+    deep = "- " * depth + "x"
+    quote = "> " * depth + "x"
+    assert paths(f"{deep}\n\n# A\n{quote}\n\n# B") == [(), ("A",), ("B",)]
+    assert blocks(f"{deep}\n\ntext\n\n{quote}\n")[-2:] == [("paragraph", "text"), ("paragraph", quote)]
+
+
+def test_block_kinds():
+    parts = [
+        ("heading", "Title\n====="),
+        ("paragraph", "One\ntwo."),
+        ("list", "- a\n\n  b\n\n  ```\n  # c\n  ```\n- d\n  1. e"),
+        ("list", "1. x\n2. y"),
+        ("table", "| a | b |\n|---|:-:|\n| `c` | d |"),
+        ("code", "```python\n\nx = 1\n\n```"),
+        ("paragraph", "> quote\nlazy\n>\n> more"),
+        ("code", "    indented\n\n    code"),
+        ("other", "***"),
+        ("other", "<div>\n<p>x</p>\n</div>"),
+        ("other", "[a]: /u 'title'\n[b]: /v"),
+        ("paragraph", "Last"),
+    ]
+    assert blocks("\n\n".join(source for _, source in parts) + "\n\n") == parts
+
+
+def test_blocks_without_blank_lines_between():
+    text = "[a]: /u\ntext\n# H\n- a\n***\n```\nx\n```\n> # q\nafter\n> q\nlazy\n> ```\nafter"
+    assert blocks(text) == [
+        ("other", "[a]: /u"),
+        ("paragraph", "text"),
+        ("heading", "# H"),
+        ("list", "- a"),
+        ("other", "***"),
+        ("code", "```\nx\n```"),
+        ("paragraph", "> # q"),
+        ("paragraph", "after"),
+        ("paragraph", "> q\nlazy\n> ```"),
+        ("paragraph", "after"),
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["# A", "## B", "text", "- a", "    c", "> q", "```", "|a|", "|-|", ""]), max_size=12))
+def test_line_ends_do_not_matter(lines):
+    def shape(end: str) -> list[tuple[str, list[str]]]:
+        return [(kind, source.split(end)) for kind, source in blocks(end.join(lines))]
+
+    assert shape("\n") == shape("\r\n") == shape("\r")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\\`*_[]<&#!:|~>+-=")).map(lambda s: f"x{s}x"))
+def test_any_plain_heading_is_its_own_path(title):
+    shown = title.replace("\x00", "\ufffd")  # as CommonMark asks for
+    assert paths(f"## {title}\n\ntext") == [(shown,)]
+
+
+@pytest.mark.skipif(not (DATA / "longdoc").is_dir(), reason="benchmark data are not here")
+@pytest.mark.parametrize("name", ["qasper", "qasper_tune"])
+def test_papers_keep_their_sections_and_paragraphs(name):
+    found = wanted = 0
+    with gzip.open(DATA / "longdoc" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for paper in map(json.loads, lines):
+            document = parse_document(paper["markdown"])
+            ours = iter(document.sections())
+            for section in paper["sections"]:
+                wanted += 1
+                match = next((s for s in ours if s.path[1:] == tuple(section["path"])), None)
+                if match is None:  # a heading with Markdown in it, see below
+                    ours = iter(document.sections())
+                    continue
+                found += 1
+                held = [document.slice(b).removeprefix("\\") for b in document.blocks(match) if b.kind != "heading"]
+                assert held == [paragraph.removeprefix("\\") for paragraph in section["paragraphs"]]
+    # One heading of the papers has two back-quotes, which Markdown reads as code.
+    assert wanted - found <= 1

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import tokens
+from drillrank.tokens import count_tokens
+
+any_text = st.text(st.characters(codec=None))  # lone surrogates too
+
+
+@pytest.fixture
+def encoding():
+    """The true encoding, where a copy of it is at hand."""
+    found = tokens._encoding()
+    if found is None:
+        pytest.skip("no copy of cl100k_base at hand")
+    return found
+
+
+@given(any_text)
+def test_a_count_is_total_and_bounded(text):
+    count = count_tokens(text)
+    assert type(count) is int
+    assert (count > 0) == bool(text)
+    assert count <= len(text.encode("utf-8", "replace")) + 3 * len(text)
+
+
+def test_counts_are_those_of_the_encoding(encoding):
+    for text in ("Hello, world!", "Zürich 東京 \N{GRINNING FACE}", "a\n\n\tb  c", "<|endoftext|>"):
+        assert count_tokens(text) == len(encoding.encode(text, disallowed_special=()))
+
+
+def test_special_tokens_are_plain_text(encoding):
+    assert count_tokens("<|endoftext|>") > 1
+
+
+def test_long_texts_are_counted_in_linear_time_and_nearly_exactly(encoding):
+    text = "The Rhine flows through Basel. " * 2000
+    assert abs(count_tokens(text) - len(encoding.encode(text))) <= len(text) // 20_000
+    assert count_tokens("a" * 200_000) > 10_000  # quadratic merging would not come back
+
+
+def test_the_environment_is_left_alone(monkeypatch, tmp_path):
+    def no_network(*args, **kwargs):
+        raise AssertionError("counting tokens must not open a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    for folder in (None, "", str(tmp_path)):
+        if folder is None:
+            monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
+        else:
+            monkeypatch.setenv("TIKTOKEN_CACHE_DIR", folder)
+        before = dict(os.environ)
+        tokens._encoding.cache_clear()
+        count_tokens("some text")
+        assert dict(os.environ) == before
+    tokens._encoding.cache_clear()
+
+
+@given(any_text)
+def test_without_the_encoding_four_bytes_are_a_token(text):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tokens, "_encoding", lambda: None)
+        size = len(text.encode("utf-8", "surrogatepass"))
+        assert count_tokens(text) == size // 4 + bool(size % 4)
+
+
+def test_threads_agree():
+    texts = [f"text {i} of many, Zürich" * (i % 7) for i in range(200)]
+    tokens._encoding.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        counted = list(pool.map(count_tokens, texts))
+    assert counted == [count_tokens(text) for text in texts]

@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import Stemmer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput, UnknownModel
+from drillrank.likelihood import Request, UnigramModel, load_language_model
+from drillrank.prompts import Evidence
+
+WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "Zürich", "東京", "x_1", "42"]  # two share a stem
+worded = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from([" ", ", ", "\n", " -- "])), max_size=7).map(
+    lambda parts: "".join(map("".join, parts))
+)
+texts = worded | st.text(max_size=8)
+targets = texts.filter(str.strip)
+temperatures = st.sampled_from([1.0, 0.05, 0.5, 1.4, 4.0])
+mus = st.sampled_from([0.5, 10.0, 300.0, 5000.0])
+
+
+@st.composite
+def batches(draw):
+    """A pool of texts, how many of them are fitted (None: not fitted), and requests over 0 to 3 of its texts each."""
+    pool = draw(st.lists(texts, min_size=1, max_size=6))
+    fitted = draw(st.none() | st.integers(0, len(pool)))
+    asked = st.lists(targets, min_size=1, max_size=2).flatmap(st.sampled_from)
+    documents = st.lists(st.sampled_from(pool), max_size=3)
+    requests = draw(st.lists(st.tuples(documents, asked), min_size=1, max_size=6))
+    return None if fitted is None else pool[:fitted], requests
+
+
+def prompt_of(documents, wording="Document: "):
+    return (wording, *(part for document in documents for part in (Evidence(document), wording)))
+
+
+def as_requests(pairs):
+    return [Request(prompt_of(documents), target) for documents, target in pairs]
+
+
+def stems(text):
+    return Stemmer.Stemmer("english").stemWords(re.findall(r"\w+", text.lower()))
+
+
+def naive_log_probs(documents, target, collection_texts, mu, temperature):
+    """Dirichlet smoothing, temperature and mean over the documents, one word and one class at a time."""
+    collection = Counter(word for text in set(collection_texts) for word in stems(text))
+    tokens = collection.total() + len(collection) + 1
+
+    def probability(word, counts):
+        def smoothed(word):
+            return (counts[word] + mu * (collection[word] + 1) / tokens) / (counts.total() + mu)
+
+        if temperature == 1:
+            return smoothed(word)
+        an_unseen_word = None
+        classes = {*collection, *counts, an_unseen_word}
+        return smoothed(word) ** (1 / temperature) / math.fsum(
+            smoothed(other) ** (1 / temperature) for other in classes
+        )
+
+    counted = [Counter(stems(document)) for document in documents or [""]]
+    return [
+        math.log(math.fsum(probability(word, counts) for counts in counted) / len(counted)) for word in stems(target)
+    ]
+
+
+@given(batches(), mus, temperatures)
+def test_agrees_with_the_naive_computation(batch, mu, temperature):
+    fitted, pairs = batch
+    model = UnigramModel(mu) if fitted is None else UnigramModel(mu).fit(fitted)
+    results = model.log_likelihood(as_requests(pairs), temperature=temperature)
+    assert len(results) == len(pairs)
+    for (documents, target), result in zip(pairs, results, strict=True):
+        offered = [text for others, same in pairs if same == target for text in others or [""]]
+        collection = offered if fitted is None else fitted
+        expected = naive_log_probs(documents, target, collection, mu, temperature)
+        np.testing.assert_allclose(result.log_probs, expected, rtol=1e-9, atol=1e-9)
+        assert result.total == pytest.approx(math.fsum(expected), rel=1e-9, abs=1e-9)
+        assert result.mean == pytest.approx(math.fsum(expected) / max(len(expected), 1), rel=1e-9, abs=1e-9)
+        assert result.cut_tokens == 0
+        assert list(result.tokens) == stems(target)
+        assert result.log_probs.dtype == np.float64
+        assert result.log_probs.shape == (len(expected),)
+        assert type(result.total) is type(result.mean) is float
+        assert np.isfinite(result.log_probs).all()
+        assert result.total <= 1e-9
+
+
+@given(st.lists(worded, min_size=1, max_size=5), st.integers(1, 3), mus, temperatures | st.sampled_from([1e-4, 1e6]))
+def test_the_probabilities_of_all_classes_add_up_to_one(collection, documents, mu, temperature):
+    model = UnigramModel(mu).fit(collection)
+    one_of_each_stem = {stem: word for text in collection for word in re.findall(r"\w+", text) for stem in stems(word)}
+    everything = " ".join([*one_of_each_stem.values(), "unheardof"])
+    [result] = model.log_likelihood([Request(prompt_of(collection[:documents]), everything)], temperature=temperature)
+    assert math.fsum(np.exp(result.log_probs)) == pytest.approx(1, abs=1e-9)
+
+
+@given(batches(), temperatures, st.randoms())
+def test_a_fitted_model_ignores_order_and_neighbours(batch, temperature, random):
+    fitted, pairs = batch
+    model = UnigramModel().fit(fitted or ["a red fox"])
+    requests = as_requests(pairs)
+    together = model.log_likelihood(requests, temperature=temperature)
+    order = random.sample(range(len(requests)), len(requests))
+    shuffled = model.log_likelihood([requests[i] for i in order], temperature=temperature)
+    for position, i in enumerate(order):
+        [alone] = model.log_likelihood([requests[i]], temperature=temperature)
+        np.testing.assert_allclose(together[i].log_probs, alone.log_probs, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(shuffled[position].log_probs, alone.log_probs, rtol=1e-12, atol=1e-12)
+
+
+@given(batches(), temperatures, worded)
+def test_fixed_wording_is_no_evidence(batch, temperature, wording):
+    fitted, pairs = batch
+    model = UnigramModel() if fitted is None else UnigramModel().fit(fitted)
+    plain = model.log_likelihood([Request(prompt_of(d, ""), t) for d, t in pairs], temperature=temperature)
+    worded = model.log_likelihood([Request(prompt_of(d, wording), t) for d, t in pairs], temperature=temperature)
+    for one, other in zip(plain, worded, strict=True):
+        np.testing.assert_array_equal(one.log_probs, other.log_probs)
+
+
+@given(batches(), temperatures)
+def test_lists_are_scored_as_if_alone(batch, temperature):
+    fitted, pairs = batch
+    model = UnigramModel() if fitted is None else UnigramModel().fit(fitted)
+    lists = [as_requests(pairs[:2]), [], as_requests(pairs[1:])]
+    for alone, joint in zip(lists, model.log_likelihood_lists(lists, temperature=temperature), strict=True):
+        expected = [result.total for result in model.log_likelihood(alone, temperature=temperature)]
+        assert [result.total for result in joint] == expected
+
+
+def test_pairs_are_prompts_of_one_document():
+    model = UnigramModel()
+    as_pairs = model.log_likelihood([("a red fox", "fox"), ("a river", "fox")])
+    as_prompts = model.log_likelihood([Request((Evidence(text),), "fox") for text in ("a red fox", "a river")])
+    assert [result.total for result in as_pairs] == [result.total for result in as_prompts]
+    assert as_pairs[0].total > as_pairs[1].total
+
+
+# budgets
+
+
+def kept_words(model, request):
+    """How many words of each document the model still sees; every word of the fitted collection is unique."""
+    words = [part.text.split() for part in request.prompt if isinstance(part, Evidence)]
+    probe = " ".join([word for document in words for word in document] + ["baseline"])
+    [result] = model.log_likelihood([Request(request.prompt, probe, request.max_tokens)])
+    seen = iter((result.log_probs > result.log_probs[-1] + 1e-12).tolist())
+    flags = [[next(seen) for _ in document] for document in words]
+    assert all(sorted(document, reverse=True) == document for document in flags)  # a document is cut from its end
+    return list(map(sum, flags)), result.cut_tokens
+
+
+def unique_words(lengths):
+    return [" ".join(f"d{i}w{j}," for j in range(length)) for i, length in enumerate(lengths)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(1, 9)), min_size=1, max_size=3))
+def test_a_document_keeps_its_first_words(documents):
+    contents = unique_words([length for length, _ in documents])
+    model = UnigramModel().fit([*contents, "baseline"])
+    evidence = [Evidence(text, limit) for text, (_, limit) in zip(contents, documents, strict=True)]
+    kept, cut = kept_words(model, Request(("Any words before: ", *evidence), "x"))
+    assert kept == [length if limit is None else min(length, limit) for length, limit in documents]
+    assert cut == sum(length for length, _ in documents) - sum(kept)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=3), st.integers(0, 4), st.integers(1, 30))
+def test_the_wording_counts_for_the_prompt_but_is_never_cut(lengths, instruction, budget):
+    budget = max(budget, instruction + len(lengths))
+    contents = unique_words(lengths)
+    model = UnigramModel().fit([*contents, "baseline"])
+    wording = " ".join(["word"] * instruction) + " "
+    kept, cut = kept_words(model, Request((wording, *map(Evidence, contents)), "x", budget))
+    assert sum(kept) == min(sum(lengths), budget - instruction)
+    assert cut == sum(lengths) - sum(kept)
+    assert min(kept) >= 1
+
+
+def test_the_smaller_of_two_budgets_wins():
+    [text] = unique_words([9])
+    model = UnigramModel().fit([text, "baseline"])
+    assert kept_words(model, Request(("one two", Evidence(text, 4)), "x", 8)) == ([4], 5)
+    assert kept_words(model, Request(("one two", Evidence(text, 7)), "x", 8)) == ([6], 3)
+
+
+@given(worded, st.integers(1, 8), temperatures)
+def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature):
+    ends = [match.end() for match in re.finditer(r"\w+", text)]
+    shorter = text[: ends[limit - 1]] if len(ends) > limit else text
+    model = UnigramModel().fit(["some red fox", text])
+    cut, short = model.log_likelihood(
+        [Request((Evidence(text, limit),), "red Rhine 42"), Request((Evidence(shorter),), "red Rhine 42")],
+        temperature=temperature,
+    )
+    np.testing.assert_allclose(cut.log_probs, short.log_probs, rtol=1e-12)
+    assert cut.cut_tokens == max(0, len(ends) - limit)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request((Evidence("red fox", 0),), "fox"),
+        Request(("four words of instruction", Evidence("red fox")), "fox", 4),
+        Request(("four words of instruction", Evidence("red fox")), "fox", 2),
+        Request((Evidence("red"), Evidence("fox")), "fox", 1),
+    ],
+)
+def test_a_budget_that_leaves_nothing_of_a_document_is_refused(request_):
+    with pytest.raises(InvalidInput, match="Nothing would be left"):
+        UnigramModel().log_likelihood([request_])
+
+
+def test_a_budget_needs_no_words_from_documents_without_words():
+    [result] = UnigramModel().log_likelihood([Request((Evidence("?!"), Evidence("red fox", 1)), "fox", 1)])
+    assert result.cut_tokens == 1
+
+
+# edges
+
+
+@pytest.mark.parametrize("collection", [None, [], [""], ["?"], ["a red fox"]])
+@pytest.mark.parametrize("documents", [[], [""], ["?"], ["", ""], ["a red fox", ""], ["unseen words"]])
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 2.0])
+def test_empty_things_have_finite_scores(collection, documents, temperature):
+    model = UnigramModel() if collection is None else UnigramModel().fit(collection)
+    requests = [Request(prompt_of(documents), target) for target in ("fox", "new words", "???")]
+    some, unseen, wordless = model.log_likelihood(requests, temperature=temperature)
+    assert np.isfinite(some.log_probs).all()
+    assert np.isfinite(unseen.log_probs).all()
+    assert (list(wordless.tokens), wordless.total, wordless.mean) == ([], 0.0, 0.0)
+    assert wordless.log_probs.shape == (0,)
+    assert wordless.log_probs.dtype == np.float64
+
+
+def test_nothing_asked_nothing_answered():
+    assert UnigramModel().log_likelihood([]) == []
+    assert UnigramModel().log_likelihood(iter([])) == []
+    assert UnigramModel().log_likelihood_lists([]) == []
+    assert UnigramModel().log_likelihood_lists([[], []]) == [[], []]
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t"])
+def test_blank_targets_are_named_by_position(blank):
+    with pytest.raises(InvalidInput, match="Request 1 has a blank target"):
+        UnigramModel().log_likelihood([("a", "b"), ("a", blank)])
+
+
+@pytest.mark.parametrize("pair", [("a",), ("a", "b", "c"), ("a", None), (1, "b"), None, 5, "text"])
+def test_malformed_pairs_are_named_by_position(pair):
+    with pytest.raises(InvalidInput, match="Request 1 must be"):
+        UnigramModel().log_likelihood([("a", "b"), pair])
+
+
+@pytest.mark.parametrize("temperature", [0, -1.0, math.inf, math.nan])
+def test_temperatures_are_positive_numbers(temperature):
+    with pytest.raises(InvalidInput, match="temperature"):
+        UnigramModel().log_likelihood([("a", "b")], temperature=temperature)
+
+
+@pytest.mark.parametrize("mu", [0, -5, math.nan])
+def test_mu_is_positive(mu):
+    with pytest.raises(InvalidInput, match="mu"):
+        UnigramModel(mu)
+
+
+def test_there_is_no_end_of_sequence():
+    model = UnigramModel()
+    with pytest.raises(InvalidInput, match="end-of-sequence"):
+        model.log_likelihood([("a", "b")], include_eos=True)
+    assert model.log_likelihood([("a", "b")], include_eos=False)[0].total == model.log_likelihood([("a", "b")])[0].total
+
+
+# fitting, sharing, loading
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_eight_threads_agree_with_one(fitted):
+    documents = [f"red fox {i} crossed the river {i % 5} {WORDS[i % 10]}" for i in range(40)]
+    model = UnigramModel().fit(documents[:20]) if fitted else UnigramModel()
+    jobs = [
+        (
+            [Request((Evidence(text, 2 + i % 4),), f"{WORDS[i % 10]} crossing {i}") for text in documents[i % 7 :: 3]],
+            1 + i % 3,
+        )
+        for i in range(120)
+    ]
+
+    def totals(job):
+        requests, temperature = job
+        return [result.total for result in model.log_likelihood(requests, temperature=temperature)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(totals, jobs)) == list(map(totals, jobs))
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_keeps_the_fit(twin_of):
+    model = UnigramModel(mu=50).fit(["a red fox", "a river"])
+    twin = twin_of(model)
+    asked = [("a red river", "fox by the river"), ("", "fox")]
+    assert not twin.wants_fit
+    assert twin.options == model.options
+    assert [r.total for r in twin.log_likelihood(asked)] == [r.total for r in model.log_likelihood(asked)]
+
+
+def test_fitting_a_copy_leaves_the_original_alone():
+    model = UnigramModel()
+    assert model.wants_fit
+    twin = copy.copy(model)
+    assert twin.fit(text for text in ["a red fox"]) is twin
+    assert model.wants_fit
+    assert not twin.wants_fit
+
+
+def test_fitting_again_starts_afresh():
+    asked = [("a red river", "fox")]
+    twice = UnigramModel().fit(["fox fox fox"]).fit(["a river"])
+    once = UnigramModel().fit(["a river"])
+    assert twice.log_likelihood(asked)[0].total == once.log_likelihood(asked)[0].total
+
+
+def test_specification_and_options_build_an_equal_model():
+    model = UnigramModel(mu=12)
+    twin = load_language_model(model.spec, **model.options)
+    asked = [("a red river", "fox"), ("fox", "fox")]
+    assert [r.total for r in twin.log_likelihood(asked)] == [r.total for r in model.log_likelihood(asked)]
+
+
+def test_loading():
+    model = UnigramModel()
+    assert load_language_model(model) is model
+    assert load_language_model().options == model.options
+    with pytest.raises(InvalidInput, match="mu"):
+        load_language_model(model, mu=3)
+    with pytest.raises(InvalidInput, match="mu"):
+        load_language_model("unigram", device="cpu")
+    with pytest.raises(InvalidInput, match="mu"):
+        load_language_model("unigram", mu=-1)
+    for spec in ("bigram", "", None, 5):
+        with pytest.raises(UnknownModel, match="unigram"):
+            load_language_model(spec)

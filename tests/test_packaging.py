@@ -1,0 +1,94 @@
+"""What an installation holds, and what importing it loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FRAMEWORKS = {"llama_index_ext": "langchain_core", "langchain_ext": "llama_index"}
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+def loaded_by(statement: str) -> set[str]:
+    result = python(f"import sys\n{statement}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))")
+    assert result.returncode == 0, result.stderr
+    return set(result.stdout.split())
+
+
+def test_importing_the_core_loads_neither_torch_nor_a_framework():
+    assert not loaded_by("import drillrank") & {"torch", "transformers", "llama_index", "langchain_core", "openai"}
+
+
+@pytest.mark.parametrize(("adapter", "other"), FRAMEWORKS.items())
+def test_importing_an_adapter_does_not_load_the_other_framework(adapter, other):
+    loaded = loaded_by(f"import {adapter}")
+    assert adapter in loaded
+    assert not loaded & {other, "torch"}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "framework", "extra"),
+    [("llama_index_ext", "llama_index", "llama-index"), ("langchain_ext", "langchain_core", "langchain")],
+)
+def test_a_missing_framework_is_named_with_its_extra_and_cause(adapter, framework, extra):
+    result = python(f"import sys\nsys.modules['{framework}'] = None\nimport {adapter}")
+    assert result.returncode == 1
+    assert f'pip install "drillrank[{extra}]"' in result.stderr
+    assert "MissingExtra" in result.stderr
+    assert "direct cause" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return zipfile.ZipFile(next(folder.glob("*.whl")))
+
+
+def test_the_wheel_holds_three_packages_and_no_module_called_shared(wheel):
+    tops = {name.split("/")[0] for name in wheel.namelist() if ".dist-info" not in name}
+    assert tops == {"drillrank", "llama_index_ext", "langchain_ext"}
+
+
+def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
+    names = wheel.namelist()
+    for package in ("drillrank", "llama_index_ext", "langchain_ext"):
+        assert f"{package}/py.typed" in names
+    assert "drillrank/handbook.md" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    entry_points = next(name for name in names if name.endswith("entry_points.txt"))
+    assert "drillrank = drillrank.cli:main" in wheel.read(entry_points).decode()
+    metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert "Requires-Dist: llama-index-core<0.15,>=0.14; extra == 'llama-index'" in metadata
+    assert "Requires-Dist: langchain-core<2,>=1; extra == 'langchain'" in metadata
+
+
+def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
+    forbidden = {
+        "shared/drillrank": ("llama_index", "langchain"),
+        "llama_index_ext": ("langchain",),
+        "langchain_ext": ("llama_index", "langchain_classic", "langchain_community"),
+    }
+    for folder, names in forbidden.items():
+        for file in (ROOT / folder).rglob("*.py"):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                statement = line.strip()
+                assert not statement.startswith(tuple(f"{verb} {name}" for verb in ("from", "import") for name in names)), (
+                    f"{file}: {statement}"
+                )
+
+
+def test_no_file_of_the_packages_is_too_long():
+    for folder in ("shared/drillrank", "llama_index_ext", "langchain_ext"):
+        for file in (ROOT / folder).rglob("*.py"):
+            assert len(file.read_text(encoding="utf-8").splitlines()) <= 350, file
