@@ -15,7 +15,7 @@ from drillrank.passages import stable_uuid
 
 
 class D3Retriever(BaseRetriever):
-    """Retrieves evidence paragraphs from long documents by opening their most likely sections.
+    r"""Retrieves evidence paragraphs from long documents by opening their most likely sections.
 
     Args:
         documents: LangChain documents (Markdown or plain text); parsed and indexed once.
@@ -30,7 +30,7 @@ class D3Retriever(BaseRetriever):
     Raises:
         InvalidInput: the question is blank.
 
-    >>> manual = Document(page_content="# Battery\\n\\nIt lasts nine hours.\\n\\n# Screen\\n\\nClean it with a cloth.")
+    >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
     >>> found = D3Retriever(documents=[manual], top_n=1).invoke("How long does the battery last?")[0]
     >>> found.page_content, found.metadata["section_path"]
     ('It lasts nine hours.', 'Battery')

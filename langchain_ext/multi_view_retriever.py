@@ -14,7 +14,7 @@ from drillrank.views import MergedSection, MultiViewIndex, RetrieverName, ViewTe
 
 
 class MultiViewRetriever(BaseRetriever):
-    """Ranks sections in each view separately and merges the rankings, over an index in memory.
+    r"""Ranks sections in each view separately and merges the rankings, over an index in memory.
 
     Args:
         documents: What `MultiViewTextSplitter` made of one or many documents.
@@ -29,7 +29,7 @@ class MultiViewRetriever(BaseRetriever):
         InvalidInput: a document was not made by `MultiViewTextSplitter`, or the raw view of a section is missing.
 
     >>> from langchain_ext import MultiViewTextSplitter
-    >>> text = "# Foxes\\n\\nThey hunt.\\n\\n# Whales\\n\\nThey sing.\\n\\n# Owls\\n\\nThey hoot.\\n"
+    >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
     >>> retriever = MultiViewRetriever(documents=MultiViewTextSplitter().split_text(text), top_n=1)
     >>> hit = retriever.invoke("Who sings?")[0]
     >>> hit.metadata["section_path"], hit.metadata["matched_views"]

@@ -16,7 +16,7 @@ from drillrank.views import VIEWS, View, check_views, section_chunks
 
 
 class MultiViewTextSplitter(BaseDocumentTransformer):
-    """Cuts documents along their own sections and gives each section as raw text, keywords and summary.
+    r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 
     The raw view's text is the section, byte for byte; the others carry it as `section_text`, so no second store is
     needed. `Document.id` and the metadata `section_id` depend on the document and the section only. Metadata are the
@@ -30,7 +30,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
         InvalidInput: unknown views, or `raw` not among them.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
-    >>> documents = splitter.split_text("# Foxes\\n\\nThey hunt.\\n\\n# Whales\\n\\nThey sing.\\n")
+    >>> documents = splitter.split_text("# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
     >>> [(document.metadata["section_path"], document.metadata["view"]) for document in documents]
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
@@ -54,7 +54,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
             pieces += self._split(document, name if not copies else stable_uuid(name, copies))
         return pieces
 
-    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:  # noqa: ARG002
+    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""
         return self.split_documents(documents)
 

@@ -17,7 +17,7 @@ _BOOKKEEPING = ["section_path", "section_score"]
 
 
 class D3Retriever(BaseRetriever):
-    """Retrieves evidence paragraphs from long documents by opening their most likely sections.
+    r"""Retrieves evidence paragraphs from long documents by opening their most likely sections.
 
     Args:
         documents: LlamaIndex documents (Markdown or plain text); parsed and indexed once.
@@ -35,7 +35,7 @@ class D3Retriever(BaseRetriever):
         InvalidInput: `top_n` or `sections` is below 1, or the question is blank.
 
     >>> from llama_index.core import Document
-    >>> manual = Document(text="# Battery\\n\\nIt lasts nine hours.\\n\\n# Screen\\n\\nClean it with a dry cloth.")
+    >>> manual = Document(text="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth.")
     >>> node = D3Retriever([manual], top_n=1).retrieve("How long does the battery last?")[0]
     >>> node.text, node.metadata["section_path"]
     ('It lasts nine hours.', 'Battery')

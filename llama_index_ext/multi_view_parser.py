@@ -21,7 +21,7 @@ BOOKKEEPING = ("view", "section_id", "section_level")
 
 
 class MultiViewNodeParser(NodeParser):
-    """Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
+    r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead
     to it, so that any plain retriever over all nodes returns each section once, with its best score. What is embedded
@@ -39,7 +39,7 @@ class MultiViewNodeParser(NodeParser):
     Raises:
         ValidationError: unknown views, or `raw` not among them.
 
-    >>> document = Document(text="# Foxes\\n\\nThey hunt.\\n\\n# Whales\\n\\nThey sing.\\n")
+    >>> document = Document(text="# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
     >>> nodes = MultiViewNodeParser(views=["raw", "keywords"]).get_nodes_from_documents([document])
     >>> [(node.metadata["section_path"], node.metadata["view"]) for node in nodes]
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
@@ -92,9 +92,7 @@ class MultiViewNodeParser(NodeParser):
     ) -> list[BaseNode]:
         return await asyncio.to_thread(self._parse_nodes, nodes, show_progress, **kwargs)
 
-    def _postprocess_parsed_nodes(
-        self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]
-    ) -> list[BaseNode]:
+    def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
         """Nothing to do: the host would guess offsets with `find` and chain all views to each other."""
         return nodes
 

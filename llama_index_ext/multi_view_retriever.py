@@ -15,7 +15,7 @@ from drillrank.views import MergedSection, MultiViewIndex, RetrieverName, ViewTe
 
 
 class MultiViewRetriever(BaseRetriever):
-    """Ranks sections in each view separately and merges the rankings, over an index in memory.
+    r"""Ranks sections in each view separately and merges the rankings, over an index in memory.
 
     Args:
         nodes: What `MultiViewNodeParser` made of one or many documents.
@@ -32,7 +32,7 @@ class MultiViewRetriever(BaseRetriever):
 
     >>> from llama_index.core import Document
     >>> from llama_index_ext import MultiViewNodeParser
-    >>> text = "# Foxes\\n\\nThey hunt.\\n\\n# Whales\\n\\nThey sing.\\n\\n# Owls\\n\\nThey hoot.\\n"
+    >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
     >>> nodes = MultiViewNodeParser()([Document(text=text)])
     >>> hit = MultiViewRetriever(nodes, top_n=1).retrieve("Who sings?")[0]
     >>> hit.node.metadata["section_path"], hit.node.metadata["matched_views"]

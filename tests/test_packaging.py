@@ -83,9 +83,9 @@ def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
         for file in (ROOT / folder).rglob("*.py"):
             for line in file.read_text(encoding="utf-8").splitlines():
                 statement = line.strip()
-                assert not statement.startswith(tuple(f"{verb} {name}" for verb in ("from", "import") for name in names)), (
-                    f"{file}: {statement}"
-                )
+                assert not statement.startswith(
+                    tuple(f"{verb} {name}" for verb in ("from", "import") for name in names)
+                ), f"{file}: {statement}"
 
 
 def test_no_file_of_the_packages_is_too_long():

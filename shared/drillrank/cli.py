@@ -20,7 +20,7 @@ from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, Mis
 from drillrank.likelihood import load_language_model
 from drillrank.passages import Passage, check_query
 from drillrank.rerank.upr import UPR
-from drillrank.structure import Document, parse_document
+from drillrank.structure import Document, breadcrumb, parse_document
 from drillrank.views import MultiViewIndex, SectionChunk, section_chunks
 
 DEMO_QUESTION = "Why must the logarithms of the two probabilities be added and not multiplied when passages are paired?"
@@ -157,7 +157,7 @@ def _print_reranking(question: str, chunks: Sequence[SectionChunk], model: str) 
     sections = {chunk.section_id: chunk for chunk in chunks if chunk.view == "raw"}
     hits = MultiViewIndex(chunks).search(question, _CANDIDATES)
     passages = [
-        Passage(sections[hit.section_id].text, id=hit.section_id, title=" > ".join(sections[hit.section_id].path))
+        Passage(sections[hit.section_id].text, id=hit.section_id, title=breadcrumb(sections[hit.section_id].path))
         for hit in hits
     ]
     table = Table("rank", "log-likelihood", "rank before", "score before", "views", "section", title="Sections")

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.errors import InvalidInput, LLMFailure, check_positive
 from drillrank.tokens import count_tokens
 
 Result = TypeVar("Result")
@@ -27,6 +27,7 @@ class CompletesPrompts(Protocol):
 
 
 LLM = CompletesPrompts | Callable[[str], str] | Callable[[str], Awaitable[str]]
+"""An object with `complete`, a plain function, or an `async def` function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None) -> Res
         usage: Counts tokens and calls into this object, if given.
 
     Raises:
-        InvalidInput: `llm` is asynchronous only.
+        InvalidInput: `llm` cannot be called, or is asynchronous only.
 
     >>> def shout():
     ...     replies = yield ["hello", "bye"]
@@ -74,20 +75,16 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None) -> Res
     >>> run(shout(), str.upper)
     ['HELLO', 'BYE']
     """
-    complete: Any = getattr(llm, "complete", llm)
-    if inspect.iscoroutinefunction(complete):
-        raise InvalidInput("This LLM is asynchronous: use the asynchronous method, or pass a plain function.")
-
-    def ask(prompt: str) -> Reply:
-        try:
-            return _as_reply(complete(prompt))
-        except Exception as cause:
-            return _failed(cause)
-
+    complete = _method(llm, "complete")
+    if complete is None or _is_async(complete):
+        raise InvalidInput(
+            f"{llm!r:.100} cannot be asked synchronously: pass a plain function from prompt to answer or an object "
+            "with complete(prompt), or use the asynchronous method."
+        )
     try:
         prompts = next(dialogue)
         while True:
-            replies = [ask(prompt) for prompt in prompts]
+            replies = [_ask(complete, prompt) for prompt in prompts]
             _count(usage, prompts, replies)
             prompts = dialogue.send(replies)
     except StopIteration as stop:
@@ -100,26 +97,32 @@ async def arun(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, usage:
 
     `acomplete(prompt)` or an async function is awaited; anything else runs on a worker thread. Same result as `run`.
 
+    Raises:
+        InvalidInput: `llm` cannot be called, or `workers` is below 1.
+
     >>> def shout():
     ...     replies = yield ["hello", "bye"]
     ...     return [reply.text for reply in replies]
     >>> asyncio.run(arun(shout(), str.upper))
     ['HELLO', 'BYE']
     """
-    if workers < 1:
-        raise InvalidInput(f"workers is the number of calls at once: at least 1, not {workers}.")
-    complete: Any = getattr(llm, "acomplete", None) or getattr(llm, "complete", llm)
+    check_positive(workers=workers)
+    complete = _method(llm, "acomplete") or _method(llm, "complete")
+    if complete is None:
+        raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
     limit = asyncio.Semaphore(workers)
 
     async def ask(prompt: str) -> Reply:
         async with limit:
+            if not _is_async(complete):
+                return await asyncio.to_thread(_ask, complete, prompt)
             try:
-                if inspect.iscoroutinefunction(complete):
-                    return _as_reply(await complete(prompt))
-                return _as_reply(await asyncio.to_thread(complete, prompt))
+                return _as_reply(await complete(prompt))
             except Exception as cause:
                 return _failed(cause)
 
+    if usage is not None:
+        await asyncio.to_thread(count_tokens, "")  # the first count loads the encoding
     try:
         prompts = next(dialogue)
         while True:
@@ -129,6 +132,22 @@ async def arun(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, usage:
     except StopIteration as stop:
         result: Result = stop.value
         return result
+
+
+def _method(llm: object, name: str) -> Callable[[str], Any] | None:
+    method = getattr(llm, name, llm)
+    return method if callable(method) else None
+
+
+def _is_async(complete: Callable[[str], Any]) -> bool:
+    return inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(getattr(complete, "__call__", None))  # noqa: B004
+
+
+def _ask(complete: Callable[[str], Any], prompt: str) -> Reply:
+    try:
+        return _as_reply(complete(prompt))
+    except Exception as cause:
+        return _failed(cause)
 
 
 def _as_reply(answer: object) -> Reply:

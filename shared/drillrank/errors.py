@@ -30,6 +30,22 @@ class DrillrankWarning(UserWarning):
     """Something was repaired, shortened or left out, and the result is still usable."""
 
 
+def check_positive(**numbers: int) -> None:
+    """Reject settings that must be whole numbers from 1 on.
+
+    Raises:
+        InvalidInput: names the first one that is not.
+
+    >>> check_positive(hops=2, beam=0)
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: beam must be a whole number, at least 1; not 0.
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise InvalidInput(f"{name} must be a whole number, at least 1; not {number!r}.")
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or say which extra brings it.
 

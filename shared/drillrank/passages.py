@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_positive
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,14 @@ class Passage:
                 f"A passage needs a text and a title that are strings, not {type(self.text).__name__} "
                 f"and {type(self.title).__name__} (passage id {self.id!r})."
             )
+        if not isinstance(self.id, str | None) or isinstance(cast("object", self.links), str):
+            raise InvalidInput(
+                f"A passage's id is a string, and its links a list of strings; not {self.id!r} and {self.links!r}."
+            )
         if not self.id:
-            digest = hashlib.blake2b(digest_size=16)
-            for part in (self.title, self.text):
-                digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
-            object.__setattr__(self, "id", digest.hexdigest())
-        object.__setattr__(self, "links", tuple(self.links))
+            content = f"{len(self.title)} {self.title}{self.text}".encode("utf-8", "surrogatepass")
+            object.__setattr__(self, "id", hashlib.blake2b(content, digest_size=16).hexdigest())
+        object.__setattr__(self, "links", tuple(self.links or ()))
 
     @cached_property
     def titled_text(self) -> str:
@@ -69,9 +72,9 @@ class Path:
     passages: tuple[Passage, ...]
 
     def __post_init__(self) -> None:
-        if not self.passages:
-            raise InvalidInput("A path needs at least one passage.")
         object.__setattr__(self, "passages", tuple(self.passages))
+        if not self.passages or not all(isinstance(passage, Passage) for passage in self.passages):
+            raise InvalidInput(f"A path needs at least one passage, and nothing else; not {self.passages!r}.")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -114,7 +117,7 @@ def ranked(
     """Order items by falling score; ties keep the input order; then keep the first `top_n`.
 
     Raises:
-        InvalidInput: the three sequences differ in length, or `top_n` is below 1.
+        InvalidInput: the three sequences differ in length, a score is not a number, or `top_n` is below 1.
 
     >>> [(r.passage.text, r.rank) for r in ranked([Passage("a"), Passage("b")], [0.1, 0.2], [{}, {}])]
     [('b', 1), ('a', 2)]
@@ -122,6 +125,9 @@ def ranked(
     if not len(items) == len(scores) == len(details):
         raise InvalidInput(f"{len(items)} items, {len(scores)} scores and {len(details)} details cannot be paired.")
     check_top_n(top_n)
+    scores = list(map(float, scores))
+    if any(map(math.isnan, scores)):
+        raise InvalidInput(f"Item {next(i for i, s in enumerate(scores) if math.isnan(s))} has NaN for a score.")
     order = sorted(range(len(items)), key=scores.__getitem__, reverse=True)  # sort is stable, also in reverse
     return [
         Ranked(items[i], scores[i], rank, {**details[i], "position": i})
@@ -149,10 +155,8 @@ def check_top_n(top_n: int | None) -> None:
     Raises:
         InvalidInput: `top_n` is neither None nor a positive integer.
     """
-    if top_n is not None and (not isinstance(top_n, int) or isinstance(top_n, bool) or top_n < 1):
-        raise InvalidInput(
-            f"top_n is the number of results to keep: a positive integer, or None for all; not {top_n!r}."
-        )
+    if top_n is not None:
+        check_positive(top_n=top_n)
 
 
 def check_query(query: str) -> str:
@@ -166,6 +170,18 @@ def check_query(query: str) -> str:
     return query
 
 
+def by_id(passages: Iterable[Passage]) -> dict[str, Passage]:
+    """Passages by id, in order; of several with the same id, the first.
+
+    >>> list(by_id([Passage("a", id="1"), Passage("b", id="2"), Passage("c", id="1")]).values())[0].text
+    'a'
+    """
+    distinct: dict[str, Passage] = {}
+    for passage in passages:
+        distinct.setdefault(passage.id, passage)
+    return distinct
+
+
 def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
     """Passages as given; plain strings become passages.
 
@@ -175,8 +191,8 @@ def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
     >>> as_passages(["some text"])[0].text
     'some text'
     """
-    if isinstance(passages, (str, Passage)):
-        raise InvalidInput("Expected a list of passages, not a single one: wrap it in a list.")
+    if isinstance(passages, (str, Passage)) or not isinstance(passages, Iterable):
+        raise InvalidInput(f"Expected a list of passages, not a {type(passages).__name__}.")
     converted = []
     for position, passage in enumerate(passages):
         if not isinstance(passage, (str, Passage)):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
@@ -125,7 +124,6 @@ class PassageTemplate:
     after: str
 
     @staticmethod
-    @lru_cache(maxsize=64)
     def parse(template: str) -> PassageTemplate:
         """Read `... {title} {text} ...`; `{title}` may be left out.
 
@@ -135,6 +133,8 @@ class PassageTemplate:
         >>> PassageTemplate.parse("Passage: {title} {text}. Ask a question.")
         PassageTemplate(before='Passage: ', separator=' ', after='. Ask a question.')
         """
+        if not isinstance(template, str):
+            raise InvalidInput(f"A passage template is a string, not {template!r}.")
         names = re.findall(r"\{(\w*)\}", template)
         if names == ["text"]:
             before, after = template.split("{text}")
@@ -185,6 +185,6 @@ def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
     if isinstance(instructions, str) or not instructions:
         raise InvalidInput(f"Instructions are a non-empty list of strings, not {instructions!r}.")
     for instruction in instructions:
-        if instruction.count("{path}") != 1:
+        if not isinstance(instruction, str) or instruction.count("{path}") != 1:
             raise InvalidInput(f"An instruction holds {{path}} exactly once; not {instruction!r}.")
     return tuple(instructions)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import bm25s
 import numpy as np
 import numpy.typing as npt
-from rank_bm25 import BM25Okapi
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from drillrank.terms import terms
+from drillrank.terms import WORD, terms
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,8 +35,16 @@ class TfidfIndex:
         self._size = len(texts)
         self._vectorizer = TfidfVectorizer(analyzer=terms)
         self._matrix: sparse.csc_matrix | None = None
-        if any(terms(text) for text in texts):
+        if any(WORD.search(text) for text in texts):
             self._matrix = self._vectorizer.fit_transform(texts).tocsc()
+
+    def scores_of(self, query: str, texts: Sequence[str]) -> Floats:
+        """Cosine of the query and texts that are not in the index, with the index's weights, shape `(texts,)`."""
+        if self._matrix is None or not texts:
+            return np.zeros(len(texts))
+        vectors = self._vectorizer.transform([query, *texts])
+        similarities: Floats = (vectors[1:] @ vectors[0].T).toarray().ravel()
+        return similarities
 
     def scores(self, query: str) -> Floats:
         """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
@@ -48,22 +56,26 @@ class TfidfIndex:
 
 
 class BM25Index:
-    """Okapi BM25 (rank-bm25's defaults) over stemmed words.
+    """BM25 over stemmed words, with Lucene's inverse document frequency, which stays positive in small collections.
 
-    >>> BM25Index(["a red fox", "a blue whale", "a cow"]).scores("foxes").argmax().item()
+    >>> BM25Index(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
     0
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._size = len(texts)
+        self._bm25: bm25s.BM25 | None = None
         tokenised = [terms(text) for text in texts]
-        self._bm25 = BM25Okapi(tokenised) if any(tokenised) else None
+        if any(tokenised):
+            self._bm25 = bm25s.BM25(method="lucene")
+            self._bm25.index(tokenised, show_progress=False)
 
     def scores(self, query: str) -> Floats:
-        """BM25 score of every text, shape `(texts,)`; not normalised."""
-        if self._bm25 is None:
+        """BM25 score of every text, shape `(texts,)`; 0 where no word matches, not normalised."""
+        words = terms(query)
+        if self._bm25 is None or not words:
             return np.zeros(self._size)
-        scores: Floats = self._bm25.get_scores(terms(query))
+        scores: Floats = self._bm25.get_scores(words).astype(np.float64)
         return scores
 
 

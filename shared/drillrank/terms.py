@@ -23,5 +23,5 @@ def terms(text: str) -> list[str]:
     stemmer = getattr(_per_thread, "stemmer", None)
     if stemmer is None:
         stemmer = _per_thread.stemmer = Stemmer.Stemmer("english")
-    stemmed: list[str] = stemmer.stemWords(WORD.findall(text.lower()))
+    stemmed: list[str] = stemmer.stemWords([word.lower() for word in WORD.findall(text)])
     return stemmed

@@ -217,7 +217,7 @@ def test_a_model_that_is_already_fitted_stays_as_it_is():
         ({"passages": ["a"], "branch": 0}, "at least 1"),
         ({"passages": [Passage("a", id="1"), Passage("b", id="1"), Passage("c", id="1")]}, "2 passages share"),
         ({"passages": ["same", "same"]}, "1 passages share"),
-        ({"passages": "text"}, "wrap it in a list"),
+        ({"passages": "text"}, "Expected a list of passages"),
         ({"passages": [5]}, "Item 0"),
     ],
 )

@@ -49,12 +49,17 @@ def test_only_the_scores_change(ranking, scale):
     assert result is not ranking
 
 
-@given(rankings, st.sampled_from(SCALES), st.floats(-20, 1) | st.none(), st.integers(1, 8) | st.none())
+@given(rankings, st.sampled_from(SCALES), st.floats(-1, 1) | st.none(), st.integers(1, 3) | st.none())
 def test_selection_cuts_a_ranking_that_was_scaled_whole(ranking, scale, threshold, top_n):
     whole = rescaled(ranking, scale)
     limit = -math.inf if threshold is None else threshold
     expected = [entry for entry in whole if entry.score >= limit][:top_n]
     assert selected(ranking, scale=scale, threshold=threshold, top_n=top_n) == expected
+
+
+def test_the_posterior_of_the_best_does_not_depend_on_how_many_are_kept():
+    ranking = ranking_of([-1.0, -1.0, -1.0, -1.0], 5)
+    assert [entry.score for entry in selected(ranking, scale="softmax", top_n=1)] == pytest.approx([0.25])
 
 
 @given(rankings, st.sampled_from(SCALES))

@@ -57,10 +57,8 @@ def naive_log_probs(documents, target, collection_texts, mu, temperature):
 
     def probability(word, counts):
         def smoothed(word):
-            return (counts[word] + mu * (collection[word] + 1) / tokens) / (counts.total() + mu)
+            return counts[word] + mu * (collection[word] + 1) / tokens
 
-        if temperature == 1:
-            return smoothed(word)
         an_unseen_word = None
         classes = {*collection, *counts, an_unseen_word}
         return smoothed(word) ** (1 / temperature) / math.fsum(
@@ -136,6 +134,18 @@ def test_lists_are_scored_as_if_alone(batch, temperature):
     for alone, joint in zip(lists, model.log_likelihood_lists(lists, temperature=temperature), strict=True):
         expected = [result.total for result in model.log_likelihood(alone, temperature=temperature)]
         assert [result.total for result in joint] == expected
+
+
+@given(batches(), temperatures)
+def test_lists_in_one_pass_of_another_model(hash_model, batch, temperature):
+    pairs = [("|".join(documents), target) for documents, target in batch[1]]
+    joint = hash_model().log_likelihood_lists([pairs[:2], [], pairs[1:]], temperature=temperature)
+    expected = [sum(hash_model.log_probs(context, target, temperature)) for context, target in pairs]
+    assert [[result.total for result in results] for results in joint] == [
+        pytest.approx(expected[:2]),
+        [],
+        pytest.approx(expected[1:]),
+    ]
 
 
 def test_pairs_are_prompts_of_one_document():
@@ -251,7 +261,7 @@ def test_nothing_asked_nothing_answered():
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t"])
 def test_blank_targets_are_named_by_position(blank):
-    with pytest.raises(InvalidInput, match="Request 1 has a blank target"):
+    with pytest.raises(InvalidInput, match="Request 1 has nothing to score"):
         UnigramModel().log_likelihood([("a", "b"), ("a", blank)])
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from drillrank.dialogue import Usage
 from drillrank.drilldown.outline import OutlineSection, outline
-from drillrank.errors import InvalidInput
+from drillrank.errors import check_positive
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
@@ -70,8 +70,7 @@ class D3:
     """
 
     def __init__(self, *, lm: str | LanguageModel = "unigram", sections: int = 8) -> None:
-        if sections < 1:
-            raise InvalidInput(f"sections is the number of sections to open: at least 1, not {sections}.")
+        check_positive(sections=sections)
         self.lm = load_language_model(lm)
         self._sections = sections
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
-from drillrank.structure import Document, parse_document
-
-SEPARATOR = " > "
+from drillrank.structure import Document, breadcrumb, parse_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +25,12 @@ class OutlineSection:
 
 
 def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
-    """Sections of all documents that hold at least one paragraph, in order.
+    r"""Sections of all documents that hold at least one paragraph, in order.
 
     Raises:
         InvalidInput: an item is neither a parsed document nor a string, or a single one was given.
 
-    >>> [section.passage.title for section in outline(["# A\\n\\nOne.\\n\\n## B\\n\\nTwo."])]
+    >>> [section.passage.title for section in outline(["# A\n\nOne.\n\n## B\n\nTwo."])]
     ['A', 'A > B']
     """
     if isinstance(documents, (str, Document)):
@@ -43,7 +41,7 @@ def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
             raise InvalidInput(f"Document {number} is a {type(given).__name__}, not a parsed document or a string.")
         document = parse_document(given) if isinstance(given, str) else given
         for section in document.sections():
-            title = SEPARATOR.join(section.path)
+            title = breadcrumb(section.path)
             blocks = [block for block in document.blocks(section) if block.kind != "heading"]
             paragraphs = tuple(
                 Passage(

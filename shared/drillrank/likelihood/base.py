@@ -94,14 +94,16 @@ class LanguageModel(ABC):
             InvalidInput: a request is malformed, a target is blank, or the temperature is not a positive number.
         """
         checked = [
-            request if isinstance(request, Request) else _as_request(request, position)
+            request
+            if isinstance(request, Request) and isinstance(request.prompt, tuple)
+            else _as_request(request, position)
             for position, request in enumerate(requests)
         ]
-        if any(not target.strip() for target in {request.target for request in checked}):
-            blank = next(position for position, request in enumerate(checked) if not request.target.strip())
-            raise InvalidInput(f"Request {blank} has a blank target: there is nothing to score.")
-        if not (temperature > 0 and math.isfinite(temperature)):
-            raise InvalidInput(f"The temperature must be a positive number, not {temperature!r}.")
+        for target in {request.target for request in checked}:
+            if not isinstance(target, str) or not target.strip():
+                position = next(position for position, request in enumerate(checked) if request.target is target)
+                raise InvalidInput(f"Request {position} has nothing to score: its target is {target!r}.")
+        check_temperature(temperature)
         if not checked:
             return []
         return self._log_likelihood(
@@ -129,13 +131,37 @@ class LanguageModel(ABC):
         return False
 
 
-def _as_request(pair: tuple[str, str], position: int) -> Request:
-    try:
-        context, target = pair
-    except (TypeError, ValueError):
-        context = target = None  # type: ignore[assignment]
-    if not isinstance(context, str) or not isinstance(target, str):
-        raise InvalidInput(
-            f"Request {position} must be a Request or a (context, target) pair of strings, not {pair!r}."
-        )
-    return Request((Evidence(context),), target)
+def check_temperature(temperature: float) -> None:
+    """Reject a temperature that is not a positive, finite number.
+
+    Raises:
+        InvalidInput: as said.
+    """
+    if not isinstance(temperature, int | float) or not 0 < temperature < math.inf:
+        raise InvalidInput(f"The temperature must be a positive number, not {temperature!r}.")
+
+
+def check_texts(texts: Iterable[str]) -> list[str]:
+    """The texts as a list.
+
+    Raises:
+        InvalidInput: a single string was given in place of a list, or an item is not a string.
+    """
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InvalidInput(f"Expected a list of texts, not a single {type(texts).__name__}.")
+    checked = list(texts)
+    for position, text in enumerate(checked):
+        if not isinstance(text, str):
+            raise InvalidInput(f"Text {position} is a {type(text).__name__}, not a string.")
+    return checked
+
+
+def _as_request(given: object, position: int) -> Request:
+    if not isinstance(given, Request) and isinstance(given, tuple | list) and len(given) == 2:
+        context, target = given
+        if isinstance(context, str) and isinstance(target, str):
+            return Request((Evidence(context),), target)
+    raise InvalidInput(
+        f"Request {position} must be a (context, target) pair of strings, or a Request whose prompt is a tuple of "
+        f"strings and Evidence; not {given!r:.200}."
+    )

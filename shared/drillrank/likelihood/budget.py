@@ -26,7 +26,9 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
     >>> allot([300, 50, 90], [230, 230, 230], None)
     [230, 50, 90]
     """
-    kept = [length if limit is None else min(length, limit) for length, limit in zip(lengths, limits, strict=True)]
+    kept = [
+        length if limit is None else max(0, min(length, limit)) for length, limit in zip(lengths, limits, strict=True)
+    ]
     if total is not None and sum(kept) > total:
         left, waiting = max(total, 0), len(kept)
         for position in sorted(range(len(kept)), key=kept.__getitem__):  # what short ones leave goes to longer ones

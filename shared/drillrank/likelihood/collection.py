@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,17 @@ class TermCounts:
                 wanted = places >= 0
                 table[places[wanted], column] = self.by_term.data[start:end][wanted]
         return table
+
+    def words(self) -> list[str]:
+        """The vocabulary, in the order of the matrix's columns."""
+        return sorted(self.vocabulary, key=self.vocabulary.__getitem__)
+
+    def count_words_outside(self, vocabulary: Mapping[str, int]) -> Floats:
+        """How many different words of each text another vocabulary lacks, shape (texts,)."""
+        foreign = np.array([word not in vocabulary for word in self.words()], dtype=np.float64)
+        present: sparse.csr_matrix = (self.counts > 0).astype(np.float64)
+        counted: Floats = present @ foreign
+        return counted
 
 
 class Collection(TermCounts):

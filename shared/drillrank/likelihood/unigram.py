@@ -9,8 +9,10 @@ temperature acts on each document's distribution, p(w|d)^(1/T) / Σ_v p(v|d)^(1/
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from functools import lru_cache
+from itertools import islice, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ import numpy as np
 from typing_extensions import Self
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike
+from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike, check_texts
 from drillrank.likelihood.budget import allot
 from drillrank.likelihood.collection import Collection, Floats, Integers, TermCounts
 from drillrank.prompts import Evidence
@@ -49,7 +51,7 @@ class UnigramModel(LanguageModel):
     """
 
     def __init__(self, mu: float = 300.0) -> None:
-        if not mu > 0:
+        if not isinstance(mu, int | float) or not 1e-6 <= mu < math.inf:
             raise InvalidInput(f"mu must be a positive number of words, not {mu!r}.")
         self.mu = float(mu)
         self._collection: Collection | None = None
@@ -65,8 +67,14 @@ class UnigramModel(LanguageModel):
         return {"mu": self.mu}
 
     def fit(self, texts: Iterable[str]) -> Self:
-        """Take p(w|C) from these texts, and index them: scoring one of them later needs no tokenisation."""
-        self._collection = Collection(texts)
+        """Take p(w|C) from these texts, each distinct one once, and index them.
+
+        Scoring an indexed text needs no tokenisation. A new `fit` replaces the statistics.
+
+        Raises:
+            InvalidInput: an item is not a string.
+        """
+        self._collection = Collection(check_texts(texts))
         return self
 
     @property
@@ -124,13 +132,17 @@ class _DocumentModels:
         indexed = [collection.rows.get(text, -1) for text in texts]
         distinct, self.rows = np.unique(indexed, return_inverse=True)
         self._counted: list[tuple[TermCounts, Integers]] = [(collection, distinct)]
+        foreign_words: Floats = np.zeros(0)
         if -1 in indexed:
             new = TermCounts(text for text, row in zip(texts, indexed, strict=True) if row < 0)
             known = distinct[distinct >= 0]
             self._counted = [(collection, known), (new, np.arange(len(new.rows)))]
             places = {text: len(known) + row for text, row in new.rows.items()}
             self.rows = np.array([places.get(text, row - 1) for text, row in zip(texts, self.rows, strict=True)])
+            foreign_words = new.count_words_outside(collection.vocabulary)
         self._mass: Floats = mu + np.concatenate([counts.lengths[rows] for counts, rows in self._counted])
+        # Each word that only the document has takes the unseen class's share: the sum over all words stays 1.
+        self._mass[len(self._mass) - len(foreign_words) :] += mu * collection.unseen * foreign_words
 
     def log_probs(self, words: Sequence[str]) -> Floats:
         """Log p(w|d), shape (documents, words)."""
@@ -143,7 +155,7 @@ class _DocumentModels:
         power = 1 / temperature
         text_of_row = dict(zip(self.rows.tolist(), self._texts, strict=True))
         own = TermCounts(text_of_row[row] for row in range(len(self._mass)))
-        words = sorted(own.vocabulary, key=own.vocabulary.__getitem__)
+        words = own.words()
         listed = np.array([word in self._collection.vocabulary for word in words], dtype=bool)
         everywhere = self._mu * self._collection.probability(words)
         counts = own.counts.tocoo()
@@ -180,14 +192,23 @@ class _Documents(NamedTuple):
 
 
 def _shortened(request: Request, parts: Sequence[Evidence]) -> tuple[list[str], int]:
-    ends = [[match.end() for match in WORD.finditer(part.text)] for part in parts]
-    lengths = [len(words) for words in ends]
+    lengths = [_count_words(part.text) for part in parts]
     room = request.max_tokens
     if room is not None:
-        room -= sum(len(WORD.findall(part)) for part in request.prompt if isinstance(part, str))
+        room -= sum(_count_words(part) for part in request.prompt if isinstance(part, str))
     kept = allot(lengths, [part.max_tokens for part in parts], room)
     texts = [
-        part.text if keep == len(words) else part.text[: words[keep - 1]]
-        for part, words, keep in zip(parts, ends, kept, strict=True)
+        part.text if keep == length else _first_words(part.text, keep)
+        for part, length, keep in zip(parts, lengths, kept, strict=True)
     ]
     return texts, sum(lengths) - sum(kept)
+
+
+@lru_cache(maxsize=10_000)  # a search puts the same documents and instructions into many prompts
+def _count_words(text: str) -> int:
+    return len(WORD.findall(text))
+
+
+def _first_words(text: str, count: int) -> str:
+    *_, last = islice(WORD.finditer(text), count)
+    return text[: last.end()]

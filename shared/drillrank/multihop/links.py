@@ -23,8 +23,9 @@ def given_links(passage: Passage) -> Iterable[str]:
 def title_mentions(passages: Sequence[Passage]) -> Links:
     """Link a passage to those whose title its text mentions, in the order of the mentions.
 
-    A title counts without its trailing parenthetical, verbatim, at word borders, from 4 characters on. One pass over
-    the text finds all titles: every title is filed under its first word.
+    A title counts without its trailing parenthetical, with the same letters and case, at word borders, from 4
+    characters on; white space around punctuation does not matter. One pass over the text finds all titles: every title
+    is filed under its first word.
 
     >>> turing = Passage("He was born in London.", id="1", title="Alan Turing")
     >>> london = Passage("A town on the Thames.", id="2", title="London (England)")
@@ -61,9 +62,9 @@ def links_from_metadata(value: object) -> tuple[str, ...]:
     """
     if isinstance(value, str):
         value = value.split(",")
-    if not isinstance(value, Iterable):
+    if not isinstance(value, list | tuple | set | frozenset):
         return ()
-    return tuple(text for text in (str(item).strip() for item in value) if text)
+    return tuple(text for text in (str(item).strip() for item in value if item is not None) if text)
 
 
 def combined(*sources: Links) -> Links:

@@ -7,7 +7,7 @@ from functools import partial
 
 from drillrank.multihop.links import combined, given_links, title_mentions
 from drillrank.multihop.search import PathSearch
-from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.promptrank import PromptRank
 
 
@@ -26,11 +26,14 @@ class PathRerank:
     Raises:
         InvalidInput: a number is below 1.
 
-    >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing")
-    >>> vale = Passage("It is a district of London.", title="Maida Vale")
-    >>> ranking = PathRerank(PromptRank()).rank("Which district was Turing born in?", [vale, turing])
-    >>> ranking[0].details["path"] == (turing.id, vale.id)
-    True
+    >>> from drillrank import load_language_model
+    >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing", id="turing")
+    >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
+    >>> others = ["Ada Lovelace wrote the first program.", "The Thames is a river.", "Basel lies on the Rhine."]
+    >>> reranker = PathRerank(PromptRank(load_language_model("unigram", mu=2)))  # very short texts
+    >>> ranking = reranker.rank("Which residential district was Turing born?", [*others, vale, turing])
+    >>> ranking[0].details["path"]
+    ('turing', 'vale')
     """
 
     def __init__(self, prompt_rank: PromptRank, *, hops: int = 2, beam: int = 5, branch: int = 3) -> None:
@@ -48,7 +51,7 @@ class PathRerank:
         given = as_passages(passages)
         if not given:
             return []
-        distinct = list({passage.id: passage for passage in reversed(given)}.values())[::-1]
+        distinct = list(by_id(given).values())
         links = combined(given_links, title_mentions(distinct))
         search = self._search_in(distinct, links=links, pool=len(distinct))
         best = {item.passage.id: item for item in search.search(query)}

@@ -8,11 +8,13 @@ ones too.                                                          Khalifa et al
 from __future__ import annotations
 
 import copy
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.links import Links, given_links, linked_passages
-from drillrank.passages import Passage, Path, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
 
@@ -24,7 +26,8 @@ class PathSearch:
     """Finds the passages that answer a question together, by searching paths of linked passages.
 
     Args:
-        prompt_rank: Scores the paths. A lexical model that has not been fitted is fitted with `passages`, on a copy.
+        prompt_rank: Scores the paths. A copy of a lexical model that has not been fitted is fitted with `passages`; if
+            there are none, with the candidates of each question.
         passages: The pool, indexed once with TF-IDF.
         links: From a passage to ids of the pool; None takes each passage's own `links`.
         first_stage: A retriever to use in place of TF-IDF. Links are then followed within `passages` and what the
@@ -37,11 +40,13 @@ class PathSearch:
     Raises:
         InvalidInput: neither passages nor a first stage is given, two passages share an id, or a number is below 1.
 
+    >>> from drillrank import load_language_model
     >>> turing = Passage("Alan Turing was born in Maida Vale.", id="turing", links=("vale",))
-    >>> vale = Passage("Maida Vale is a district of London.", id="vale")
-    >>> other = Passage("Ada Lovelace wrote the first program.", id="ada")
-    >>> search = PathSearch(PromptRank(), [other, turing, vale])
-    >>> best = search.search("In which district of London was Alan Turing born?")
+    >>> vale = Passage("Maida Vale is a residential district of London.", id="vale")
+    >>> others = ["Ada Lovelace wrote the first program.", "The Thames is a river.", "Basel lies on the Rhine."]
+    >>> short_texts = load_language_model("unigram", mu=2)
+    >>> search = PathSearch(PromptRank(short_texts), [*others, turing, vale])
+    >>> best = search.search("Which residential district was Turing born?")
     >>> best[0].details["path"]
     ('turing', 'vale')
     """
@@ -58,21 +63,11 @@ class PathSearch:
         beam: int = 5,
         branch: int = 3,
     ) -> None:
-        if min(hops, pool, beam, branch) < 1:
-            raise InvalidInput(
-                f"hops, pool, beam and branch must be at least 1; given {hops}, {pool}, {beam}, {branch}."
-            )
+        check_positive(hops=hops, pool=pool, beam=beam, branch=branch)
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
-        self._passages = as_passages(passages or [])
-        self._by_id = {passage.id: passage for passage in self._passages}
-        if len(self._by_id) < len(self._passages):
-            raise InvalidInput(f"{len(self._passages) - len(self._by_id)} passages share their id with another one.")
-        texts = [passage.titled_text for passage in self._passages]
-        if prompt_rank.lm.wants_fit and texts:
-            prompt_rank = prompt_rank.with_language_model(copy.copy(prompt_rank.lm).fit(texts))
         self._prompt_rank = prompt_rank
-        self._index = TfidfIndex(texts)
+        self._collection = _Collection(as_passages(passages or []), prompt_rank)
         self._links = links or given_links
         self._first_stage = first_stage
         self._hops, self._pool, self._beam, self._branch = hops, pool, beam, branch
@@ -93,38 +88,63 @@ class PathSearch:
             for passage in scored.passage.passages:
                 if passage.id not in best or scored.score > best[passage.id].score:
                     best[passage.id] = Ranked(passage, scored.score, 0, scored.details)
-        entries = list(best.values())
-        return ranked([e.passage for e in entries], [e.score for e in entries], [e.details for e in entries], top_n)
+        ordered = sorted(best.values(), key=lambda item: item.score, reverse=True)[:top_n]
+        return [replace(item, rank=rank) for rank, item in enumerate(ordered, start=1)]
 
     def _scored_paths(self, query: str) -> list[Ranked[Path]]:
         """Every path of the beam search with its score, each scored once."""
-        similarity = self._index.scores(query)
+        collection = self._collection
         if self._first_stage is None:
-            first = [self._passages[i] for i in top(similarity, self._pool)]
+            first = collection.most_similar(query, self._pool)
         else:
-            first = as_passages(self._first_stage(query, self._pool))
-        outside = [passage for passage in first if passage.id not in self._by_id]
-        by_id = self._by_id | {passage.id: passage for passage in outside} if outside else self._by_id
-        similar = dict(zip(self._by_id, similarity.tolist(), strict=True))
-        extra = TfidfIndex([passage.titled_text for passage in outside]).scores(query)
-        similar |= {passage.id: score for passage, score in zip(outside, extra.tolist(), strict=True)}
-        starts = {passage.id: Path((passage,)) for passage in first}
-        frontier = self._prompt_rank.rank_paths(query, list(starts.values()))
+            first = list(by_id(as_passages(self._first_stage(query, self._pool))[: self._pool]).values())
+            if not collection.by_id:
+                collection = _Collection(first, self._prompt_rank)
+        similar = collection.similarities(query, first)
+        reachable = ChainMap(collection.by_id, by_id(first))
+        frontier = collection.prompt_rank.rank_paths(query, [Path((passage,)) for passage in first])
         found = list(frontier)
         for _ in range(self._hops - 1):
             longer = [
                 kept.passage.extended(passage)
                 for kept in frontier[: self._beam]
-                for passage in self._following(kept.passage, by_id, similar)
+                for passage in self._following(kept.passage, reachable, similar)
             ]
             if not longer:
                 break
-            frontier = self._prompt_rank.rank_paths(query, longer)
+            frontier = collection.prompt_rank.rank_paths(query, longer)
             found += frontier
+        for scored in found:
+            del scored.details["position"]  # the place among the paths of one hop means nothing outside
         return found
 
-    def _following(self, path: Path, by_id: Mapping[str, Passage], similar: Mapping[str, float]) -> list[Passage]:
+    def _following(self, path: Path, reachable: Mapping[str, Passage], similar: Mapping[str, float]) -> list[Passage]:
         """The L linked passages most similar to the question that the path does not hold yet."""
-        linked = linked_passages(path.passages[-1], self._links, by_id)
+        linked = linked_passages(path.passages[-1], self._links, reachable)
         new = [passage for passage in linked if passage.id not in path.ids]
-        return sorted(new, key=lambda passage: -similar[passage.id])[: self._branch]
+        return sorted(new, key=lambda passage: similar[passage.id], reverse=True)[: self._branch]
+
+
+class _Collection:
+    """Passages with their TF-IDF index, and a scorer that knows their collection statistics."""
+
+    def __init__(self, passages: Sequence[Passage], prompt_rank: PromptRank) -> None:
+        self.by_id = by_id(passages)
+        if len(self.by_id) < len(passages):
+            raise InvalidInput(f"{len(passages) - len(self.by_id)} passages share their id with another one.")
+        texts = [passage.titled_text for passage in passages]
+        self.prompt_rank = prompt_rank
+        if texts and prompt_rank.lm.wants_fit:
+            self.prompt_rank = prompt_rank.with_language_model(copy.copy(prompt_rank.lm).fit(texts))
+        self._index = TfidfIndex(texts)
+
+    def most_similar(self, query: str, n: int) -> list[Passage]:
+        passages = list(self.by_id.values())
+        return [passages[i] for i in top(self._index.scores(query), n)]
+
+    def similarities(self, query: str, others: Sequence[Passage]) -> dict[str, float]:
+        """TF-IDF cosine of the query and each passage; other passages are weighted as if they were in the index."""
+        similar = dict(zip(self.by_id, self._index.scores(query).tolist(), strict=True))
+        foreign = [passage for passage in others if passage.id not in similar]
+        scores = self._index.scores_of(query, [passage.titled_text for passage in foreign])
+        return similar | {passage.id: score for passage, score in zip(foreign, scores.tolist(), strict=True)}

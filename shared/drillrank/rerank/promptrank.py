@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel, Request, load_language_model
+from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
 
@@ -53,11 +54,8 @@ class PromptRank:
     ) -> None:
         if ensemble not in ("max", "mean"):
             raise InvalidInput(f'The ensemble is "max" or "mean", not {ensemble!r}.')
-        if min(max_document_tokens, max_prompt_tokens) < 1:
-            raise InvalidInput(
-                f"max_document_tokens and max_prompt_tokens must be at least 1, not {max_document_tokens} and "
-                f"{max_prompt_tokens}."
-            )
+        check_positive(max_document_tokens=max_document_tokens, max_prompt_tokens=max_prompt_tokens)
+        check_temperature(temperature)
         self.lm = load_language_model(lm)
         self._instructions = check_instructions(instructions)
         self._ensemble = ensemble

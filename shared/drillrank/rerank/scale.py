@@ -21,7 +21,7 @@ def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[
         scale: `"log_likelihood"` leaves the mean log-likelihood (at most 0). `"probability"` is its exponential,
             the geometric mean of the tokens' probabilities, in (0, 1]. `"softmax"` is the posterior of a candidate
             under a uniform prior, P(c | q) = P(q | c) / Σ P(q | c'), with the likelihood of the whole question; the
-            candidates' values add up to 1.
+            candidates' values add up to 1, and hopeless ones can be as small as 0.0.
 
     Raises:
         InvalidInput: an unknown scale.
@@ -40,8 +40,9 @@ def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[
     else:
         totals = [item.score * item.details["tokens"] for item in ranking]
         best = max(totals)
-        weights = [math.exp(total - best) for total in totals]
-        scores = [weight / math.fsum(weights) for weight in weights]
+        weights = [math.exp(value - best) for value in totals]
+        everything = math.fsum(weights)
+        scores = [weight / everything for weight in weights]
     return [replace(item, score=score) for item, score in zip(ranking, scores, strict=True)]
 
 

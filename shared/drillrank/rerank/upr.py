@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
 from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
@@ -40,8 +40,8 @@ class UPR:
         template: str = UPR_PROMPT,
         max_passage_tokens: int | None = None,
     ) -> None:
-        if max_passage_tokens is not None and max_passage_tokens < 1:
-            raise InvalidInput(f"max_passage_tokens must be at least 1, or None; not {max_passage_tokens}.")
+        if max_passage_tokens is not None:
+            check_positive(max_passage_tokens=max_passage_tokens)
         self.lm = load_language_model(lm)
         self._template = PassageTemplate.parse(template)
         self._max_passage_tokens = max_passage_tokens
@@ -70,15 +70,13 @@ class UPR:
         Raises:
             InvalidInput: as `rank`, or the two lists differ in length.
         """
-        if len(queries) != len(passage_lists):
+        if isinstance(queries, str) or len(queries) != len(passage_lists):
             raise InvalidInput(f"{len(queries)} queries and {len(passage_lists)} lists of passages cannot be paired.")
+        queries = [check_query(query) for query in queries]
         check_top_n(top_n)
         lists = [as_passages(passages) for passages in passage_lists]
         requests = [
-            [
-                Request(self._template.fill(passage, self._max_passage_tokens), check_query(query))
-                for passage in passages
-            ]
+            [Request(self._template.fill(passage, self._max_passage_tokens), query) for passage in passages]
             for query, passages in zip(queries, lists, strict=True)
         ]
         likelihoods = self.lm.log_likelihood_lists(requests)

@@ -115,3 +115,12 @@ class Document:
         depth = len(section.path)
         following = (self._sections[at] for at in range(position + 1, len(self._sections)))
         return list(takewhile(lambda below: len(below.path) > depth, following))
+
+
+def breadcrumb(path: Sequence[str], separator: str = " > ") -> str:
+    r"""The headings on one line, for reading: it cannot be split again where a heading holds the separator.
+
+    >>> breadcrumb(("Results", "Speed\nand size"))
+    'Results > Speed and size'
+    """
+    return separator.join(filter(None, (" ".join(heading.split()) for heading in path)))

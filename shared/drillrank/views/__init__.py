@@ -1,7 +1,7 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.views.chunks import VIEWS, SectionChunk, View, breadcrumb, section_bodies, section_chunks
-from drillrank.views.index import MultiViewIndex, SectionHit
+from drillrank.views.chunks import VIEWS, SectionChunk, View, check_views, section_bodies, section_chunks
+from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText
 from drillrank.views.keywords import keywords
 from drillrank.views.merging import MergedSection, merge_views
 from drillrank.views.summaries import summaries, summary
@@ -10,10 +10,11 @@ __all__ = [
     "VIEWS",
     "MergedSection",
     "MultiViewIndex",
+    "RetrieverName",
     "SectionChunk",
-    "SectionHit",
     "View",
-    "breadcrumb",
+    "ViewText",
+    "check_views",
     "keywords",
     "merge_views",
     "section_bodies",

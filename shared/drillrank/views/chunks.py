@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from os.path import commonprefix
 from typing import Literal, get_args
 
 from drillrank.errors import InvalidInput
-from drillrank.structure import Document, Section
+from drillrank.passages import stable_uuid
+from drillrank.structure import Document, Section, breadcrumb
 from drillrank.views.keywords import keywords
 from drillrank.views.summaries import summaries
 
 View = Literal["raw", "keywords", "summary"]
 VIEWS: tuple[View, ...] = get_args(View)
-
-_NAMESPACE = uuid.UUID("a8d13b5e-62a3-5f0c-9a39-3f1f5b8f6f0e")  # fixed for good: ids of stored chunks depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +22,9 @@ class SectionChunk:
 
     Attributes:
         id: UUID made from the document's id, the section's ordinal and the view; the same in every run.
-        text: The text to index: the source itself (`raw`); heading path, line break and keywords separated by commas
-            (`keywords`); heading path, line break and summary (`summary`).
+        text: The text to index. `raw`: the source, unchanged. `keywords` and `summary`: the section's headings joined
+            by " > ", without a title that heads the whole document, and on the next line the keywords separated by
+            commas, or the summary.
         view: Which view this is.
         path: Headings from the root, own heading included.
         level: Depth of the heading as written; 0 for text before the first heading.
@@ -85,9 +83,11 @@ def section_chunks(
     '# Foxes\n\nFoxes hunt mice.\n\n'
     'Foxes\nFoxes, hunt, mice'
     '## Red foxes\n\nThey are orange.\n'
-    'Foxes > Red foxes\norange'
+    'Red foxes\norange'
     """
-    _check(document_id, views)
+    check_views(views)
+    if not isinstance(document_id, str):
+        raise InvalidInput(f"document_id must be a string, not {document_id!r}.")
     raw = _raw_chunks(document, document_id)
     bodies = section_bodies(document)
     derived: dict[View, list[str]] = {}
@@ -100,16 +100,16 @@ def section_chunks(
         if len(texts) != len(raw):
             raise InvalidInput(f"The {view} view needs one entry for each of {len(raw)} sections, not {len(texts)}.")
 
-    # A heading above all sections, such as the document's title, tells none apart.
-    shared = len(commonprefix([section.path for section in raw if section.path]))
+    roots = {section.path[:1] for section in raw if section.path}
+    below_title = 1 if len(roots) == 1 else 0  # the title of the whole document tells no section apart
     chunks = []
     for position, section in enumerate(raw):
         chunks.append(section)
-        headings = breadcrumb(section.path[shared:] or section.path[-1:])
+        headings = breadcrumb(section.path[below_title:] or section.path)
         for view, texts in derived.items():
             if texts[position].strip():
                 text = "\n".join(filter(None, (headings, texts[position])))
-                id_ = _chunk_id(document_id, section.ordinal, view)
+                id_ = stable_uuid(document_id, section.ordinal, view)
                 chunks.append(replace(section, id=id_, text=text, view=view))
     return chunks
 
@@ -129,20 +129,14 @@ def section_bodies(document: Document) -> list[str]:
     return bodies
 
 
-def breadcrumb(path: Sequence[str], separator: str = " > ") -> str:
-    r"""The headings on one line, for reading: it cannot be split again where a heading holds the separator.
+def check_views(views: Collection[View]) -> None:
+    """Reject views that do not exist, and a choice of views without `raw`.
 
-    >>> breadcrumb(("Results", "Speed\nand size"))
-    'Results > Speed and size'
+    Raises:
+        InvalidInput: see above; also for a single string in place of a list.
     """
-    return separator.join(filter(None, (" ".join(heading.split()) for heading in path)))
-
-
-def _check(document_id: str, views: Collection[View]) -> None:
-    if not isinstance(document_id, str):
-        raise InvalidInput(f"document_id must be a string, not {document_id!r}.")
     if isinstance(views, str) or "raw" not in views or not set(views) <= set(VIEWS):
-        raise InvalidInput(f"views is a list of names from {VIEWS} that holds 'raw'; not {views!r}.")
+        raise InvalidInput(f"views is a list of names out of {VIEWS} that holds 'raw'; not {views!r}.")
 
 
 def _sections_with_text(document: Document) -> list[tuple[int, Section]]:
@@ -155,7 +149,7 @@ def _raw_chunks(document: Document, document_id: str) -> list[SectionChunk]:
     for ordinal, section in _sections_with_text(document):
         while above and len(above[-1].path) >= len(section.path):
             above.pop()
-        id_ = _chunk_id(document_id, ordinal, "raw")
+        id_ = stable_uuid(document_id, ordinal, "raw")
         chunk = SectionChunk(
             id=id_,
             text=document.slice(section),
@@ -171,8 +165,3 @@ def _raw_chunks(document: Document, document_id: str) -> list[SectionChunk]:
         above.append(chunk)
         chunks.append(chunk)
     return chunks
-
-
-def _chunk_id(document_id: str, ordinal: int, view: View) -> str:
-    # ascii() because uuid5 takes no lone surrogates; the parts cannot run into each other behind its quotation mark.
-    return str(uuid.uuid5(_NAMESPACE, f"{document_id!a} {ordinal} {view}"))

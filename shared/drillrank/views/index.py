@@ -1,91 +1,79 @@
-"""Retrieval over the views of section chunks, in memory."""
+"""Retrieval over the views of sections, in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
-from drillrank.views.chunks import VIEWS, SectionChunk
-from drillrank.views.merging import merge_views
+from drillrank.views.chunks import VIEWS, SectionChunk, View
+from drillrank.views.merging import MergedSection, merge_views
 
+RetrieverName = Literal["bm25", "tfidf"]
 _RETRIEVERS: dict[str, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
 
 
-@dataclass(frozen=True, slots=True)
-class SectionHit:
-    """A section found by a search.
+class ViewText(NamedTuple):
+    """What the index reads of a `SectionChunk`, for chunks that live elsewhere, such as in a framework's nodes."""
 
-    Attributes:
-        chunk: The section's raw chunk.
-        score: As in `MergedSection`: sum of 1 / (60 + rank) over the views that match; 0 where none does.
-        ranks: Rank of the section in each view that matches the query, 1 for the best.
-    """
-
-    chunk: SectionChunk
-    score: float
-    ranks: Mapping[str, int]
+    section_id: str
+    view: View
+    text: str
 
 
 class MultiViewIndex:
     r"""Sections, ranked in each view separately and merged (MC-indexing, section 3.3).
 
-    A view ranks only chunks that score above 0. Sections that no view ranks come last, in order, so that a search
-    returns `k` sections wherever there are as many.
+    A view ranks only texts that score above 0. Sections that no view ranks come last, in the order given, with score
+    0, so that a search finds `k` sections wherever there are as many.
 
     Args:
-        chunks: The chunks of any number of documents, as `section_chunks` makes them.
-        retriever: `"bm25"` or `"tfidf"`, over the texts of one view each.
+        chunks: The views of the sections of any number of documents; every section needs its raw view.
+        retriever: `"bm25"` or `"tfidf"`; each view has an index of its own.
 
     Raises:
-        InvalidInput: the retriever is unknown, an id occurs twice, or a chunk's raw chunk is missing.
+        InvalidInput: the retriever or a view is unknown, or the raw view of a section is missing.
 
     >>> from drillrank.structure import parse_document
     >>> from drillrank.views import section_chunks
     >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
-    >>> index = MultiViewIndex(section_chunks(parse_document(text), "animals"))
-    >>> [(hit.chunk.path, hit.ranks) for hit in index.search("Who sings?", k=2)]
-    [(('Whales',), {'raw': 1, 'keywords': 1, 'summary': 1}), (('Foxes',), {})]
+    >>> chunks = section_chunks(parse_document(text), "animals")
+    >>> best = MultiViewIndex(chunks).search("Who sings?", k=1)[0]
+    >>> best.matched_views, [chunk.path for chunk in chunks if chunk.id == best.section_id]
+    ('raw:1 keywords:1 summary:1', [('Whales',)])
     """
 
-    def __init__(self, chunks: Iterable[SectionChunk], retriever: Literal["bm25", "tfidf"] = "bm25") -> None:
+    def __init__(self, chunks: Iterable[ViewText | SectionChunk], retriever: RetrieverName = "bm25") -> None:
         if retriever not in _RETRIEVERS:
             raise InvalidInput(f"Unknown retriever {retriever!r}. Choose one of: {', '.join(_RETRIEVERS)}.")
-        chunks = list(chunks)
-        self._raw = {chunk.id: chunk for chunk in chunks if chunk.view == "raw"}
-        if len({chunk.id for chunk in chunks}) < len(chunks):
-            raise InvalidInput("Two chunks have the same id: give every document an id of its own.")
-        orphans = [chunk.id for chunk in chunks if chunk.section_id not in self._raw]
+        by_view: dict[str, list[ViewText | SectionChunk]] = {view: [] for view in VIEWS}
+        for chunk in chunks:
+            if chunk.view not in by_view:
+                raise InvalidInput(f"Unknown view {chunk.view!r} of section {chunk.section_id!r}; known: {VIEWS}.")
+            by_view[chunk.view].append(chunk)
+        self._sections = {view: [chunk.section_id for chunk in of_view] for view, of_view in by_view.items()}
+        orphans = set().union(*self._sections.values()).difference(self._sections["raw"])
         if orphans:
-            raise InvalidInput(
-                f"{len(orphans)} chunks lack the raw chunk of their section, the first being {orphans[0]}."
-            )
-        self._section_ids: dict[str, list[str]] = {}
-        self._indexes: dict[str, TextIndex] = {}
-        for view in VIEWS:
-            of_view = [chunk for chunk in chunks if chunk.view == view]
-            self._section_ids[view] = [chunk.section_id for chunk in of_view]
-            self._indexes[view] = _RETRIEVERS[retriever]([chunk.text for chunk in of_view])
+            raise InvalidInput(f"{len(orphans)} sections have no raw view, for example {min(orphans)!r}.")
+        self._indexes: dict[str, TextIndex] = {
+            view: _RETRIEVERS[retriever]([chunk.text for chunk in of_view]) for view, of_view in by_view.items()
+        }
 
-    def search(self, query: str, k: int = 5) -> list[SectionHit]:
-        """The best `k` sections for a query, best first.
+    def search(self, query: str, k: int = 5) -> list[MergedSection]:
+        """The best `k` sections for a query, best first, each once.
 
         Raises:
             InvalidInput: the query is blank, or `k` is not a positive integer.
         """
         check_query(query)
-        merged = merge_views({view: self._ranking(view, query) for view in VIEWS}, k)
-        hits = {found.section_id: SectionHit(self._raw[found.section_id], found.score, found.ranks) for found in merged}
-        for section_id, chunk in self._raw.items():
-            if len(hits) == k:
-                break
-            hits.setdefault(section_id, SectionHit(chunk, 0.0, {}))
-        return list(hits.values())
+        found = merge_views({view: self._ranking(view, query) for view in VIEWS}, k)
+        unranked = dict.fromkeys(self._sections["raw"])
+        for section in found:
+            del unranked[section.section_id]
+        return found + [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: k - len(found)]]
 
     def _ranking(self, view: str, query: str) -> list[str]:
         scores = self._indexes[view].scores(query)
-        best_first = top(scores, int((scores > 0).sum()))
-        return [self._section_ids[view][position] for position in best_first]
+        return [self._sections[view][position] for position in top(scores, int((scores > 0).sum()))]

@@ -69,11 +69,10 @@ def _candidates(text: str) -> Iterator[tuple[str, str]]:
     for match in _WORD.finditer(text):
         word = match["word"] or ""
         if not _is_content(word) or _CONTRACTED.match(text, match.end()):
-            previous = None
             continue
         key = "".join(terms(word))
         yield key, word
-        if previous and _JOINT.fullmatch(text, previous[0].end(), match.start()):
+        if previous and previous[1] != key and _JOINT.fullmatch(text, previous[0].end(), match.start()):
             phrase = text[previous[0].start() : match.end()]
             yield f"{previous[1]} {key}", " ".join(phrase.split())
         previous = match, key

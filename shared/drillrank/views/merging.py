@@ -26,9 +26,18 @@ class MergedSection:
     ranks: Mapping[str, int]
 
     @property
-    def best_rank(self) -> int:
-        """The lowest rank in any view."""
-        return min(self.ranks.values())
+    def best_rank(self) -> int | None:
+        """The lowest rank in any view; None if no view ranks the section."""
+        return min(self.ranks.values(), default=None)
+
+    @property
+    def matched_views(self) -> str:
+        """The ranks on one line, for metadata that must be flat.
+
+        >>> MergedSection("a", 0.03, {"raw": 2, "summary": 1}).matched_views
+        'raw:2 summary:1'
+        """
+        return " ".join(f"{view}:{rank}" for view, rank in self.ranks.items())
 
 
 def merge_views(rankings: Mapping[str, Sequence[str]], k: int) -> list[MergedSection]:
@@ -45,8 +54,8 @@ def merge_views(rankings: Mapping[str, Sequence[str]], k: int) -> list[MergedSec
         k: Number of sections wanted.
 
     Returns:
-        `min(k, number of different sections)` sections by falling score. Ties go to the section that the first view
-        ranks higher, then the second view, and so on.
+        `min(k, number of different sections)` sections by falling score. Among equal scores the ranks in the views
+        named first decide.
 
     Raises:
         InvalidInput: `k` is not a positive integer.
@@ -63,8 +72,9 @@ def merge_views(rankings: Mapping[str, Sequence[str]], k: int) -> list[MergedSec
             ranks.setdefault(section_id, {})[view] = rank
     # Exactly rounded sums, so that the order of the views cannot tell equal scores apart.
     merged = [
-        MergedSection(id_, math.fsum(1 / (RANK_OFFSET + r) for r in own.values()), own) for id_, own in ranks.items()
+        MergedSection(section_id, math.fsum(1 / (RANK_OFFSET + rank) for rank in own.values()), own)
+        for section_id, own in ranks.items()
     ]
-    per_view = -(-2 * k // 3)
-    chosen = sorted(merged, key=lambda section: (section.best_rank > per_view, -section.score))[:k]
+    top = -(-2 * k // 3)
+    chosen = sorted(merged, key=lambda section: (min(section.ranks.values()) > top, -section.score))[:k]
     return sorted(chosen, key=lambda section: -section.score)

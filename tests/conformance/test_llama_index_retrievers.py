@@ -1,0 +1,177 @@
+"""Every LlamaIndex retriever goes through this suite; a new one is added to `BUILD`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from llama_index.core import Document
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore
+
+from drillrank.errors import InvalidInput
+from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever, UPRRerank
+
+BOOK = """# Rivers
+
+Rivers carry water from the hills to the sea.
+
+## The Rhine
+
+The Rhine flows through Basel and Cologne.
+
+It carries more ships than any other river of Europe.
+
+## The Thames
+
+The Thames flows through London.
+
+# Towns
+
+Basel is a town in Switzerland; London is the capital of England.
+"""
+DOCUMENTS = [
+    Document(text=BOOK, id_="book", metadata={"source": "book.md"}),
+    Document(text="A note without headings about the Danube and Vienna.", id_="note", metadata={"source": "note.txt"}),
+]
+QUESTION = "Which river flows through Basel?"
+
+
+def multi_view(documents: list[Document], top_n: int = 3, **fields) -> MultiViewRetriever:
+    return MultiViewRetriever(MultiViewNodeParser().get_nodes_from_documents(documents), top_n=top_n, **fields)
+
+
+def drill_down(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
+    return D3Retriever(documents, top_n=top_n, **fields)
+
+
+BUILD = {"MultiViewRetriever": multi_view, "D3Retriever": drill_down}
+Build = Callable[..., BaseRetriever]
+
+pytestmark = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
+
+
+def outcome(nodes: list[NodeWithScore]) -> list[tuple[str, str, float]]:
+    return [(node.node.node_id, node.node.get_content(), node.score) for node in nodes]
+
+
+def test_finds_the_evidence(build: Build):
+    best = build(DOCUMENTS).retrieve(QUESTION)[0].node
+    assert "The Rhine flows through Basel" in best.get_content()
+    assert best.metadata["section_path"] == "Rivers > The Rhine"
+
+
+def test_no_documents_give_no_results(build: Build):
+    assert build([]).retrieve(QUESTION) == []
+
+
+def test_an_empty_document_gives_no_results(build: Build):
+    assert build([Document(text="")]).retrieve(QUESTION) == []
+
+
+def test_one_document_without_headings(build: Build):
+    found = build(DOCUMENTS[1:]).retrieve("Vienna?")
+    assert [node.node.get_content() for node in found] == [DOCUMENTS[1].text]
+    assert found[0].node.metadata["section_path"] == ""
+
+
+@pytest.mark.parametrize("top_n", [1, 2, 99])
+def test_top_n_and_no_result_twice(build: Build, top_n: int):
+    found = build(DOCUMENTS, top_n).retrieve(QUESTION)
+    ids = [node.node.node_id for node in found]
+    assert len(ids) == len(set(ids)) <= top_n
+    assert top_n > 2 or len(ids) == top_n
+
+
+@pytest.mark.parametrize("top_n", [0, -3])
+def test_senseless_top_n_is_rejected_at_construction(build: Build, top_n: int):
+    with pytest.raises(InvalidInput, match="top_n"):
+        build(DOCUMENTS, top_n)
+
+
+def test_a_blank_query_is_a_clear_error(build: Build):
+    with pytest.raises(InvalidInput, match="query"):
+        build(DOCUMENTS).retrieve("  ")
+
+
+def test_scores_are_plain_floats_in_falling_order(build: Build):
+    scores = [node.score for node in build(DOCUMENTS).retrieve(QUESTION)]
+    assert all(type(score) is float for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    json.dumps(scores)
+
+
+def test_offsets_source_and_metadata(build: Build):
+    texts = {document.id_: document.text for document in DOCUMENTS}
+    for found in build(DOCUMENTS, 99).retrieve(QUESTION):
+        node = found.node
+        assert texts[node.ref_doc_id][node.start_char_idx : node.end_char_idx] == node.get_content()
+        assert node.metadata["source"] == {"book": "book.md", "note": "note.txt"}[node.ref_doc_id]
+        assert all(isinstance(value, str | int | float) for value in node.metadata.values())
+
+
+def test_documents_are_not_mutated_and_ids_are_the_same_in_every_run(build: Build):
+    before = [document.model_dump_json() for document in DOCUMENTS]
+    first, second = (build(DOCUMENTS).retrieve(QUESTION) for _ in range(2))
+    assert [document.model_dump_json() for document in DOCUMENTS] == before
+    assert outcome(first) == outcome(second)
+
+
+def test_results_can_be_changed_without_changing_the_retriever(build: Build):
+    retriever = build(DOCUMENTS)
+    expected = outcome(retriever.retrieve(QUESTION))
+    for found in retriever.retrieve(QUESTION):
+        found.score = 7.0
+        found.node.metadata["section_path"] = "changed"
+    again = retriever.retrieve(QUESTION)
+    assert outcome(again) == expected
+    assert all(found.node.metadata["section_path"] != "changed" for found in again)
+
+
+async def test_async_equals_sync_and_does_not_block(build: Build):
+    retriever = build(DOCUMENTS)
+    expected = outcome(retriever.retrieve(QUESTION))
+    thread_of_loop = threading.get_ident()
+    threads = []
+    retrieve = retriever._retrieve
+    retriever._retrieve = lambda bundle: (threads.append(threading.get_ident()), retrieve(bundle))[1]
+    found = await asyncio.gather(*(retriever.aretrieve(QUESTION) for _ in range(4)))
+    assert [outcome(nodes) for nodes in found] == [expected] * 4
+    assert len(threads) == 4
+    assert thread_of_loop not in threads
+
+
+def test_eight_threads_give_serial_results(build: Build):
+    retriever = build(DOCUMENTS)
+    questions = [f"{QUESTION} {word}" for word in ("London", "ships", "sea", "hills", "town", "note", "Vienna", "a")]
+    expected = [outcome(retriever.retrieve(question)) for question in questions]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda question: outcome(retriever.retrieve(question)), questions)) == expected
+
+
+def test_pickle(build: Build):
+    retriever = build(DOCUMENTS)
+    copy = pickle.loads(pickle.dumps(retriever))
+    assert outcome(copy.retrieve(QUESTION)) == outcome(retriever.retrieve(QUESTION))
+
+
+def test_events_are_balanced(build: Build):
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    build(DOCUMENTS, callback_manager=CallbackManager([debug])).retrieve(QUESTION)
+    assert len(debug.get_event_pairs(CBEventType.RETRIEVE)) == 1
+
+
+def test_a_whole_query_with_the_reranker_behind_it(build: Build):
+    engine = RetrieverQueryEngine.from_args(build(DOCUMENTS), llm=MockLLM(), node_postprocessors=[UPRRerank(top_n=1)])
+    response = engine.query(QUESTION)
+    assert len(response.source_nodes) == 1
+    assert "The Rhine flows through Basel" in response.source_nodes[0].node.get_content()
+    assert QUESTION in str(response)  # the mock answers with its prompt

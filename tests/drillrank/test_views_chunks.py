@@ -1,0 +1,153 @@
+"""Section chunks lose nothing, repeat nothing, and have the same ids in every run."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.structure import Document, Section, breadcrumb, parse_document
+from drillrank.views import VIEWS, keywords, section_bodies, section_chunks, summaries
+
+HEADINGS = ["# One", "## Two", "### Three > Four", "#", "Heading\n===", ""]
+BODIES = [
+    "Some words about foxes.",
+    "- item",
+    "42",
+    "",
+    " \t",
+    "~~~\n# no heading\n~~~",
+    "---",
+    "\x0c",
+    "\u2028",
+    "\ud800",
+]
+BODIES += ["More words. " * 80]
+parts = st.tuples(st.sampled_from(HEADINGS), st.sampled_from(BODIES)).map("\n".join)
+documents = st.lists(parts, max_size=8).map("\n".join).map(parse_document)
+choices = st.lists(st.sampled_from(VIEWS)).map(lambda views: ["raw", *views])
+
+
+@given(documents)
+def test_every_character_but_white_space_is_in_exactly_one_raw_chunk(document):
+    raw = section_chunks(document, "d", ["raw"])
+    at = 0
+    for chunk in raw:
+        assert chunk.text == document.text[chunk.start : chunk.end]
+        assert not chunk.text.isspace()
+        assert chunk.start >= at
+        assert not document.text[at : chunk.start].strip()
+        at = chunk.end
+    assert not document.text[at:].strip()
+
+
+@given(documents, choices)
+def test_chunks_come_section_by_section_and_each_view_once(document, views):
+    chunks = section_chunks(document, "d", views)
+    places = [(chunk.ordinal, VIEWS.index(chunk.view)) for chunk in chunks]
+    assert places == sorted(set(places))
+    assert {chunk.view for chunk in chunks} <= set(views)
+    raw = {chunk.ordinal: chunk for chunk in chunks if chunk.view == "raw"}
+    for chunk in chunks:
+        section = document.sections()[chunk.ordinal]
+        assert (chunk.path, chunk.level, chunk.start, chunk.end) == (
+            section.path,
+            section.level,
+            section.start,
+            section.end,
+        )
+        assert chunk.section_id == raw[chunk.ordinal].id
+        assert chunk.text.strip()
+
+
+@given(documents, choices, st.text(st.characters(codec=None)), st.text())
+def test_ids_are_unique_and_depend_on_document_section_and_view_only(document, views, name, other):
+    chunks = section_chunks(document, name)
+    assert section_chunks(parse_document(document.text), name) == chunks
+    assert set(section_chunks(document, name, views)) <= set(chunks)
+    ids = [str(uuid.UUID(chunk.id)) for chunk in chunks]
+    assert len(set(ids)) == len(ids)
+    if other != name:
+        assert not set(ids) & {chunk.id for chunk in section_chunks(document, other)}
+
+
+@given(documents)
+def test_the_parent_is_the_nearest_section_above(document):
+    raw = section_chunks(document, "d", ["raw"])
+    sections = document.sections()
+    for chunk in raw:
+        above = [other for other in raw if sections[chunk.ordinal] in document.descendants(sections[other.ordinal])]
+        assert chunk.parent_id == (above[-1].id if above else None)
+
+
+@given(documents)
+def test_views_hold_headings_and_keywords_or_summary(document):
+    bodies = section_bodies(document)
+    chunks = section_chunks(document, "d")
+    raw = [chunk for chunk in chunks if chunk.view == "raw"]
+    texts = {"keywords": [", ".join(words) for words in keywords(bodies)], "summary": summaries(bodies)}
+    for view, expected in texts.items():
+        made = {chunk.ordinal: chunk.text for chunk in chunks if chunk.view == view}
+        assert made.keys() == {chunk.ordinal for chunk, text in zip(raw, expected, strict=True) if text}
+        for chunk, body, text in zip(raw, bodies, expected, strict=True):
+            assert body in chunk.text
+            if text:
+                heading = " ".join(document.sections()[chunk.ordinal].heading.split())
+                assert made[chunk.ordinal].endswith(text)
+                assert heading in made[chunk.ordinal].removesuffix(text)
+
+
+def test_headings_are_joined_below_the_title_of_the_document():
+    document = parse_document("# Report\n\nIn short.\n\n## Costs\n\n### Travel\n\nTrains only.\n")
+    texts = [chunk.text for chunk in section_chunks(document, "d", ["raw", "keywords"]) if chunk.view == "keywords"]
+    assert texts == ["Report\nshort", "Costs > Travel\nTrains"]
+    two_roots = parse_document(document.text + "# Annex\n\nTables.\n")
+    assert section_chunks(two_roots, "d")[-1].text == "Annex\nTables."
+    assert "Report > Costs > Travel\nTrains" in [chunk.text for chunk in section_chunks(two_roots, "d")]
+
+
+def test_a_blank_section_is_no_parent_and_hides_its_older_sibling():
+    spans = [Section(("A",), 1, 0, 2), Section(("B",), 1, 2, 4), Section(("B", "C"), 2, 4, 6)]
+    document = Document("A\n  c\n", tuple(spans), ((), (), ()))
+    first, second = section_chunks(document, "d", ["raw"])
+    assert (first.text, second.text) == ("A\n", "c\n")
+    assert (first.ordinal, second.ordinal) == (0, 2)
+    assert second.parent_id == first.id
+
+
+def test_keywords_and_summaries_may_be_given():
+    document = parse_document("# A\n\nOne.\n\n# B\n\nTwo.\n")
+    chunks = section_chunks(document, "d", keyword_lists=[["k1", "k2"], []], summary_texts=[" ", "In short."])
+    assert [(chunk.view, chunk.text) for chunk in chunks if chunk.view != "raw"] == [
+        ("keywords", "A\nk1, k2"),
+        ("summary", "B\nIn short."),
+    ]
+
+
+@pytest.mark.parametrize("given_views", [{"keyword_lists": [["k"]]}, {"summary_texts": ["a", "b", "c"]}])
+def test_given_views_must_match_the_sections(given_views):
+    with pytest.raises(InvalidInput, match="one entry for each of 2 sections"):
+        section_chunks(parse_document("# A\n\n# B\n"), "d", **given_views)
+
+
+@pytest.mark.parametrize("views", [[], ["keywords"], ["raw", "title"], "raw"])
+def test_views_must_exist_and_hold_raw(views):
+    with pytest.raises(InvalidInput, match="holds 'raw'"):
+        section_chunks(parse_document("text"), "d", views)
+
+
+def test_the_document_needs_a_name():
+    with pytest.raises(InvalidInput, match="document_id"):
+        section_chunks(parse_document("text"), None)
+
+
+@given(st.lists(st.text()), st.sampled_from([" > ", "/", ""]))
+def test_a_breadcrumb_is_one_line_with_every_word_of_the_headings(path, separator):
+    line = breadcrumb(path, separator)
+    assert len(line.splitlines()) <= 1
+    assert (
+        line.replace(separator, " ").split() == separator.join(filter(str.strip, path)).replace(separator, " ").split()
+    )

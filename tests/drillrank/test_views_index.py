@@ -1,0 +1,105 @@
+"""The index finds a section through any of its views, and always k sections."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.structure import parse_document
+from drillrank.views import VIEWS, MultiViewIndex, ViewText, section_chunks
+
+WORDS = ["red", "fox", "blue", "whale", "the", "sings", "42"]
+phrases = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+texts = st.lists(st.tuples(phrases, phrases), max_size=8)
+retrievers = st.sampled_from(["bm25", "tfidf"])
+
+FRUIT = [
+    ViewText("1", "raw", "apples and pears"),
+    ViewText("1", "keywords", "orchard"),
+    ViewText("2", "raw", "ships and boats"),
+    ViewText("2", "summary", "about the harbour"),
+    ViewText("3", "raw", "clouds and rain"),
+    ViewText("3", "keywords", "weather"),
+    ViewText("3", "summary", "about storms"),
+]
+
+
+@given(texts, phrases.filter(str.strip), st.integers(1, 10), retrievers)
+def test_k_different_sections_come_back_wherever_there_are_as_many(pairs, query, k, retriever):
+    markdown = "".join(f"# {heading}\n\n{body}\n\n" for heading, body in pairs)
+    chunks = section_chunks(parse_document(markdown), "d")
+    found = MultiViewIndex(chunks, retriever).search(query, k)
+    raw = [chunk.id for chunk in chunks if chunk.view == "raw"]
+    ids = [section.section_id for section in found]
+    assert len(set(ids)) == len(ids) == min(k, len(raw))
+    assert set(ids) <= set(raw)
+    scores = [section.score for section in found]
+    assert all(type(score) is float for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    unranked = [section.section_id for section in found if not section.ranks]
+    assert ids[len(ids) - len(unranked) :] == unranked == [id_ for id_ in raw if id_ in unranked]
+
+
+@given(texts, phrases.filter(str.strip), retrievers)
+def test_chunks_and_their_view_texts_give_the_same_result(pairs, query, retriever):
+    markdown = "".join(f"# {heading}\n\n{body}\n\n" for heading, body in pairs)
+    chunks = section_chunks(parse_document(markdown), "d")
+    view_texts = [ViewText(chunk.section_id, chunk.view, chunk.text) for chunk in chunks]
+    assert MultiViewIndex(view_texts, retriever).search(query, 3) == MultiViewIndex(chunks, retriever).search(query, 3)
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "ranks"),
+    [
+        ("pears", "1", {"raw": 1}),
+        ("orchards", "1", {"keywords": 1}),
+        ("harbour", "2", {"summary": 1}),
+        ("rain storms", "3", {"raw": 1, "summary": 1}),
+        ("weather, clouds and storms", "3", {"raw": 1, "keywords": 1, "summary": 1}),
+        ("nothing", "1", {}),
+    ],
+)
+def test_a_section_is_found_through_any_view(query, first, ranks):
+    found = MultiViewIndex(FRUIT, "tfidf").search(query, 1)
+    assert [(section.section_id, section.ranks) for section in found] == [(first, ranks)]
+
+
+def test_a_view_that_shares_no_word_with_the_query_ranks_nothing():
+    found = MultiViewIndex(FRUIT, "tfidf").search("boats", 3)
+    assert [(section.section_id, section.matched_views) for section in found] == [("2", "raw:1"), ("1", ""), ("3", "")]
+
+
+def test_several_texts_of_one_view_of_a_section_count_once():
+    parts = [
+        ViewText("1", "raw", "red fox"),
+        ViewText("1", "raw", "red cat"),
+        ViewText("2", "raw", "red dog, blue dog"),
+    ]
+    found = MultiViewIndex(parts, "tfidf").search("red", 5)
+    assert [(section.section_id, section.ranks) for section in found] == [("1", {"raw": 1}), ("2", {"raw": 2})]
+
+
+def test_an_empty_index_finds_nothing():
+    assert MultiViewIndex([]).search("query") == []
+
+
+@pytest.mark.parametrize("query", ["", " \n", None])
+def test_a_blank_query_is_refused(query):
+    with pytest.raises(InvalidInput, match="query"):
+        MultiViewIndex(FRUIT).search(query)
+
+
+def test_k_must_be_positive():
+    with pytest.raises(InvalidInput, match="positive"):
+        MultiViewIndex(FRUIT).search("pears", 0)
+
+
+def test_unusable_input_is_named():
+    with pytest.raises(InvalidInput, match="'dense'"):
+        MultiViewIndex(FRUIT, "dense")
+    with pytest.raises(InvalidInput, match="no raw view, for example '9'"):
+        MultiViewIndex([*FRUIT, ViewText("9", "summary", "lost")])
+    with pytest.raises(InvalidInput, match=f"'title' of section '1'.*{VIEWS[0]}"):
+        MultiViewIndex([*FRUIT, ViewText("1", "title", "Fruit")])
