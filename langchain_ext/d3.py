@@ -58,7 +58,10 @@ class D3Retriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        return [self._document(item) for item in self._d3.retrieve(query, self._prepared, top_n or self.top_n)]
+        return [
+            self._document(item)
+            for item in self._d3.retrieve(query, self._prepared, self.top_n if top_n is None else top_n)
+        ]
 
     def _document(self, item: Ranked[Passage]) -> Document:
         place = item.passage.metadata

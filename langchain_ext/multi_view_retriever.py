@@ -66,7 +66,9 @@ class MultiViewRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        return [self._document(section) for section in self._index.search(query, top_n or self.top_n)]
+        return [
+            self._document(section) for section in self._index.search(query, self.top_n if top_n is None else top_n)
+        ]
 
     def _document(self, section: MergedSection) -> Document:
         raw = self._raw[section.section_id]

@@ -30,9 +30,11 @@ class PromptRankRerank(LikelihoodCompressor):
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
     >>> vale = Document(page_content="It is a district of London.", metadata={"title": "Maida Vale"})
-    >>> ranking = PromptRankRerank().compress_documents([vale, turing], "Turing's district?")
+    >>> london = Document(page_content="London is the capital of England.", metadata={"title": "London"})
+    >>> question = "Which London district was Turing born in?"
+    >>> ranking = PromptRankRerank().compress_documents([london, vale, turing], question)
     >>> [document.metadata["title"] for document in ranking]
-    ['Alan Turing', 'Maida Vale']
+    ['Maida Vale', 'Alan Turing', 'London']
     """
 
     links_key: str = Field(default="links", description="Metadata key with linked ids, a list or comma-separated.")

@@ -28,9 +28,11 @@ class PromptRankRerank(LikelihoodRerank):
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
     >>> vale = TextNode(text="It is a district of London.", metadata={"title": "Maida Vale"})
-    >>> nodes = [NodeWithScore(node=node) for node in (vale, turing)]
-    >>> [n.node.metadata["title"] for n in PromptRankRerank().postprocess_nodes(nodes, query_str="Turing's district?")]
-    ['Alan Turing', 'Maida Vale']
+    >>> london = TextNode(text="London is the capital of England.", metadata={"title": "London"})
+    >>> nodes = [NodeWithScore(node=node) for node in (london, vale, turing)]
+    >>> question = "Which London district was Turing born in?"
+    >>> [node.node.metadata["title"] for node in PromptRankRerank().postprocess_nodes(nodes, query_str=question)]
+    ['Maida Vale', 'Alan Turing', 'London']
     """
 
     metadata_mode: MetadataMode = Field(

@@ -20,14 +20,14 @@ def main() -> None:
             item["id"]: Passage(item["text"], id=item["id"], title=item["title"])
             for item in read(f"rerank/{dataset}_passages")
         }
-        upr = UPR(UnigramModel().fit(passage.titled_text for passage in passages.values()))
-        rankings = {
-            "BM25": [item["bm25_top"] for item in questions],
-            "BM25 + UPR": [
-                [r.passage.id for r in upr.rank(item["question"], [passages[id_] for id_ in item["bm25_top"]])]
-                for item in questions
-            ],
-        }
+        rankings = {"BM25": [item["bm25_top"] for item in questions]}
+        models = {"as it comes": UnigramModel(), "fitted": UnigramModel().fit(p.titled_text for p in passages.values())}
+        for state, model in models.items():
+            for depth in (5, 50):
+                candidates = [[passages[id_] for id_ in item["bm25_top"][:depth]] for item in questions]
+                asked = [item["question"] for item in questions]
+                ranked_lists = UPR(model).rank_many(asked, candidates)
+                rankings[f"UPR over {depth}, {state}"] = [[r.passage.id for r in ranked] for ranked in ranked_lists]
         for name, ranked in rankings.items():
             hits = [
                 sum(hit(ranking, item["gold"], k) for ranking, item in zip(ranked, questions, strict=True))

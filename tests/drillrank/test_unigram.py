@@ -13,8 +13,11 @@ import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
+import drillrank.likelihood.collection
 from drillrank.errors import InvalidInput, UnknownModel
-from drillrank.likelihood import Request, UnigramModel, load_language_model
+from drillrank.likelihood import Request, UnigramModel, background, load_language_model
+from drillrank.likelihood.background import UNLISTED
+from drillrank.likelihood.collection import KAPPA
 from drillrank.prompts import Evidence
 
 WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "Zürich", "東京", "x_1", "42"]  # two share a stem
@@ -25,6 +28,21 @@ texts = worded | st.text(max_size=8)
 targets = texts.filter(str.strip)
 temperatures = st.sampled_from([1.0, 0.05, 0.5, 1.4, 4.0])
 mus = st.sampled_from([0.5, 10.0, 300.0, 5000.0])
+
+
+REAL_ENGLISH = background.english
+ENGLISH = {"the": 0.5, "red": 0.3, "river": 0.1999, "whale": 0.0001}  # stems
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_english():
+    """A background of four words: the naive computation goes through all of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(background, "english", lambda: ENGLISH)
+        patch.setattr(drillrank.likelihood.collection, "english", lambda: ENGLISH)
+        background.log_power_sum.cache_clear()
+        yield
+    background.log_power_sum.cache_clear()
 
 
 @st.composite
@@ -53,14 +71,16 @@ def stems(text):
 def naive_log_probs(documents, target, collection_texts, mu, temperature):
     """Dirichlet smoothing, temperature and mean over the documents, one word and one class at a time."""
     collection = Counter(word for text in set(collection_texts) for word in stems(text))
-    tokens = collection.total() + len(collection) + 1
+    listed = ENGLISH
+    unlisted = sum(word not in listed for word in collection) + 1
+    tokens = collection.total() + KAPPA * (1 + UNLISTED * unlisted)
 
     def probability(word, counts):
         def smoothed(word):
-            return counts[word] + mu * (collection[word] + 1) / tokens
+            return counts[word] + mu * (collection[word] + KAPPA * listed.get(word, UNLISTED)) / tokens
 
         an_unseen_word = None
-        classes = {*collection, *counts, an_unseen_word}
+        classes = {*listed, *collection, *counts, an_unseen_word}
         return smoothed(word) ** (1 / temperature) / math.fsum(
             smoothed(other) ** (1 / temperature) for other in classes
         )
@@ -97,9 +117,18 @@ def test_agrees_with_the_naive_computation(batch, mu, temperature):
 def test_the_probabilities_of_all_classes_add_up_to_one(collection, documents, mu, temperature):
     model = UnigramModel(mu).fit(collection)
     one_of_each_stem = {stem: word for text in collection for word in re.findall(r"\w+", text) for stem in stems(word)}
-    everything = " ".join([*one_of_each_stem.values(), "unheardof"])
+    listed = [stem for stem in ENGLISH if stem not in one_of_each_stem]
+    everything = " ".join([*one_of_each_stem.values(), *listed, "unheardof"])
     [result] = model.log_likelihood([Request(prompt_of(collection[:documents]), everything)], temperature=temperature)
     assert math.fsum(np.exp(result.log_probs)) == pytest.approx(1, abs=1e-9)
+
+
+def test_the_real_background_is_a_distribution_over_stems():
+    probabilities = REAL_ENGLISH()
+    assert math.fsum(probabilities.values()) == pytest.approx(1)
+    assert min(probabilities.values()) > 0
+    assert len(probabilities) > 50_000
+    assert probabilities["the"] > probabilities["river"] > probabilities["cathedr"]
 
 
 @given(batches(), temperatures, st.randoms())

@@ -93,12 +93,10 @@ class LanguageModel(ABC):
         Raises:
             InvalidInput: a request is malformed, a target is blank, or the temperature is not a positive number.
         """
-        checked = [
-            request
-            if isinstance(request, Request) and isinstance(request.prompt, tuple)
-            else _as_request(request, position)
-            for position, request in enumerate(requests)
-        ]
+        given = list(requests)
+        checked = [request for request in given if request.__class__ is Request and request.prompt.__class__ is tuple]
+        if len(checked) < len(given):
+            checked = [_as_request(request, position) for position, request in enumerate(given)]
         for target in {request.target for request in checked}:
             if not isinstance(target, str) or not target.strip():
                 position = next(position for position, request in enumerate(checked) if request.target is target)
@@ -157,7 +155,9 @@ def check_texts(texts: Iterable[str]) -> list[str]:
 
 
 def _as_request(given: object, position: int) -> Request:
-    if not isinstance(given, Request) and isinstance(given, tuple | list) and len(given) == 2:
+    if isinstance(given, Request) and isinstance(given.prompt, tuple):
+        return given
+    if isinstance(given, tuple | list) and len(given) == 2:
         context, target = given
         if isinstance(context, str) and isinstance(target, str):
             return Request((Evidence(context),), target)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
+from drillrank.likelihood.background import UNLISTED, english, log_power_sum
 from drillrank.terms import WORD, terms
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+KAPPA = 100_000.0  # κ; from 10,000 on it matters little on the tuning questions of HotpotQA, MuSiQue and QASPER
 
 
 class TermCounts:
@@ -47,28 +50,55 @@ class TermCounts:
         """The vocabulary, in the order of the matrix's columns."""
         return sorted(self.vocabulary, key=self.vocabulary.__getitem__)
 
-    def count_words_outside(self, vocabulary: Mapping[str, int]) -> Floats:
-        """How many different words of each text another vocabulary lacks, shape (texts,)."""
-        foreign = np.array([word not in vocabulary for word in self.words()], dtype=np.float64)
+    def count_words_unknown_to(self, collection: Collection) -> Floats:
+        """How many different words of each text a collection does not know, shape (texts,)."""
+        foreign = np.array([not collection.knows(word) for word in self.words()], dtype=np.float64)
         present: sparse.csr_matrix = (self.counts > 0).astype(np.float64)
         counted: Floats = present @ foreign
         return counted
 
 
 class Collection(TermCounts):
-    """Term counts with the collection language model p(w|C).
+    """Term counts with the collection language model.
 
-    p(w|C) is add-one smoothed with one extra class for all unseen words, so every word has a positive probability.
+        p(w|C) = (cf(w) + κ p(w|English)) / (|C| + κ)
+
+    General English stands in for κ words of text: it decides where the collection is small, and fades where it is
+    large. A word that neither knows has the probability `unseen`; p(w|C) adds up to 1 over the words of both and one
+    unseen word.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
         super().__init__(texts)
-        frequencies = np.asarray(self.counts.sum(axis=0)).ravel()
-        tokens = frequencies.sum() + len(frequencies) + 1
-        self.probabilities: Floats = (frequencies + 1) / tokens
-        self.unseen = float(1 / tokens)
+        background = english()
+        frequencies: Floats = np.asarray(self.counts.sum(axis=0), dtype=np.float64).ravel()
+        listed = np.array([background.get(word, 0.0) for word in self.words()])
+        in_english = listed > 0
+        unlisted_words = len(listed) - int(in_english.sum())
+        self._scale = KAPPA / (frequencies.sum() + KAPPA * (1 + UNLISTED * (unlisted_words + 1)))
+        self.probabilities: Floats = (frequencies / KAPPA + np.where(in_english, listed, UNLISTED)) * self._scale
+        self.unseen = float(UNLISTED * self._scale)
+        self._english_here: Floats = listed[in_english] * self._scale
 
     def probability(self, words: Sequence[str]) -> Floats:
         """p(w|C), shape (words,)."""
-        known = (self.vocabulary.get(word) for word in words)
-        return np.array([self.unseen if term is None else self.probabilities[term] for term in known])
+        background = english()
+        known = [self.vocabulary.get(word) for word in words]
+        return np.array(
+            [
+                background.get(word, UNLISTED) * self._scale if term is None else self.probabilities[term]
+                for word, term in zip(words, known, strict=True)
+            ]
+        )
+
+    def knows(self, word: str) -> bool:
+        """Whether p(w|C) counts the word among its own, and not as unseen."""
+        return word in self.vocabulary or word in english()
+
+    def log_power_sum(self, power: float) -> float:
+        """Log of Σ p(w|C)^power over all words that the model knows and one unseen word."""
+        own = np.logaddexp.reduce(power * np.log(np.append(self.probabilities, self.unseen)))
+        everywhere = log_power_sum(power) + power * np.log(self._scale)
+        top = max(own, everywhere)
+        elsewhere = np.exp(everywhere - top) - np.sum(np.exp(power * np.log(self._english_here) - top))
+        return float(top + np.log(np.exp(own - top) + max(elsewhere, 0.0)))

@@ -26,12 +26,10 @@ class PathRerank:
     Raises:
         InvalidInput: a number is below 1.
 
-    >>> from drillrank import load_language_model
     >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing", id="turing")
     >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
     >>> others = ["Ada Lovelace wrote the first program.", "The Thames is a river.", "Basel lies on the Rhine."]
-    >>> reranker = PathRerank(PromptRank(load_language_model("unigram", mu=2)))  # very short texts
-    >>> ranking = reranker.rank("Which residential district was Turing born?", [*others, vale, turing])
+    >>> ranking = PathRerank(PromptRank()).rank("Which residential district was Turing born?", [*others, vale, turing])
     >>> ranking[0].details["path"]
     ('turing', 'vale')
     """

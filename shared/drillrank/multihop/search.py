@@ -40,12 +40,10 @@ class PathSearch:
     Raises:
         InvalidInput: neither passages nor a first stage is given, two passages share an id, or a number is below 1.
 
-    >>> from drillrank import load_language_model
     >>> turing = Passage("Alan Turing was born in Maida Vale.", id="turing", links=("vale",))
     >>> vale = Passage("Maida Vale is a residential district of London.", id="vale")
     >>> others = ["Ada Lovelace wrote the first program.", "The Thames is a river.", "Basel lies on the Rhine."]
-    >>> short_texts = load_language_model("unigram", mu=2)
-    >>> search = PathSearch(PromptRank(short_texts), [*others, turing, vale])
+    >>> search = PathSearch(PromptRank(), [*others, turing, vale])
     >>> best = search.search("Which residential district was Turing born?")
     >>> best[0].details["path"]
     ('turing', 'vale')
