@@ -46,9 +46,8 @@ class MultiViewRetriever(BaseRetriever):
     _raw: dict[str, Document] = PrivateAttr()
     _index: MultiViewIndex = PrivateAttr()
 
-    def model_post_init(self, context: Any) -> None:
-        """Index the views."""
-        super().model_post_init(context)
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
         self._raw = {}
         texts = []
         for document in self.documents:

@@ -44,11 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs to show, 5 by default")
     ask.set_defaults(run=lambda given: run_ask(given.files, given.question, given.model, given.top_n))
     given = parser.parse_args(arguments)
-    try:
-        given.run(given)
-    except DrillrankError as error:
-        console.print(f"[red]drillrank:[/red] {escape(str(error))}")
-        return 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DrillrankWarning)
+        try:
+            given.run(given)
+        except DrillrankError as error:
+            console.print(f"[red]drillrank:[/red] {escape(str(error))}")
+            return 2
+        finally:
+            for warning in caught:
+                console.print(f"[yellow]drillrank:[/yellow] {escape(str(warning.message))}")
     return 0
 
 
@@ -160,15 +165,15 @@ def _print_reranking(question: str, chunks: Sequence[SectionChunk], model: str) 
         Passage(sections[hit.section_id].text, id=hit.section_id, title=breadcrumb(sections[hit.section_id].path))
         for hit in hits
     ]
-    table = Table("rank", "log-likelihood", "rank before", "score before", "views", "section", title="Sections")
+    table = Table("rank", "was", "score", "was", "views", "section", title="Sections, reranked by likelihood")
     for item in UPR(load_language_model(model)).rank(question, passages):
         hit = hits[item.details["position"]]
         table.add_row(
             str(item.rank),
-            f"{item.score:.3f}",
             str(item.details["position"] + 1),
+            f"{item.score:.3f}",
             f"{hit.score:.4f}",
-            hit.matched_views,
+            hit.matched_views.replace(" ", "\n"),
             escape(item.passage.title or _excerpt(item.passage.text)),
         )
     console.print(table)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import pickle
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import BaseDocumentTransformer, Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from drillrank.errors import InvalidInput
+from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
+
+BOOK = "Preface.\n\n# Rivers\n\nThey carry water.\n\n## The Rhine\n\nIt flows through Basel.\n"
+
+
+def documents() -> list[Document]:
+    return [
+        Document(id="a", page_content=BOOK, metadata={"source": "a.md"}),
+        Document(page_content=BOOK, metadata={"source": "b.md"}),
+        Document(page_content=BOOK, metadata={"source": "b.md"}),
+    ]
+
+
+def dumped(pieces: list[Document]) -> list[str]:
+    return [piece.model_dump_json() for piece in pieces]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(["# A\n", "## B\n", "text\n", "\n", "~~~\n", "# in code\n", "é\u2028x\r\n", "\t"])).map(
+        "".join
+    )
+    | st.text(max_size=60)
+)
+def test_raw_pieces_are_exact_slices_and_lose_nothing(text):
+    pieces = MultiViewTextSplitter().split_text(text)
+    raw = [piece for piece in pieces if piece.metadata["view"] == "raw"]
+    kept = set()
+    for piece in raw:
+        start = piece.metadata["start_index"]
+        assert text[start : start + len(piece.page_content)] == piece.page_content
+        span = set(range(start, start + len(piece.page_content)))
+        assert not span & kept
+        kept |= span
+    assert all(i in kept for i, character in enumerate(text) if not character.isspace())
+
+
+def test_ids_are_unique_even_for_equal_documents_and_the_same_in_every_run():
+    pieces = MultiViewTextSplitter().split_documents(documents())
+    ids = [piece.id for piece in pieces]
+    assert len(set(ids)) == len(ids)
+    assert dumped(pieces) == dumped(MultiViewTextSplitter().split_documents(documents()))
+
+
+def test_other_views_carry_the_section_s_text():
+    pieces = MultiViewTextSplitter().split_documents(documents())
+    raw = {piece.id: piece for piece in pieces if piece.metadata["view"] == "raw"}
+    others = [piece for piece in pieces if piece.metadata["view"] != "raw"]
+    assert {piece.metadata["view"] for piece in others} == {"keywords", "summary"}
+    for piece in others:
+        assert piece.metadata["section_text"] == raw[piece.metadata["section_id"]].page_content
+
+
+def test_metadata_is_kept_and_flat_and_the_path_is_whole():
+    pieces = MultiViewTextSplitter(separator=" / ").split_documents(documents()[:1])
+    assert all(piece.metadata["source"] == "a.md" for piece in pieces)
+    assert all(isinstance(value, str | int) for piece in pieces for value in piece.metadata.values())
+    assert [p.metadata["section_path"] for p in pieces if p.metadata["view"] == "raw"] == [
+        "",
+        "Rivers",
+        "Rivers / The Rhine",
+    ]
+
+
+def test_documents_are_not_mutated():
+    given_documents = documents()
+    before = dumped(given_documents)
+    MultiViewTextSplitter().split_documents(given_documents)
+    assert dumped(given_documents) == before
+
+
+async def test_transform_documents_sync_and_async(monkeypatch):
+    splitter = MultiViewTextSplitter()
+    expected = dumped(splitter.split_documents(documents()))
+    assert isinstance(splitter, BaseDocumentTransformer)
+    assert dumped(splitter.transform_documents(documents())) == expected
+    threads = []
+    split = MultiViewTextSplitter.split_documents
+
+    def recorded(self, given_documents):
+        threads.append(threading.get_ident())
+        return split(self, given_documents)
+
+    monkeypatch.setattr(MultiViewTextSplitter, "split_documents", recorded)
+    assert dumped(await splitter.atransform_documents(documents())) == expected
+    assert threads[0] != threading.get_ident()
+
+
+def test_empty_input_and_pickle():
+    splitter = MultiViewTextSplitter(views=["raw"])
+    assert splitter.split_documents([]) == splitter.split_text("") == splitter.split_text(" \n") == []
+    copy = pickle.loads(pickle.dumps(splitter))
+    assert dumped(copy.split_text(BOOK)) == dumped(splitter.split_text(BOOK))
+
+
+@pytest.mark.parametrize("views", [[], ["keywords"], ["raw", "title"], "raw"])
+def test_senseless_views_are_rejected(views):
+    with pytest.raises(InvalidInput, match="views"):
+        MultiViewTextSplitter(views=views)
+
+
+def test_pieces_go_into_a_vector_store():
+    pieces = MultiViewTextSplitter().split_documents(documents())
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    assert store.add_documents(pieces) == [piece.id for piece in pieces]
+    store.add_documents(pieces)  # once more: ids are the same, so nothing doubles
+    assert len(store.similarity_search("Basel", k=99)) == len(pieces)
+
+
+def test_documents_of_another_splitter_are_named_as_unusable():
+    with pytest.raises(InvalidInput, match="MultiViewTextSplitter"):
+        MultiViewRetriever(documents=[Document(page_content="plain")])

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core import Document, MockEmbedding, VectorStoreIndex
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.vector_stores.utils import node_to_metadata_dict
+
+from drillrank.errors import DrillrankWarning, InvalidInput
+from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
+
+BOOK = """Preface without a heading.
+
+# Rivers
+
+Rivers carry water.
+
+## The Rhine
+
+The Rhine flows through Basel.
+
+## The Rhine
+
+A second section of the same name, with the same first words: the Rhine flows through Basel.
+
+# Towns
+
+Basel is a town.
+"""
+
+
+def documents() -> list[Document]:
+    return [
+        Document(text=BOOK, id_="a", metadata={"source": "a.md"}, excluded_embed_metadata_keys=["source"]),
+        Document(text=BOOK, id_="b", metadata={"source": "b.md"}),
+    ]
+
+
+def parsed(**fields):
+    return MultiViewNodeParser(**fields).get_nodes_from_documents(documents())
+
+
+def raw_of(nodes, document_id: str) -> list[TextNode]:
+    return [node for node in nodes if node.metadata["view"] == "raw" and node.ref_doc_id == document_id]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["# A\n", "## B\n", "text\n", "\n", "```\n", "# in code\n", "é\u2028x\r\n", "- list\n", "    "])
+    ).map("".join)
+    | st.text(max_size=60)
+)
+def test_raw_nodes_tile_the_document_and_spans_are_exact(text):
+    document = Document(text=text, id_="d")
+    nodes = MultiViewNodeParser().get_nodes_from_documents([document])
+    raw = raw_of(nodes, "d")
+    assert all(text[node.start_char_idx : node.end_char_idx] == node.text for node in raw)
+    kept = set()
+    for node in raw:
+        span = set(range(node.start_char_idx, node.end_char_idx))
+        assert not span & kept
+        kept |= span
+    assert all(i in kept for i, character in enumerate(text) if not character.isspace())
+    spans = {node.metadata["section_id"]: (node.start_char_idx, node.end_char_idx) for node in raw}
+    assert all(spans[node.metadata["section_id"]] == (node.start_char_idx, node.end_char_idx) for node in nodes)
+
+
+def test_ids_are_unique_uuids_and_the_same_in_every_run():
+    ids = [node.node_id for node in parsed()]
+    assert len(set(ids)) == len(ids)
+    assert ids == [node.node_id for node in parsed()]
+    assert all(str(uuid.UUID(id_)) == id_ for id_ in ids)
+
+
+def test_a_user_s_id_func_is_honoured():
+    nodes = parsed(id_func=lambda i, document: f"{document.id_}-{i}")
+    assert [node.node_id for node in nodes][:3] == ["a-0", "a-1", "a-2"]
+    assert len({node.node_id for node in nodes}) == len(nodes)
+    targets = {node.node_id for node in nodes}
+    assert all(node.index_id in targets for node in nodes if isinstance(node, IndexNode))
+    assert all(node.metadata["section_id"] in targets for node in nodes)
+
+
+def test_neighbours_are_raw_and_of_the_same_document():
+    nodes = parsed()
+    by_id = {node.node_id: node for node in nodes}
+    for document_id in ("a", "b"):
+        raw = raw_of(nodes, document_id)
+        chain = [raw[0].node_id]
+        while following := by_id[chain[-1]].next_node:
+            assert by_id[following.node_id].prev_node.node_id == chain[-1]
+            chain.append(following.node_id)
+        assert chain == [node.node_id for node in raw]
+    for node in nodes:
+        if node.metadata["view"] != "raw":
+            assert set(node.relationships) == {NodeRelationship.SOURCE}
+
+
+def test_parents_and_children_follow_the_section_tree():
+    raw = raw_of(parsed(), "a")
+    preface, rivers, first, second, towns = raw
+    assert rivers.child_nodes is not None
+    assert [child.node_id for child in rivers.child_nodes] == [first.node_id, second.node_id]
+    assert first.parent_node.node_id == second.parent_node.node_id == rivers.node_id
+    assert [child.node_id for child in preface.child_nodes] == [rivers.node_id, towns.node_id]
+    assert preface.parent_node is None
+
+
+def test_relationships_can_be_switched_off():
+    for node in parsed(include_prev_next_rel=False, include_metadata=False):
+        assert node.prev_node is None
+        assert node.next_node is None
+        assert "source" not in node.metadata
+
+
+def test_metadata_is_flat_and_does_not_reach_the_embedding():
+    for node in parsed():
+        node_to_metadata_dict(node, flat_metadata=True)
+        assert node.metadata["source"] in ("a.md", "b.md")
+        embedded = node.get_content(metadata_mode=MetadataMode.EMBED)
+        assert embedded == (node.text if node.ref_doc_id == "a" else f"source: b.md\n\n{node.text}".strip())
+        assert "section_id" not in node.get_content(metadata_mode=MetadataMode.LLM)
+
+
+def test_section_path_holds_the_whole_path():
+    paths = [node.metadata["section_path"] for node in raw_of(parsed(separator=" / "), "a")]
+    assert paths == ["", "Rivers", "Rivers / The Rhine", "Rivers / The Rhine", "Towns"]
+
+
+def test_documents_are_not_mutated():
+    given_documents = documents()
+    before = [document.model_dump_json() for document in given_documents]
+    MultiViewNodeParser().get_nodes_from_documents(given_documents)
+    assert [document.model_dump_json() for document in given_documents] == before
+
+
+async def test_async_equals_sync_and_runs_on_a_thread(monkeypatch):
+    parser = MultiViewNodeParser()
+    threads = []
+    parse = MultiViewNodeParser._parse_nodes
+
+    def recorded(self, *arguments, **keywords):
+        threads.append(threading.get_ident())
+        return parse(self, *arguments, **keywords)
+
+    monkeypatch.setattr(MultiViewNodeParser, "_parse_nodes", recorded)
+    nodes = await parser.aget_nodes_from_documents(documents())
+    assert [node.model_dump_json() for node in nodes] == [node.model_dump_json() for node in parsed()]
+    assert threads[0] != threading.get_ident()
+
+
+def test_configuration_round_trips():
+    parser = MultiViewNodeParser.from_defaults(views=["raw", "summary"], separator="/", include_metadata=False)
+    for copy in (
+        MultiViewNodeParser.from_dict(parser.to_dict()),
+        MultiViewNodeParser.from_json(parser.to_json()),
+        pickle.loads(pickle.dumps(parser)),
+    ):
+        assert copy.to_dict() == parser.to_dict()
+    with pytest.warns(DrillrankWarning, match="id_func"):
+        MultiViewNodeParser.from_dict(MultiViewNodeParser(id_func=lambda i, document: str(i)).to_dict())
+
+
+@pytest.mark.parametrize("views", [[], ["keywords"], ["raw", "title"]])
+def test_senseless_views_are_rejected(views):
+    with pytest.raises(ValueError, match="views"):
+        MultiViewNodeParser(views=views)
+
+
+def test_any_plain_retriever_returns_each_section_once_with_its_raw_text():
+    index = VectorStoreIndex(parsed(), embed_model=MockEmbedding(embed_dim=8))
+    found = index.as_retriever(similarity_top_k=99).retrieve("Basel?")
+    assert {node.node.metadata["view"] for node in found} == {"raw"}
+    assert len(found) == len({node.node.node_id for node in found}) == 10
+
+
+def test_ingestion_pipeline_sync_and_async():
+    pipeline = IngestionPipeline(transformations=[MultiViewNodeParser()])
+    expected = [node.node_id for node in parsed()]
+    assert [node.node_id for node in pipeline.run(documents=documents())] == expected
+    again = IngestionPipeline(transformations=[MultiViewNodeParser()])
+    assert [node.node_id for node in asyncio.run(again.arun(documents=documents()))] == expected
+
+
+def test_show_progress_and_call(capsys):
+    assert len(MultiViewNodeParser()(documents(), show_progress=True)) == len(parsed())
+    assert "Parsing sections" in capsys.readouterr().err
+
+
+def test_nodes_of_another_parser_are_named_as_unusable():
+    with pytest.raises(InvalidInput, match="MultiViewNodeParser"):
+        MultiViewRetriever([TextNode(text="plain")])
+    with pytest.raises(InvalidInput, match="raw"):
+        MultiViewRetriever([node for node in parsed() if node.metadata["view"] != "raw"])
