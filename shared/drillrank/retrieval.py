@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Protocol
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from drillrank.terms import WORD, terms
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
+    import bm25s
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,17 +16,9 @@ from pydantic import ValidationError
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from langchain_ext import PromptRankRerank, UPRRerank
+from tests.conformance.corpus import QUERY, TEXTS, VARIANTS, SlowModel, ticks_during
 
 RERANKERS = [UPRRerank, PromptRankRerank]
-QUERY = "Which river does the old town of Basel lie on?"
-TEXTS = [
-    "Emma is a novel by Jane Austen.",
-    "The old town of Basel lies on the Rhine, a river.",
-    "A river is a natural flowing watercourse.",
-    "Basel is a town in Switzerland.",
-    "",
-    "Emma is a novel by Jane Austen.",
-]
 
 pytestmark = pytest.mark.parametrize("reranker", RERANKERS, ids=lambda cls: cls.__name__)
 
@@ -158,31 +148,13 @@ async def test_async_equals_sync(reranker):
     assert outcome(await component.acompress_documents(make_documents(), QUERY)) == expected
 
 
-class SlowModel(UnigramModel):
-    def _log_likelihood(self, *arguments):
-        time.sleep(0.15)
-        return super()._log_likelihood(*arguments)
-
-
 async def test_async_does_not_block_the_event_loop(reranker):
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.01)
-            ticks += 1
-
-    ticking = asyncio.create_task(tick())
-    await reranker(model=SlowModel()).acompress_documents(make_documents(), QUERY)
-    ticking.cancel()
-    assert ticks >= 3
+    assert await ticks_during(reranker(model=SlowModel()).acompress_documents(make_documents(), QUERY)) >= 3
 
 
 def test_eight_threads_give_serial_results(reranker):
     component = reranker(top_n=None)
-    queries = [f"{QUERY} {word}" for word in ("Emma", "novel", "Switzerland", "town", "a", "river", "Jane", "flowing")]
-    expected = [outcome(component.compress_documents(make_documents(), query)) for query in queries]
+    expected = [outcome(component.compress_documents(make_documents(), query)) for query in VARIANTS]
     barrier = threading.Barrier(8)
 
     def work(query: str) -> list[tuple[str, float]]:
@@ -190,7 +162,7 @@ def test_eight_threads_give_serial_results(reranker):
         return outcome(component.compress_documents(make_documents(), query))
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, queries)) == expected
+        assert list(pool.map(work, VARIANTS)) == expected
 
 
 def test_configuration_round_trips(reranker):

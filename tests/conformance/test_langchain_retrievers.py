@@ -18,30 +18,12 @@ from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
 from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter, UPRRerank
+from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS
 
-BOOK = """# Rivers
-
-Rivers carry water from the hills to the sea.
-
-## The Rhine
-
-The Rhine flows through Basel and Cologne.
-
-It carries more ships than any other river of Europe.
-
-## The Thames
-
-The Thames flows through London.
-
-# Towns
-
-Basel is a town in Switzerland; London is the capital of England.
-"""
 DOCUMENTS = [
     Document(page_content=BOOK, id="book", metadata={"source": "book.md"}),
-    Document(page_content="A note without headings about the Danube and Vienna.", metadata={"source": "note.txt"}),
+    Document(page_content=NOTE, metadata={"source": "note.txt"}),
 ]
-QUESTION = "Which river flows through Basel?"
 
 
 def multi_view(documents: list[Document], **fields) -> MultiViewRetriever:
@@ -170,11 +152,10 @@ async def test_async_equals_sync_and_does_not_block(build: Build, monkeypatch: p
 @for_each
 def test_batch_and_eight_threads_give_serial_results(build: Build):
     retriever = build(DOCUMENTS)
-    questions = [f"{QUESTION} {word}" for word in ("London", "ships", "sea", "hills", "town", "note", "Vienna", "a")]
-    expected = [outcome(retriever.invoke(question)) for question in questions]
-    assert [outcome(found) for found in retriever.batch(questions)] == expected
+    expected = [outcome(retriever.invoke(question)) for question in QUESTIONS]
+    assert [outcome(found) for found in retriever.batch(QUESTIONS)] == expected
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda question: outcome(retriever.invoke(question)), questions)) == expected
+        assert list(pool.map(lambda question: outcome(retriever.invoke(question)), QUESTIONS)) == expected
 
 
 @for_each

@@ -19,30 +19,12 @@ from llama_index.core.schema import NodeWithScore
 
 from drillrank.errors import InvalidInput
 from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever, UPRRerank
+from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS
 
-BOOK = """# Rivers
-
-Rivers carry water from the hills to the sea.
-
-## The Rhine
-
-The Rhine flows through Basel and Cologne.
-
-It carries more ships than any other river of Europe.
-
-## The Thames
-
-The Thames flows through London.
-
-# Towns
-
-Basel is a town in Switzerland; London is the capital of England.
-"""
 DOCUMENTS = [
     Document(text=BOOK, id_="book", metadata={"source": "book.md"}),
-    Document(text="A note without headings about the Danube and Vienna.", id_="note", metadata={"source": "note.txt"}),
+    Document(text=NOTE, id_="note", metadata={"source": "note.txt"}),
 ]
-QUESTION = "Which river flows through Basel?"
 
 
 def multi_view(documents: list[Document], top_n: int = 3, **fields) -> MultiViewRetriever:
@@ -151,10 +133,9 @@ async def test_async_equals_sync_and_does_not_block(build: Build):
 
 def test_eight_threads_give_serial_results(build: Build):
     retriever = build(DOCUMENTS)
-    questions = [f"{QUESTION} {word}" for word in ("London", "ships", "sea", "hills", "town", "note", "Vienna", "a")]
-    expected = [outcome(retriever.retrieve(question)) for question in questions]
+    expected = [outcome(retriever.retrieve(question)) for question in QUESTIONS]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda question: outcome(retriever.retrieve(question)), questions)) == expected
+        assert list(pool.map(lambda question: outcome(retriever.retrieve(question)), QUESTIONS)) == expected
 
 
 def test_pickle(build: Build):

@@ -17,7 +17,7 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from drillrank.structure.document import Block, BlockKind
 from drillrank.structure.lines import line_starts, trimmed_end
-from drillrank.structure.outline import Outline
+from drillrank.structure.scan import Scan
 
 _KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",
@@ -38,7 +38,7 @@ _NO_PARAGRAPH = re.compile(r">[> \t]*(?:$|#{1,6}(?:[ \t]|$)|```|~~~|[=-]+[ \t]*$
 _BOM = "\ufeff"
 
 
-def scan_markdown(text: str) -> Outline:
+def scan_markdown(text: str) -> Scan:
     """Find the top-level blocks of a Markdown text and the readable text of its headings."""
     starts = line_starts(text)
     references: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def scan_markdown(text: str) -> Outline:
         evident = evident or token.type in _EVIDENT
         if token.type == "heading_open":
             headings.append((int(token.tag[1:]), _readable(tokens[index + 1].content, references)))
-    return Outline(blocks, headings, evident)
+    return Scan(blocks, headings, evident)
 
 
 def _readable(heading: str, references: dict[str, Any]) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from drillrank.errors import InvalidInput
 from drillrank.structure.document import Document
 from drillrank.structure.markdown import scan_markdown
-from drillrank.structure.outline import Outline, assemble
 from drillrank.structure.plain import scan_plain
+from drillrank.structure.scan import Scan, assemble
 
 # In the order in which `auto` tries them; plain text is always evident.
-_SCANNERS: dict[str, Callable[[str], Outline]] = {"markdown": scan_markdown, "text": scan_plain}
+_SCANNERS: dict[str, Callable[[str], Scan]] = {"markdown": scan_markdown, "text": scan_plain}
 
 
 def parse_document(text: str, format: str = "auto") -> Document:
@@ -42,9 +42,9 @@ def parse_document(text: str, format: str = "auto") -> Document:
     formats = ("auto", *_SCANNERS)
     if format not in formats:
         raise InvalidInput(f"Unknown format {format!r}. Choose one of: {', '.join(formats)}.")
-    for name, scan in _SCANNERS.items():
+    for name, scanner in _SCANNERS.items():
         if format in (name, "auto"):
-            outline = scan(text)
-            if format == name or outline.evident:
+            scan = scanner(text)
+            if format == name or scan.evident:
                 break
-    return assemble(text, outline)
+    return assemble(text, scan)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from drillrank.structure.document import Block
 from drillrank.structure.lines import paragraphs
-from drillrank.structure.outline import Outline
+from drillrank.structure.scan import Scan
 
 
-def scan_plain(text: str) -> Outline:
+def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text."""
-    return Outline([Block("paragraph", start, end) for start, end in paragraphs(text)])
+    return Scan([Block("paragraph", start, end) for start, end in paragraphs(text)])

@@ -10,7 +10,7 @@ from drillrank.structure.lines import trimmed_end
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class Scan:
     """The blocks of a text in order, before they are sorted into sections.
 
     Attributes:
@@ -24,7 +24,7 @@ class Outline:
     evident: bool = True
 
 
-def assemble(text: str, outline: Outline) -> Document:
+def assemble(text: str, scan: Scan) -> Document:
     """Sort the blocks into sections that tile the text.
 
     A section runs from its heading to the next one. Text before the first heading is a section with an empty path;
@@ -34,8 +34,8 @@ def assemble(text: str, outline: Outline) -> Document:
     opened: list[tuple[tuple[str, ...], int, int]] = []  # path, level, start
     blocks: list[list[Block]] = []
     branch: list[tuple[int, str]] = []  # the open headings, levels rising
-    headings = iter(outline.headings)
-    for block in _with_gaps(text, outline.blocks):
+    headings = iter(scan.headings)
+    for block in _with_gaps(text, scan.blocks):
         if block.kind == "heading":
             level, title = next(headings)
             while branch and branch[-1][0] >= level:

@@ -1,0 +1,66 @@
+"""The corpus that both hosts' suites ask about, and models that make faults visible."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+
+from drillrank.likelihood import UnigramModel
+
+QUERY = "Which river does the old town of Basel lie on?"
+TEXTS = [
+    "Emma is a novel by Jane Austen.",
+    "The old town of Basel lies on the Rhine, a river.",
+    "A river is a natural flowing watercourse.",
+    "Basel is a town in Switzerland.",
+    "",
+    "Emma is a novel by Jane Austen.",
+]
+VARIANTS = [f"{QUERY} {word}" for word in ("Emma", "novel", "Switzerland", "town", "a", "river", "Jane", "flowing")]
+
+QUESTION = "Which river flows through Basel?"
+BOOK = """# Rivers
+
+Rivers carry water from the hills to the sea.
+
+## The Rhine
+
+The Rhine flows through Basel and Cologne.
+
+It carries more ships than any other river of Europe.
+
+## The Thames
+
+The Thames flows through London.
+
+# Towns
+
+Basel is a town in Switzerland; London is the capital of England.
+"""
+NOTE = "A note without headings about the Danube and Vienna."
+QUESTIONS = [f"{QUESTION} {word}" for word in ("London", "ships", "sea", "hills", "town", "note", "Vienna", "a")]
+
+
+class SlowModel(UnigramModel):
+    """A model that takes long enough to show whether the event loop waits for it."""
+
+    def _log_likelihood(self, *arguments):
+        time.sleep(0.15)
+        return super()._log_likelihood(*arguments)
+
+
+async def ticks_during(work: Awaitable[object]) -> int:
+    """How often the event loop came round while the work was done."""
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await work
+    ticking.cancel()
+    return ticks
