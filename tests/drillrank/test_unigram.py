@@ -126,8 +126,8 @@ def test_the_probabilities_of_all_classes_add_up_to_one(collection, documents, m
 def test_the_real_background_is_a_distribution_over_stems():
     probabilities = REAL_ENGLISH()
     assert math.fsum(probabilities.values()) == pytest.approx(1)
-    assert min(probabilities.values()) > 0
-    assert len(probabilities) > 50_000
+    assert min(probabilities.values()) > UNLISTED
+    assert len(probabilities) > 20_000
     assert probabilities["the"] > probabilities["river"] > probabilities["cathedr"]
 
 

@@ -16,12 +16,12 @@ from spellchecker import SpellChecker
 
 from drillrank.terms import terms
 
-UNLISTED = 1e-7  # probability of a word that the list lacks, such as most names
+UNLISTED = 1e-7  # probability of a word that the list lacks, such as most names; rarer listed ones count as such
 
 
 @lru_cache(maxsize=1)
 def english() -> Mapping[str, float]:
-    """Probability of each listed stem; they add up to 1. Read once, at the first use.
+    """Probability of each listed stem from `UNLISTED` on; they add up to 1. Read once, at the first use.
 
     >>> english()["the"] > english()["river"] > english()["cathedr"] > UNLISTED
     True
@@ -30,8 +30,9 @@ def english() -> Mapping[str, float]:
     stems: Counter[str] = Counter()
     for stem, count in zip(terms(" ".join(counts)), counts.values(), strict=True):
         stems[stem] += count
-    total = stems.total()
-    return {stem: count / total for stem, count in stems.items()}
+    frequent = {stem: count for stem, count in stems.items() if count > UNLISTED * stems.total()}
+    total = sum(frequent.values())
+    return {stem: count / total for stem, count in frequent.items()}
 
 
 @lru_cache(maxsize=16)

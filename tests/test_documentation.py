@@ -1,0 +1,24 @@
+"""The Python in the documentation runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SNIPPETS = [
+    pytest.param(code, id=f"{file.name}-{number}")
+    for file in (ROOT / "README.md", ROOT / "docs" / "handbook.md")
+    for number, code in enumerate(re.findall(r"^```python\n(.*?)^```", file.read_text(encoding="utf-8"), re.S | re.M))
+]
+
+
+def test_there_is_something_to_run():
+    assert len(SNIPPETS) >= 4
+
+
+@pytest.mark.parametrize("code", SNIPPETS)
+def test_snippet_runs(code):
+    exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
