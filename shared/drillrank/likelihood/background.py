@@ -30,7 +30,8 @@ def english() -> Mapping[str, float]:
     stems: Counter[str] = Counter()
     for stem, count in zip(terms(" ".join(counts)), counts.values(), strict=True):
         stems[stem] += count
-    frequent = {stem: count for stem, count in stems.items() if count > UNLISTED * stems.total()}
+    rarest = UNLISTED * stems.total()
+    frequent = {stem: count for stem, count in stems.items() if count > rarest}
     total = sum(frequent.values())
     return {stem: count / total for stem, count in frequent.items()}
 
