@@ -65,6 +65,8 @@ def require(module: str, extra: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
+    except MissingExtra:  # an adapter that misses its framework has said so already
+        raise
     except ImportError as cause:
         raise MissingExtra(
             f'{module!r} is not available: {cause}. To install it: pip install "drillrank[{extra}]"'

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice, repeat
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from typing_extensions import Self
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike, check_texts
@@ -25,6 +24,9 @@ from drillrank.likelihood.budget import allot
 from drillrank.likelihood.collection import Collection, Floats, Integers, TermCounts
 from drillrank.prompts import Evidence
 from drillrank.terms import WORD, terms
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _NOTHING = Evidence("")  # the document of a prompt without documents: only the collection speaks
 
