@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from drillrank.dialogue import Usage
 from drillrank.drilldown.outline import OutlineSection, outline
-from drillrank.errors import check_positive
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
@@ -40,6 +40,7 @@ class D3:
     """Finds evidence paragraphs in long structured documents by drilling down their sections.
 
     Args:
+        llm: None, the LLM-free mode, is the only one so far.
         lm: A language model, or its specification. A lexical model that has not been fitted is fitted with the
             documents' sections and paragraphs, on a copy.
         sections: How many sections are opened.
@@ -48,7 +49,7 @@ class D3:
     holds those of `UPR` and `section_score`, `section_rank`.
 
     Raises:
-        InvalidInput: `sections` is below 1.
+        InvalidInput: `sections` is below 1, or an LLM is given.
 
     >>> manual = '''# Manual
     ...
@@ -69,7 +70,9 @@ class D3:
     ['The battery lasts nine hours.', 'Charge it over night.']
     """
 
-    def __init__(self, *, lm: str | LanguageModel = "unigram", sections: int = 8) -> None:
+    def __init__(self, llm: None = None, lm: str | LanguageModel = "unigram", *, sections: int = 8) -> None:
+        if llm is not None:
+            raise InvalidInput("This version drills down without an LLM: leave llm out; lm chooses by likelihood.")
         check_positive(sections=sections)
         self.lm = load_language_model(lm)
         self._sections = sections

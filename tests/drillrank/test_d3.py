@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, UPR, parse_document
+from drillrank.drilldown.outline import outline
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
+
+MANUAL = """Read this first.
+
+# Kettle
+
+## Warranty
+
+The warranty covers the heater for two years.
+
+- It leaves out lime scale.
+- It leaves out dents.
+
+## Cleaning
+
+Boil vinegar and water once a month.
+
+```
+# no heading
+clean --kettle
+```
+"""
+QUESTION = "What does the warranty of the heater leave out?"
+
+words = st.sampled_from(["warranty", "heater", "# A", "## B", "lime", "\n\n", "\n", "- item", "```", "| a | b |", "é"])
+documents = st.lists(st.lists(words, max_size=12).map(" ".join).map(lambda text: text.replace(" \n", "\n")), max_size=3)
+
+
+def test_opens_the_right_section_and_keeps_blocks_whole():
+    result = D3(sections=1).retrieve(QUESTION, [MANUAL])
+    assert {item.passage.title for item in result} == {"Kettle > Warranty"}
+    assert "- It leaves out lime scale.\n- It leaves out dents." in [item.passage.text for item in result]
+    assert [item.rank for item in result] == [1, 2]
+    assert all(item.details["section_rank"] == 1 for item in result)
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents, st.integers(1, 4), st.none() | st.integers(1, 5))
+def test_evidence_is_text_of_the_documents_and_comes_once(texts, sections, top_n):
+    result = D3(sections=sections).retrieve(QUESTION, texts, top_n)
+    ids = [item.passage.id for item in result]
+    assert len(ids) == len(set(ids))
+    assert top_n is None or len(ids) <= top_n
+    for item in result:
+        place = item.passage.metadata
+        assert texts[place["document"]][place["start"] : place["end"]] == item.passage.text
+    assert len({(item.passage.metadata["document"], item.details["section_rank"]) for item in result}) <= sections
+    scores = [item.score for item in result]
+    assert scores == sorted(scores, reverse=True)
+    assert (result.usage.calls, result.usage.prompt_tokens, result.usage.completion_tokens) == (0, 0, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(documents)
+def test_with_all_sections_open_nothing_is_lost(texts):
+    expected = [p for section in outline(texts) for p in section.paragraphs]
+    found = D3(sections=10_000).retrieve(QUESTION, texts)
+    assert sorted(item.passage.id for item in found) == sorted(passage.id for passage in expected)
+    shown = "".join("".join(passage.text.split()) for passage in expected)
+    headings = [d.slice(b) for d in map(parse_document, texts) for s in d.sections() for b in d.blocks(s)]
+    assert len(shown) <= sum(len("".join(text.split())) for text in headings)
+
+
+def test_scores_are_those_of_upr_with_the_documents_statistics():
+    sections = outline([MANUAL])
+    passages = [p for section in sections for p in (section.passage, *section.paragraphs)]
+    upr = UPR(UnigramModel().fit(passage.titled_text for passage in passages))
+    chosen = {item.passage.id for item in upr.rank(QUESTION, [section.passage for section in sections], 2)}
+    expected = upr.rank(QUESTION, [p for s in sections if s.passage.id in chosen for p in s.paragraphs])
+    found = D3(sections=2).retrieve(QUESTION, [MANUAL])
+    assert [(r.passage.id, r.score) for r in found] == [(r.passage.id, r.score) for r in expected]
+
+
+def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
+    fitted = UnigramModel().fit(["warranty and heater"])
+    before = fitted.log_likelihood([("heater", "warranty")])[0].total
+    D3(lm=fitted).retrieve(QUESTION, [MANUAL])
+    assert fitted.log_likelihood([("heater", "warranty")])[0].total == before
+    fresh = UnigramModel()
+    D3(lm=fresh).retrieve(QUESTION, [MANUAL])
+    assert fresh.wants_fit
+
+
+def test_prepared_parsed_and_plain_documents_and_async_agree():
+    d3 = D3(sections=2)
+    expected = [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, [MANUAL])]
+    for given_documents in (d3.prepare([MANUAL]), [parse_document(MANUAL)]):
+        assert [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, given_documents)] == expected
+    found = asyncio.run(d3.aretrieve(QUESTION, [MANUAL]))
+    assert [(item.passage.id, item.score) for item in found] == expected
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["# Only a heading"]])
+def test_nothing_to_read(texts):
+    assert list(D3().retrieve(QUESTION, texts)) == []
+
+
+@pytest.mark.parametrize("wrong", [MANUAL, [5], [None]])
+def test_what_is_no_document_is_named(wrong):
+    with pytest.raises(InvalidInput):
+        D3().retrieve(QUESTION, wrong)
+
+
+def test_bad_settings():
+    for wrong in ({"sections": 0}, {"llm": str.upper}):
+        with pytest.raises(InvalidInput):
+            D3(**wrong)
+    with pytest.raises(InvalidInput):
+        D3().retrieve(" ", [MANUAL])
+    with pytest.raises(InvalidInput):
+        D3().retrieve(QUESTION, [MANUAL], 0)
