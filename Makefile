@@ -12,10 +12,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[all]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[llama-index,langchain]"
 	@touch $@
 
+# The exact version is named so that pip may take a CPU build where it finds one.
 $(VENV)/.dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@ $(VENV)/.demo
 

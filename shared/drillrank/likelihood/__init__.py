@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike
+from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.unigram import UnigramModel
 
-__all__ = ["LanguageModel", "Likelihood", "Request", "RequestLike", "UnigramModel", "load_language_model"]
+__all__ = [
+    "HuggingFaceModel",
+    "LanguageModel",
+    "Likelihood",
+    "Request",
+    "RequestLike",
+    "UnigramModel",
+    "load_language_model",
+]
 
 
 def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -> LanguageModel:
     """The language model that a specification names; a ready model is handed back as it is.
 
     Args:
-        spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`).
+        spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"hf:<model id or directory>"`: a
+            Hugging Face model (options of `HuggingFaceModel`); its weights are loaded at the first use.
         options: Options of that kind of model.
 
     Raises:
         UnknownModel: the specification names no known kind of model.
-        InvalidInput: an option that this kind of model does not have.
+        InvalidInput: an option that this kind of model does not have, or a value that it cannot use.
+        MissingExtra: what that kind of model needs is not installed.
 
     >>> load_language_model("unigram").spec
     'unigram'
     >>> load_language_model("bert")
     Traceback (most recent call last):
     ...
-    drillrank.errors.UnknownModel: 'bert' names no kind of language model; known: "unigram" (embedded, no download).
+    drillrank.errors.UnknownModel: 'bert' names no kind of language model; known: "unigram" and "hf:<id or directory>".
     """
     if isinstance(spec, LanguageModel):
         if options:
             raise InvalidInput(f"Options {sorted(options)} do not apply to a model that is already built.")
         return spec
-    if spec != "unigram":
-        raise UnknownModel(f'{spec!r} names no kind of language model; known: "unigram" (embedded, no download).')
-    try:
-        return UnigramModel(**options)
-    except TypeError as cause:
-        raise InvalidInput(f'The options of "unigram" are: mu. Given: {sorted(options)}.') from cause
+    if spec == "unigram":
+        build: Callable[..., LanguageModel] = UnigramModel
+    elif isinstance(spec, str) and spec.startswith("hf:"):
+        build = partial(HuggingFaceModel, spec.removeprefix("hf:"))
+    else:
+        raise UnknownModel(f'{spec!r} names no kind of language model; known: "unigram" and "hf:<id or directory>".')
+    known = inspect.signature(build).parameters
+    if not set(options) <= set(known):
+        raise InvalidInput(f"The options of {spec!r} are: {', '.join(known)}. Given: {', '.join(options)}.")
+    return build(**options)

@@ -64,7 +64,10 @@ class LanguageModel(ABC):
     Instances are safe to share between threads.
     """
 
-    default_include_eos = False
+    @property
+    def include_eos_by_default(self) -> bool:
+        """Whether the end-of-sequence token counts as the target's last token unless the caller says otherwise."""
+        return False
 
     @property
     @abstractmethod
@@ -107,7 +110,7 @@ class LanguageModel(ABC):
         if not checked:
             return []
         return self._log_likelihood(
-            checked, temperature, self.default_include_eos if include_eos is None else include_eos
+            checked, temperature, self.include_eos_by_default if include_eos is None else include_eos
         )
 
     def log_likelihood_lists(

@@ -1,0 +1,161 @@
+"""Any Hugging Face language model: loaded at the first use, from a model id or a directory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from drillrank.errors import InvalidInput, require
+from drillrank.likelihood.base import LanguageModel, Likelihood, Request
+
+if TYPE_CHECKING:
+    import torch
+
+    from drillrank.likelihood.engine import Engine
+
+logger = logging.getLogger(__name__)
+
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+class HuggingFaceModel(LanguageModel):
+    """An encoder-decoder or decoder-only language model through transformers.
+
+    Args:
+        name: Model id or directory.
+        device: `"cuda"`, `"mps"`, `"cpu"` ...; None takes the first of these that is there.
+        dtype: Of the weights: `"float32"`, `"bfloat16"`, `"float16"`, or `"auto"`: bfloat16 where the device computes
+            in it fast, else float32. Probabilities are float32 or wider whatever the weights.
+        batch_tokens: Tokens of one batch after padding; None for what suits the device.
+        max_length: Longest prompt in tokens, special tokens included; None for the model's own limit. Documents are
+            shortened to it, instructions never.
+        model_kwargs: Passed to `from_pretrained`.
+        revision: Branch, tag or commit of the model.
+        trust_remote_code: Whether code that comes with the model may run. Leave it False.
+
+    Scores are natural log-probabilities per token of the model's own vocabulary.
+
+    Raises:
+        MissingExtra: torch or transformers is not installed.
+        InvalidInput: an option cannot be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        device: str | None = None,
+        dtype: str = "auto",
+        batch_tokens: int | None = None,
+        max_length: int | None = None,
+        model_kwargs: dict[str, Any] | None = None,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+    ) -> None:
+        if not name:
+            raise InvalidInput('"hf:" needs a model id or a directory behind the colon.')
+        if dtype not in _DTYPES:
+            raise InvalidInput(f"dtype is one of {', '.join(_DTYPES)}; not {dtype!r}.")
+        require("torch", "hf")
+        require("transformers", "hf")
+        self._name = name
+        self._options: dict[str, Any] = {
+            "device": device,
+            "dtype": dtype,
+            "batch_tokens": batch_tokens,
+            "max_length": max_length,
+            "model_kwargs": dict(model_kwargs or {}),
+            "revision": revision,
+            "trust_remote_code": trust_remote_code,
+        }
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def spec(self) -> str:
+        """`"hf:"` and the model's name."""
+        return f"hf:{self._name}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options, as given."""
+        return dict(self._options)
+
+    @property
+    def include_eos_by_default(self) -> bool:
+        """True for encoder-decoder models, whose training targets end with the end-of-sequence token."""
+        return self.engine.include_eos_by_default
+
+    @property
+    def engine(self) -> Engine:
+        """The loaded model; loads it if need be."""
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._load()
+            return self._engine
+
+    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+        return self.engine.log_likelihood(requests, temperature, include_eos)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without weights: they are loaded again."""
+        return {"name": self._name, "options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
+
+    def _load(self) -> Engine:
+        import torch
+        import transformers
+
+        from drillrank.likelihood.causal import CausalEngine
+        from drillrank.likelihood.seq2seq import Seq2SeqEngine
+        from drillrank.likelihood.text_tokenizer import TextTokenizer
+
+        options = self._options
+        source = {"revision": options["revision"], "trust_remote_code": options["trust_remote_code"]}
+        config = transformers.AutoConfig.from_pretrained(self._name, **source)
+        device = torch.device(options["device"] or _best_device())
+        dtype = getattr(torch, options["dtype"]) if options["dtype"] != "auto" else _best_dtype(device)
+        kind = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+        arguments = {"attn_implementation": "sdpa", "use_safetensors": True, **source, **options["model_kwargs"]}
+        model: Any = kind.from_pretrained(self._name, config=config, dtype=dtype, **arguments)
+        model.to(device).eval()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, **source)
+        logger.info("Loaded %s on %s in %s.", self._name, device, dtype)
+        engine = Seq2SeqEngine if config.is_encoder_decoder else CausalEngine
+        return engine(
+            model,
+            TextTokenizer(tokenizer),
+            eos_id=tokenizer.eos_token_id,
+            window=options["max_length"] or _window(config, tokenizer),
+            batch_tokens=options["batch_tokens"],
+        )
+
+
+def _best_device() -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _best_dtype(device: torch.device) -> torch.dtype:
+    import torch
+
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return torch.bfloat16
+    return torch.float32
+
+
+def _window(config: Any, tokenizer: Any) -> int | None:
+    """The longest input that the model was made for, if it says so."""
+    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+    limits.append(tokenizer.model_max_length if config.is_encoder_decoder else None)
+    known = [limit for limit in limits if isinstance(limit, int) and 0 < limit < 10_000_000]
+    return min(known) if known else None
