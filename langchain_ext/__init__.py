@@ -4,10 +4,18 @@ from drillrank.errors import require
 
 require("langchain_core", "langchain")
 
+from langchain_ext.cross_encoder import LikelihoodCrossEncoder  # noqa: E402
 from langchain_ext.d3 import D3Retriever  # noqa: E402
 from langchain_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
 from langchain_ext.promptrank import PromptRankRerank  # noqa: E402
 from langchain_ext.upr import UPRRerank  # noqa: E402
 
-__all__ = ["D3Retriever", "MultiViewRetriever", "MultiViewTextSplitter", "PromptRankRerank", "UPRRerank"]
+__all__ = [
+    "D3Retriever",
+    "LikelihoodCrossEncoder",
+    "MultiViewRetriever",
+    "MultiViewTextSplitter",
+    "PromptRankRerank",
+    "UPRRerank",
+]

@@ -7,14 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drillrank import UPR
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request, load_language_model
+from drillrank.likelihood.causal import CausalEngine
 from drillrank.likelihood.engine import NotFinite
+from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.prompts import Evidence
+from tests.drillrank.neural.conftest import byte_pairs, wrapped
 
 WORDS = [
     "Basel",
@@ -108,6 +112,58 @@ def test_shared_prefixes_change_nothing_but_the_work(model):
     alone = [model.log_likelihood([pair])[0] for pair in pairs]
     for one, other in zip(model.log_likelihood(pairs), alone, strict=True):
         np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
+
+
+def test_sharing_on_or_off_gives_the_same_scores(model):
+    if model.engine.model.config.is_encoder_decoder:
+        pytest.skip("encoder-decoder models share encoder states only")
+    document = "The old town of Basel lies on the Rhine. "
+    pairs = [(f"{document}{i}", question) for i in ("", "Read.", "Ask.") for question in ("who?", "which river?")]
+    shared = model.log_likelihood(pairs)
+    assert model.engine._shares
+    model.engine._shares = False
+    try:
+        plain = model.log_likelihood(pairs)
+    finally:
+        model.engine._shares = True
+    for one, other in zip(shared, plain, strict=True):
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
+
+
+def test_a_model_that_cannot_share_is_found_out_and_scored_plainly():
+    torch.manual_seed(3)
+    size = {"vocab_size": 400, "hidden_size": 32, "n_layer": 2, "n_head": 4}
+    network = transformers.BloomForCausalLM(transformers.BloomConfig(**size)).eval()  # positions from the mask (ALiBi)
+    for parameter in network.parameters():
+        parameter.data *= 3
+    tokenizer = TextTokenizer(wrapped(byte_pairs(["<unk>", "</s>"], bos="</s>"), eos_token="</s>"))
+    engine = CausalEngine(network, tokenizer, eos_id=1, window=None, batch_tokens=None)
+    requests = [Request((Evidence("The Rhine is a river."), end), "which river?") for end in (" Ask.", " Question:")]
+    together = engine.log_likelihood(requests, 1.0, False)
+    assert engine._shares is False
+    for request, result in zip(requests, together, strict=True):
+        [alone] = engine.log_likelihood([request], 1.0, False)
+        np.testing.assert_allclose(result.log_probs, alone.log_probs, atol=1e-4)
+
+
+def test_a_sliding_window_is_respected():
+    torch.manual_seed(4)
+    size = {"vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    network = transformers.MistralForCausalLM(transformers.MistralConfig(**size, **heads, sliding_window=12)).eval()
+    for parameter in network.parameters():
+        parameter.data *= 3
+    tokenizer = TextTokenizer(wrapped(byte_pairs(["<unk>", "<s>"], bos="<s>")))
+    engine = CausalEngine(network, tokenizer, eos_id=None, window=None, batch_tokens=None)
+    context, target = "The old town of Basel lies on the Rhine, a river of Europe.", "which river?"
+    together = engine.log_likelihood([Request((Evidence(context), end), target) for end in ("", " Ask.")], 1.0, False)
+    tokens = tokenizer(f"{context} {target}")
+    whole = [*tokenizer.prefix, *tokens.ids]
+    with torch.no_grad():
+        log_probs = torch.log_softmax(network.double()(input_ids=torch.tensor([whole])).logits[0], dim=-1)
+    count = len(together[0].log_probs)
+    expected = [log_probs[i - 1, whole[i]].item() for i in range(len(whole) - count, len(whole))]
+    np.testing.assert_allclose(together[0].log_probs, expected, atol=1e-4)
 
 
 @hypothesis
