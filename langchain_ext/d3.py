@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from drillrank import D3, LanguageModel, Passage, Ranked, load_language_model
 from drillrank.drilldown.d3 import Drillable
 from drillrank.passages import stable_uuid
+from langchain_ext._documents import document_names
 
 
 class D3Retriever(BaseRetriever):
@@ -47,11 +48,13 @@ class D3Retriever(BaseRetriever):
 
     _d3: D3 = PrivateAttr()
     _prepared: Drillable = PrivateAttr()
+    _names: list[str] = PrivateAttr()
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
         language_model = load_language_model(model, **fields.pop("model_options", {}))
         fields |= {"model": language_model.spec, "model_options": language_model.options}
         super().__init__(**fields)
+        self._names = document_names(self.documents)
         self._d3 = D3(lm=language_model, sections=self.sections)
         self._prepared = self._d3.prepare([document.page_content for document in self.documents])
 
@@ -66,7 +69,7 @@ class D3Retriever(BaseRetriever):
     def _document(self, item: Ranked[Passage]) -> Document:
         place = item.passage.metadata
         source = self.documents[place["document"]]
-        source_id = source.id or stable_uuid(source.page_content)
+        source_id = self._names[place["document"]]
         return Document(
             id=stable_uuid(source_id, place["start"], place["end"]),
             page_content=item.passage.text,

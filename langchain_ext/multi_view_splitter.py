@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.documents import BaseDocumentTransformer, Document
 
 from drillrank import parse_document
-from drillrank.passages import stable_uuid
 from drillrank.structure import breadcrumb
 from drillrank.views import VIEWS, View, check_views, section_chunks
+from langchain_ext._documents import document_names
 
 
 class MultiViewTextSplitter(BaseDocumentTransformer):
@@ -46,13 +45,9 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
-        seen: Counter[str] = Counter()
-        pieces = []
-        for document in documents:
-            name = document.id or stable_uuid(sorted(document.metadata.items(), key=repr), document.page_content)
-            copies, seen[name] = seen[name], seen[name] + 1
-            pieces += self._split(document, name if not copies else stable_uuid(name, copies))
-        return pieces
+        documents = list(documents)
+        named = zip(documents, document_names(documents), strict=True)
+        return [piece for document, name in named for piece in self._split(document, name)]
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""

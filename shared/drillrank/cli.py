@@ -17,7 +17,7 @@ from rich.tree import Tree
 
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, MissingExtra, require
-from drillrank.likelihood import load_language_model
+from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, check_query
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document, breadcrumb, parse_document
@@ -65,9 +65,10 @@ def run_ask(files: Sequence[Path], question: str, model: str, top_n: int) -> Non
     chunks = [
         chunk for name, document in zip(names, documents, strict=True) for chunk in section_chunks(document, name)
     ]
+    lm = load_language_model(model)
     _print_tree(names, documents)
-    _print_reranking(question, chunks, model)
-    _print_evidence(question, names, documents, model, top_n)
+    _print_reranking(question, chunks, MultiViewIndex(chunks), lm)
+    _print_evidence(question, names, documents, lm, top_n)
 
 
 def run_demo(question: str) -> None:
@@ -76,10 +77,11 @@ def run_demo(question: str) -> None:
     text = _handbook()
     document = parse_document(text)
     chunks = section_chunks(document, "handbook")
+    index, lm = MultiViewIndex(chunks), load_language_model("unigram")
     _print_tree(["handbook.md"], [document])
-    _print_views(chunks, question)
-    _print_reranking(question, chunks, "unigram")
-    _print_evidence(question, ["handbook.md"], [document], "unigram", 3)
+    _print_views(question, chunks, index)
+    _print_reranking(question, chunks, index, lm)
+    _print_evidence(question, ["handbook.md"], [document], lm, 3)
     console.rule("The same question through both frameworks")
     hosts = {"LlamaIndex": _through_llama_index, "LangChain": _through_langchain}
     for host, ask in hosts.items():
@@ -148,8 +150,8 @@ def _print_tree(names: Sequence[str], documents: Sequence[Document]) -> None:
         console.print(root)
 
 
-def _print_views(chunks: Sequence[SectionChunk], question: str) -> None:
-    best = MultiViewIndex(chunks).search(question, 1)[0].section_id
+def _print_views(question: str, chunks: Sequence[SectionChunk], index: MultiViewIndex) -> None:
+    best = index.search(question, 1)[0].section_id
     table = Table("view", "indexed text", title="One section in three views")
     for chunk in chunks:
         if chunk.section_id == best:
@@ -157,16 +159,16 @@ def _print_views(chunks: Sequence[SectionChunk], question: str) -> None:
     console.print(table)
 
 
-def _print_reranking(question: str, chunks: Sequence[SectionChunk], model: str) -> None:
+def _print_reranking(question: str, chunks: Sequence[SectionChunk], index: MultiViewIndex, lm: LanguageModel) -> None:
     console.rule(f"Question: {escape(question)}")
     sections = {chunk.section_id: chunk for chunk in chunks if chunk.view == "raw"}
-    hits = MultiViewIndex(chunks).search(question, _CANDIDATES)
+    hits = index.search(question, _CANDIDATES)
     passages = [
         Passage(sections[hit.section_id].text, id=hit.section_id, title=breadcrumb(sections[hit.section_id].path))
         for hit in hits
     ]
     table = Table("rank", "was", "score", "was", "views", "section", title="Sections, reranked by likelihood")
-    for item in UPR(load_language_model(model)).rank(question, passages):
+    for item in UPR(lm).rank(question, passages):
         hit = hits[item.details["position"]]
         table.add_row(
             str(item.rank),
@@ -179,9 +181,11 @@ def _print_reranking(question: str, chunks: Sequence[SectionChunk], model: str) 
     console.print(table)
 
 
-def _print_evidence(question: str, names: Sequence[str], documents: Sequence[Document], model: str, top_n: int) -> None:
+def _print_evidence(
+    question: str, names: Sequence[str], documents: Sequence[Document], lm: LanguageModel, top_n: int
+) -> None:
     table = Table("score", "where", "evidence", title="Evidence paragraphs, by drilling down")
-    for item in D3(lm=model).retrieve(question, documents, top_n):
+    for item in D3(lm=lm).retrieve(question, documents, top_n):
         place = item.passage.metadata
         where = f"{names[place['document']]} {place['start']}–{place['end']}\n{item.passage.title}"
         table.add_row(f"{item.score:.3f}", escape(where), escape(_excerpt(item.passage.text, 5 * _EXCERPT)))

@@ -94,6 +94,13 @@ def test_a_blank_query_is_a_clear_error(build: Build):
 
 
 @for_each
+def test_equal_documents_without_ids_give_different_ids(build: Build):
+    twins = [Document(page_content=NOTE, metadata={"source": "note.txt"}) for _ in range(2)]
+    ids = [document.id for document in build(twins).invoke("Vienna?")]
+    assert len(ids) == len(set(ids)) == 2
+
+
+@for_each
 def test_scores_are_plain_floats_in_falling_order(build: Build):
     scores = [score for *_, score in outcome(build(DOCUMENTS).invoke(QUESTION))]
     assert all(type(score) is float for score in scores)

@@ -7,7 +7,6 @@ section s, then paragraph p of the best sections:  (1/|q|) Σ_t log p(q_t | q_<t
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,8 +84,7 @@ class D3:
         """
         sections = outline(documents)
         passages = [passage for section in sections for passage in (section.passage, *section.paragraphs)]
-        lm = copy.copy(self.lm).fit(passage.titled_text for passage in passages) if self.lm.wants_fit else self.lm
-        return Drillable(tuple(sections), UPR(lm))
+        return Drillable(tuple(sections), UPR(self.lm.fitted(passage.titled_text for passage in passages)))
 
     def retrieve(
         self, question: str, documents: Drillable | Sequence[Document | str], top_n: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -127,6 +128,10 @@ class LanguageModel(ABC):
     def fit(self, texts: Iterable[str]) -> Self:  # noqa: ARG002
         """Give a lexical model its collection statistics; neural models ignore it. Returns the model itself."""
         return self
+
+    def fitted(self, texts: Iterable[str]) -> LanguageModel:
+        """The model itself, or, if it wants to be fitted, a copy that is; this one stays as it is."""
+        return copy.copy(self).fit(texts) if self.wants_fit else self
 
     @property
     def wants_fit(self) -> bool:

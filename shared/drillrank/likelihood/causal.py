@@ -135,7 +135,8 @@ class CausalEngine(Engine):
 
         Some architectures take their positions from elsewhere, or limit attention to a window of neighbours in memory.
         """
-        ids = np.random.default_rng(0).integers(0, len(self.tokenizer.token_names), 48).tolist()
+        vocabulary = min(len(self.tokenizer.token_names), self._head.weight.shape[0])
+        ids = np.random.default_rng(0).integers(0, vocabulary, 48).tolist()
         branches = [TokenSequence([*ids[:16], *ids[at : at + 16]], 1, 0) for at in (16, 32)]
         alone = torch.log_softmax(self._logits(_rows(branches, share=False), tree=False).float(), dim=-1)
         try:

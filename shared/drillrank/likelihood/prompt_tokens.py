@@ -81,7 +81,7 @@ def _fit(request: Request, rest: str, tokens: Tokenised, tokenizer: TextTokenize
 
 
 def _token_spans(prompt: Prompt, tokens: Tokenised) -> list[tuple[int, int]]:
-    """First token and the one behind the last of each document, by the tokens that begin in it."""
+    """First token and the one behind the last of each document."""
     spans, at = [], 0
     for part in prompt:
         length = len(part) if isinstance(part, str) else len(part.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from drillrank.errors import check_positive
 from drillrank.multihop.links import combined, given_links, title_mentions
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
@@ -35,8 +36,8 @@ class PathRerank:
     """
 
     def __init__(self, prompt_rank: PromptRank, *, hops: int = 2, beam: int = 5, branch: int = 3) -> None:
+        check_positive(hops=hops, beam=beam, branch=branch)  # now, not at the first question
         self._search_in = partial(PathSearch, prompt_rank, hops=hops, beam=beam, branch=branch)
-        self._search_in([])  # rejects bad numbers now, not at the first question
 
     def rank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> list[Ranked[Passage]]:
         """All passages by falling score, the maximum over their paths; ties keep the input order.

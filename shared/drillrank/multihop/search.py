@@ -7,7 +7,6 @@ ones too.                                                          Khalifa et al
 
 from __future__ import annotations
 
-import copy
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -131,9 +130,7 @@ class _Collection:
         if len(self.by_id) < len(passages):
             raise InvalidInput(f"{len(passages) - len(self.by_id)} passages share their id with another one.")
         texts = [passage.titled_text for passage in passages]
-        self.prompt_rank = prompt_rank
-        if texts and prompt_rank.lm.wants_fit:
-            self.prompt_rank = prompt_rank.with_language_model(copy.copy(prompt_rank.lm).fit(texts))
+        self.prompt_rank = prompt_rank.with_language_model(prompt_rank.lm.fitted(texts)) if texts else prompt_rank
         self._index = TfidfIndex(texts)
 
     def most_similar(self, query: str, n: int) -> list[Passage]:

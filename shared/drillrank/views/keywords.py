@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import check_positive
 from drillrank.terms import terms
 
 KEYWORDS = 20  # per section
@@ -44,8 +44,7 @@ def keywords(texts: Sequence[str], n: int = KEYWORDS) -> list[list[str]]:
     >>> keywords(["Red foxes hunt. The red fox barks.", "A whale dives; the whale sings.", "42!"], n=2)
     [['Red foxes', 'hunt'], ['whale', 'dives'], []]
     """
-    if n < 1:
-        raise InvalidInput(f"n is the number of keywords of a section, at least 1; not {n!r}.")
+    check_positive(n=n)
     candidates = [list(_candidates(text)) for text in texts]
     counts = [Counter(key for key, _ in section) for section in candidates]
     sections_with = Counter(key for count in counts for key in count)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import check_positive
 from drillrank.structure.sentences import sentences
 from drillrank.terms import terms
 
@@ -47,8 +47,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     Raises:
         InvalidInput: `max_words` is below 1.
     """
-    if max_words < 1:
-        raise InvalidInput(f"max_words is the word limit of a summary, at least 1; not {max_words!r}.")
+    check_positive(max_words=max_words)
     shortened = list(texts)
     long = [position for position, text in enumerate(texts) if _words(text) > raw_up_to]
     split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
