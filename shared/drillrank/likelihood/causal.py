@@ -1,128 +1,109 @@
-"""Decoder-only models: common token prefixes are computed once.
-
-Sorted token sequences form a trie. A row of a batch holds part of it, one node per token; a token attends to its
-ancestors only and keeps its depth as position, so each path through the trie is computed as if it were alone.
-"""
+"""Decoder-only models: log P(target | prompt) within one string, common token prefixes computed once."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
+import transformers
 
-from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import Request
 from drillrank.likelihood.batching import by_length, in_halves
-from drillrank.likelihood.engine import Engine, Scored, to_device
+from drillrank.likelihood.engine import Engine, Found, Targets, padded, to_device
+from drillrank.likelihood.prefix_trie import Plan, Row, Stem, TokenSequence, plan, row_of
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
 from drillrank.prompts import prompt_text
 
 logger = logging.getLogger(__name__)
 
-_ROW = 512  # nodes; a longer row wastes attention on pairs that the mask hides
-
-
-@dataclass(slots=True)
-class TokenSequence:
-    """One request as token ids, and where its target begins."""
-
-    ids: list[int]
-    target_start: int
-    position: int
-
-
-class Read(NamedTuple):
-    """A target token: the node that predicts it, its id, the request, and its place in the request's target."""
-
-    node: int
-    token: int
-    request: int
-    place: int
-
-
-@dataclass(slots=True)
-class Row:
-    """Nodes of a trie in the order of first visit.
-
-    Attributes:
-        ids: Token of each node.
-        parents: Node before it, or -1.
-        depths: Tokens before it.
-        reads: One for each target token.
-    """
-
-    ids: list[int] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)
-    depths: list[int] = field(default_factory=list)
-    reads: list[Read] = field(default_factory=list)
+_States = list[tuple[torch.Tensor, torch.Tensor]]  # each layer's keys and values, (stems, heads, tokens, head size)
+_NO_STEM = Stem([], [])
 
 
 class CausalEngine(Engine):
-    """GPT, OPT, Llama, Qwen and their kin: log P(target | prompt) within one string."""
+    """GPT, OPT, Llama, Qwen and their kin."""
 
     include_eos_by_default = False
     _shares: bool | None = None  # not known before the first use
 
-    def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Scored]:
+    def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
         joined = [_joined(request) for request in requests]
         end = [self.eos_id] if include_eos and self.eos_id is not None else []
         start = self.tokenizer.prefix
         window = None if self.window is None else self.window - len(start) - len(end)
-        fitted = fit_to_budgets(requests, joined, self.tokenizer, window)
-        scored, sequences = [], []
-        for position, (request, item) in enumerate(zip(requests, fitted, strict=True)):
+        targets, sequences = Targets(), []
+        for request, item in zip(requests, fit_to_budgets(requests, joined, self.tokenizer, window), strict=True):
             boundary = len(item.text) - len(request.target)
-            first = int(np.searchsorted(item.tokens.ends, boundary, side="right"))
+            first = len(start) + int(np.searchsorted(item.tokens.ends, boundary, side="right"))
             ids = [*start, *item.tokens.ids, *end]
-            first += len(start)
-            target = ids[first:]
-            scored.append(Scored(target, item.cut_tokens, np.zeros(len(target))))
-            sequences.append(TokenSequence(ids, first, position))
+            sequences.append(TokenSequence(ids, first, targets.starts[-1]))
+            targets.add(ids[first:], item.cut_tokens)
         if self._shares is None:
             self._shares = self._can_share()
-        longest = max(len(sequence.ids) for sequence in sequences)
-        share = self._shares and longest <= self._attention_window()
-        rows = _rows(sorted(sequences, key=lambda sequence: sequence.ids), share=share)
+        share = self._shares and max(len(sequence.ids) for sequence in sequences) <= self._attention_window()
+        targets.found = self._run(plan(sequences, share=share, width=self._head.weight.shape[1]), temperature)
+        return targets
 
-        def run(batch: list[int]) -> None:
-            self._one_batch([rows[i] for i in batch], share, scored, temperature)
+    def _run(self, todo: Plan, temperature: float) -> Found:
+        """Log-probabilities of all reads of a plan."""
+        found: Found = []
 
-        lengths, targets = [len(row.ids) for row in rows], [len(row.reads) for row in rows]
-        for batch in by_length(lengths, self.batch_tokens, targets, self.batch_targets):
-            in_halves(run, batch)
-        return scored
+        def run_rows(rows: Sequence[Row], stem_of: Sequence[int], stems: Sequence[Stem], states: _States) -> None:
+            def run(batch: list[int]) -> None:
+                some = [rows[i] for i in batch]
+                logits = self._logits(some, [stems[stem_of[i]] for i in batch], _chosen(states, stem_of, batch))
+                reads = [read for row in some for read in row.reads]
+                log_probs = self._log_probs(logits, [read.token for read in reads], temperature)
+                found.append(([read.slot for read in reads], log_probs))
 
-    def _one_batch(self, rows: Sequence[Row], share: bool, scored: Sequence[Scored], temperature: float) -> None:
-        reads = [read for row in rows for read in row.reads]
-        logits = self._logits(rows, tree=share)
-        log_probs = self._log_probs(logits, [read.token for read in reads], temperature)
-        for read, log_prob in zip(reads, log_probs, strict=True):
-            scored[read.request].log_probs[read.place] = log_prob
+            # A token of the stem takes memory for its keys and values alone.
+            lengths = [len(row.ids) + len(stems[stem].ids) // 4 for row, stem in zip(rows, stem_of, strict=True)]
+            reads = [len(row.reads) for row in rows]
+            for batch in by_length(lengths, self.batch_tokens, reads, self.batch_targets):
+                in_halves(run, batch)
 
-    def _logits(self, rows: Sequence[Row], *, tree: bool) -> torch.Tensor:
-        """Logits at all reads of the rows, in order; as tries, or as plain sequences padded on the right."""
-        width = max(len(row.ids) for row in rows)
-        ids = np.zeros((len(rows), width), dtype=np.int64)
-        positions = np.zeros((len(rows), width), dtype=np.int64)
-        for number, row in enumerate(rows):
-            ids[number, : len(row.ids)] = row.ids
-            positions[number, : len(row.ids)] = row.depths
-        inputs = {"input_ids": to_device(ids, self.device)}
-        if tree:
-            inputs["position_ids"] = to_device(positions, self.device)
-            inputs["attention_mask"] = to_device(_ancestors(rows, width), self.device)
-        else:
-            real = np.arange(width) < np.array([[len(row.ids)] for row in rows])
-            inputs["attention_mask"] = to_device(real.astype(np.int64), self.device)
-        at_row = [number for number, row in enumerate(rows) for _ in row.reads]
-        at_node = [read.node for row in rows for read in row.reads]
-        with self._head_only_at(torch.tensor(at_row, device=self.device), torch.tensor(at_node, device=self.device)):
-            logits: torch.Tensor = self.model(**inputs, use_cache=False).logits
+        def run_stems(batch: list[int]) -> None:
+            stems = [todo.stems[i] for i in batch]
+            stem_of = [number for number, stem in enumerate(stems) for _ in stem.rows]
+            run_rows([row for stem in stems for row in stem.rows], stem_of, stems, self._states(stems))
+
+        run_rows(todo.rows, [0] * len(todo.rows), [_NO_STEM], [])
+        for batch in by_length([len(stem.ids) for stem in todo.stems], self.batch_tokens):
+            in_halves(run_stems, batch)
+        return found
+
+    def _states(self, stems: Sequence[Stem]) -> _States:
+        """Keys and values of the stems, padded on the right."""
+        cache: Any = transformers.DynamicCache()
+        ids, _ = padded([stem.ids for stem in stems], self.device)
+        nowhere = torch.zeros(1, dtype=torch.long, device=self.device)
+        with self._head_only_at(nowhere, nowhere):
+            self.model(input_ids=ids, past_key_values=cache, use_cache=True)
+        return [(layer.keys, layer.values) for layer in cache.layers]
+
+    def _logits(self, rows: Sequence[Row], stems: Sequence[Stem], states: _States) -> torch.Tensor:
+        """Logits at all reads of the rows, in order; each row on its stem, whose states they are."""
+        ids, _ = padded([row.ids for row in rows], self.device)
+        inputs: dict[str, Any] = {"input_ids": ids, "use_cache": bool(states)}
+        # A plain sequence needs no mask: what pads it stands behind all that is read.
+        if states or not all(row.is_chain for row in rows):
+            inputs["position_ids"], _ = padded([row.depths for row in rows], self.device)
+            visible = to_device(_ancestors(rows, [len(stem.ids) for stem in stems], ids.shape[1]), self.device)
+            dtype = self.model.dtype
+            hidden = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=self.device)
+            inputs["attention_mask"] = torch.where(visible, torch.zeros_like(hidden), hidden)
+        if states:
+            inputs["past_key_values"] = cache = transformers.DynamicCache()
+            for layer, (keys, values) in enumerate(states):
+                cache.update(keys, values, layer)
+        at_row = np.repeat(np.arange(len(rows)), [len(row.reads) for row in rows])
+        at_node = np.array([read.node for row in rows for read in row.reads])
+        with self._head_only_at(to_device(at_row, self.device), to_device(at_node, self.device)):
+            logits: torch.Tensor = self.model(**inputs).logits
         return logits
 
     def _attention_window(self) -> int:
@@ -131,31 +112,62 @@ class CausalEngine(Engine):
         return getattr(config, "sliding_window", None) or sys.maxsize
 
     def _can_share(self) -> bool:
-        """Whether the model computes two branches of a trie as it computes the two sequences alone.
+        """Whether the model computes branches on stems as it computes the sequences alone.
 
         Some architectures take their positions from elsewhere, or limit attention to a window of neighbours in memory.
         """
         vocabulary = min(len(self.tokenizer.token_names), self._head.weight.shape[0])
-        ids = np.random.default_rng(0).integers(0, vocabulary, 48).tolist()
-        branches = [TokenSequence([*ids[:16], *ids[at : at + 16]], 1, 0) for at in (16, 32)]
-        alone = torch.log_softmax(self._logits(_rows(branches, share=False), tree=False).float(), dim=-1)
+        ids = np.random.default_rng(0).integers(0, vocabulary, 56).tolist()
+        pairs = [
+            [
+                TokenSequence([*ids[: stem + 8], *branch], stem + 1, 64 * number + 32 * place)
+                for place, branch in enumerate(sorted((ids[32:44], ids[44:])))
+            ]
+            for number, stem in enumerate((12, 16))  # of different lengths, so that padding is tried too
+        ]
+        rows = [row_of(pair) for pair in pairs]
+        on_stems = [Stem(ids[:stem], [row_of(pair, stem)]) for stem, pair in zip((12, 16), pairs, strict=True)]
+        sequences = [sequence for pair in pairs for sequence in pair]
+        targets = [Targets(starts=[0, 128], found=self._run(plan(sequences, share=False, width=1), 1.0))]
         try:
-            shared = torch.log_softmax(self._logits(_rows(branches, share=True), tree=True).float(), dim=-1)
-        except (ValueError, TypeError, RuntimeError, IndexError) as error:
+            targets += [
+                Targets(starts=[0, 128], found=self._run(todo, 1.0)) for todo in (Plan(rows, []), Plan([], on_stems))
+            ]
+        except (ValueError, TypeError, RuntimeError, IndexError, AttributeError) as error:
             logger.info("Prefixes are not shared: the model refuses a tree of tokens (%s).", error)
             return False
-        tolerance = 1e-4 if self._head.weight.dtype == torch.float32 else 0.1
-        same = bool((alone - shared).abs().max() <= tolerance)
+        alone, in_rows, on_stem = (np.nan_to_num(target.log_probs()) for target in targets)
+        tolerance = 1e-4 if self.model.dtype == torch.float32 else 0.1
+        same = max(abs(alone - in_rows).max(), abs(alone - on_stem).max()) <= tolerance
         if not same:
             logger.info("Prefixes are not shared: the model computes a tree of tokens otherwise than its branches.")
-        return same
+        return bool(same)
 
 
-def _ancestors(rows: Sequence[Row], width: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which nodes each node sees: itself and its ancestors; shape (rows, 1, width, width)."""
-    mask = np.zeros((len(rows), 1, width, width), dtype=bool)
-    mask[:, 0, np.arange(width), np.arange(width)] = True  # padding attends to itself
-    for number, row in enumerate(rows):
+def _chosen(states: _States, stem_of: Sequence[int], batch: Sequence[int]) -> _States:
+    """The states of the stems of a batch of rows, one copy for each row."""
+    if not states:
+        return []
+    stems = torch.tensor([stem_of[i] for i in batch], device=states[0][0].device)
+    return [(keys.index_select(0, stems), values.index_select(0, stems)) for keys, values in states]
+
+
+def _ancestors(rows: Sequence[Row], stems: Sequence[int], width: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which tokens of its stem and nodes of its row each node sees: itself and its ancestors.
+
+    Args:
+        rows: The rows.
+        stems: Tokens of each row's stem.
+        width: Nodes of a row after padding.
+
+    Returns:
+        Shape (rows, 1, width, longest stem + width).
+    """
+    longest = max(stems)
+    mask = np.zeros((len(rows), 1, width, longest + width), dtype=bool)
+    mask[:, 0, np.arange(width), longest + np.arange(width)] = True  # padding sees itself
+    for number, (row, stem) in enumerate(zip(rows, stems, strict=True)):
+        mask[number, 0, :, :stem] = True
         visible = mask[number, 0]
         for node, parent in enumerate(row.parents):
             if parent >= 0:
@@ -168,40 +180,3 @@ def _joined(request: Request) -> str:
     prompt = prompt_text(request.prompt)
     blank = "" if not prompt or prompt[-1].isspace() or request.target[0].isspace() else " "
     return blank + request.target
-
-
-def _rows(sequences: Sequence[TokenSequence], *, share: bool) -> list[Row]:
-    """Pack sorted sequences into rows; a sequence shares the nodes of the longest prefix it has with the one before.
-
-    Without sharing, each sequence is a row of its own.
-    """
-    rows: list[Row] = []
-    path: list[int] = []
-    previous: list[int] = []
-    for sequence in sequences:
-        common = _common_prefix(previous, sequence.ids)
-        if not share or not rows or len(rows[-1].ids) + len(sequence.ids) - common > max(_ROW, len(sequence.ids)):
-            rows.append(Row())
-            path, common = [], 0
-        row = rows[-1]
-        path = path[:common]
-        for depth in range(common, len(sequence.ids)):
-            row.ids.append(sequence.ids[depth])
-            row.parents.append(path[-1] if path else -1)
-            row.depths.append(depth)
-            path.append(len(row.ids) - 1)
-        if sequence.target_start < 1:
-            raise InvalidInput("A decoder-only model needs some text, or a first token, in front of the target.")
-        for place, depth in enumerate(range(sequence.target_start, len(sequence.ids))):
-            row.reads.append(Read(path[depth - 1], sequence.ids[depth], sequence.position, place))
-        previous = sequence.ids
-    return rows
-
-
-def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    common = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        common += 1
-    return common

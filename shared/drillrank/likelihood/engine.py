@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,21 +16,47 @@ from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.likelihood.base import Likelihood, Request
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 
-_LOGIT_BYTES = 64 * 2**20  # of float32 logits at once on a CPU
+_LOGIT_BYTES = {"cpu": 64 * 2**20}  # of float32 logits at once
 _BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
+_SOFTMAX_ROWS = {"cpu": 16}  # few enough for float32 logits to stay in the cache
 
 
 class NotFinite(DrillrankError):
     """The model returned a probability that is not a number."""
 
 
-@dataclass(slots=True)
-class Scored:
-    """A request on its way: token ids of its target, and room for their log-probabilities."""
+Found = list[tuple[Sequence[int], torch.Tensor]]  # slots and their log-probabilities
 
-    target: list[int]
-    cut_tokens: int
-    log_probs: np.ndarray[Any, np.dtype[np.float64]]
+
+@dataclass(slots=True)
+class Targets:
+    """The target tokens of all requests, one behind the other, and what has been computed of them.
+
+    Attributes:
+        ids: Token ids of each request's target.
+        cut_tokens: Tokens of documents left out of each request.
+        starts: Slot of each request's first target token.
+        found: What has been computed, still on the device: nothing waits for it between batches.
+    """
+
+    ids: list[list[int]] = field(default_factory=list)
+    cut_tokens: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=lambda: [0])
+    found: Found = field(default_factory=list)
+
+    def add(self, ids: list[int], cut_tokens: int) -> None:
+        """Add the target of the next request."""
+        self.ids.append(ids)
+        self.cut_tokens.append(cut_tokens)
+        self.starts.append(self.starts[-1] + len(ids))
+
+    def log_probs(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Log-probabilities by slot."""
+        by_slot = np.full(self.starts[-1], np.nan)
+        if self.found:
+            slots = np.concatenate([np.asarray(slots, dtype=np.int64) for slots, _ in self.found])
+            by_slot[slots] = torch.cat([log_probs for _, log_probs in self.found]).double().cpu().numpy()
+        return by_slot
 
 
 class Engine(ABC):
@@ -62,12 +88,13 @@ class Engine(ABC):
         self.device = next(model.parameters()).device
         self.batch_tokens = batch_tokens or _BATCH_TOKENS.get(self.device.type, 2048)
         self._head = model.get_output_embeddings()
-        logit_bytes = _LOGIT_BYTES if self.device.type == "cpu" else 16 * _LOGIT_BYTES
+        logit_bytes = _LOGIT_BYTES.get(self.device.type, 2**30)
         self.batch_targets = max(1, logit_bytes // (4 * self._head.weight.shape[0]))
+        self._softmax_rows = _SOFTMAX_ROWS.get(self.device.type, 4096)
         self._lock = threading.Lock()
 
     @abstractmethod
-    def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Scored]:
+    def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
         """Score all requests; the lock is held."""
 
     def log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
@@ -81,16 +108,18 @@ class Engine(ABC):
         if include_eos and self.eos_id is None:
             raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
         with self._lock, torch.inference_mode():
-            scored = self._score(requests, temperature, include_eos)
+            targets = self._score(requests, temperature, include_eos)
+            by_slot = targets.log_probs()
         results = []
-        for position, item in enumerate(scored):
-            if not np.isfinite(item.log_probs).all():
+        for position, (ids, cut_tokens) in enumerate(zip(targets.ids, targets.cut_tokens, strict=True)):
+            log_probs = by_slot[targets.starts[position] : targets.starts[position + 1]]
+            if not np.isfinite(log_probs).all():
                 raise NotFinite(
-                    f"Request {position} has a log-probability of {item.log_probs[~np.isfinite(item.log_probs)][0]}: "
+                    f"Request {position} has a log-probability of {log_probs[~np.isfinite(log_probs)][0]}: "
                     "the weights are broken, or overflow in this dtype; try float32."
                 )
-            names = [self.tokenizer.token_names[id_] for id_ in item.target]
-            results.append(Likelihood(names, item.log_probs, float(item.log_probs.sum()), item.cut_tokens))
+            names = [self.tokenizer.token_names[id_] for id_ in ids]
+            results.append(Likelihood(names, log_probs.copy(), float(log_probs.sum()), cut_tokens))
         return results
 
     @contextmanager
@@ -106,14 +135,16 @@ class Engine(ABC):
         finally:
             hook.remove()
 
-    def _log_probs(self, logits: torch.Tensor, targets: Sequence[int], temperature: float) -> list[float]:
-        """Log-softmax of each row at its target: logits of shape (targets, vocabulary), in float32."""
-        logits = logits.float()
-        if temperature != 1:
-            logits = logits / temperature
-        wanted = logits.gather(1, torch.tensor(targets, device=logits.device)[:, None])[:, 0]
-        log_probs: list[float] = (wanted - logits.logsumexp(dim=1)).double().tolist()
-        return log_probs
+    def _log_probs(self, logits: torch.Tensor, ids: Sequence[int], temperature: float) -> torch.Tensor:
+        """Log-softmax of each row at its target, in float32: logits (targets, vocabulary), result (targets,)."""
+        wanted = to_device(np.asarray(ids, dtype=np.int64), self.device)[:, None]
+        parts = []
+        for some, at in zip(
+            torch.split(logits, self._softmax_rows), torch.split(wanted, self._softmax_rows), strict=True
+        ):
+            wide = some.float()
+            parts.append(torch.log_softmax(wide if temperature == 1 else wide / temperature, dim=1).gather(1, at)[:, 0])
+        return torch.cat(parts)
 
 
 def padded(sequences: Sequence[Sequence[int]], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

@@ -99,6 +99,11 @@ class HuggingFaceModel(LanguageModel):
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         return self.engine.log_likelihood(requests, temperature, include_eos)
 
+    def first_tokens(self, text: str, count: int) -> str:
+        """The beginning of a text that its first `count` tokens cover, special tokens not counted."""
+        tokens = self.engine.tokenizer(text)
+        return text if len(tokens.ids) <= count else text[: int(tokens.ends[count - 1])]
+
     def __getstate__(self) -> dict[str, Any]:
         """Without weights: they are loaded again."""
         return {"name": self._name, "options": self._options}
@@ -120,9 +125,10 @@ class HuggingFaceModel(LanguageModel):
         device = torch.device(options["device"] or _best_device())
         dtype = getattr(torch, options["dtype"]) if options["dtype"] != "auto" else _best_dtype(device)
         kind = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
-        arguments = {"attn_implementation": "sdpa", "use_safetensors": True, **source, **options["model_kwargs"]}
+        arguments = {"use_safetensors": True, **source, **options["model_kwargs"]}
         model: Any = kind.from_pretrained(self._name, config=config, dtype=dtype, **arguments)
         model.to(device).eval()
+        _fuse_gelu(model)
         tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, **source)
         logger.info("Loaded %s on %s in %s.", self._name, device, dtype)
         engine = Seq2SeqEngine if config.is_encoder_decoder else CausalEngine
@@ -151,6 +157,16 @@ def _best_dtype(device: torch.device) -> torch.dtype:
     if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return torch.bfloat16
     return torch.float32
+
+
+def _fuse_gelu(model: torch.nn.Module) -> None:
+    """Compute the tanh approximation of GELU in one step where a model writes it out in eight."""
+    from transformers.activations import GELUTanh, NewGELUActivation
+
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, NewGELUActivation):
+                setattr(module, name, GELUTanh())
 
 
 def _window(config: Any, tokenizer: Any) -> int | None:

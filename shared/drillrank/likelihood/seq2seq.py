@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from drillrank.likelihood.base import Request
 from drillrank.likelihood.batching import by_length, in_halves
-from drillrank.likelihood.engine import Engine, Scored, padded
+from drillrank.likelihood.engine import Engine, Targets, padded, to_device
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
 
 
@@ -18,50 +17,44 @@ class Seq2SeqEngine(Engine):
 
     include_eos_by_default = True
 
-    def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Scored]:
+    def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
         special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
         window = None if self.window is None else self.window - special
         prompts = fit_to_budgets(requests, [""] * len(requests), self.tokenizer, window)
         distinct_targets = list(dict.fromkeys(request.target for request in requests))
         target_ids = dict(zip(distinct_targets, self.tokenizer.batch(distinct_targets), strict=True))
         end = [self.eos_id] if include_eos and self.eos_id is not None else []
-        scored = []
+        targets = Targets()
         askers: dict[tuple[int, ...], list[int]] = {}
         for position, (request, prompt) in enumerate(zip(requests, prompts, strict=True)):
-            target = target_ids[request.target].ids + end
-            scored.append(Scored(target, prompt.cut_tokens, np.zeros(len(target))))
+            targets.add(target_ids[request.target].ids + end, prompt.cut_tokens)
             encoded = (*self.tokenizer.prefix, *prompt.tokens.ids, *self.tokenizer.suffix)
             askers.setdefault(encoded, []).append(position)
         contexts = list(askers)
 
         def run(batch: list[int]) -> None:
-            self._one_batch([contexts[i] for i in batch], [askers[contexts[i]] for i in batch], scored, temperature)
+            self._one_batch([contexts[i] for i in batch], [askers[contexts[i]] for i in batch], targets, temperature)
 
         for batch in by_length([len(context) for context in contexts], self.batch_tokens):
             in_halves(run, batch)
-        return scored
+        return targets
 
     def _one_batch(
-        self,
-        contexts: Sequence[Sequence[int]],
-        askers: Sequence[Sequence[int]],
-        scored: Sequence[Scored],
-        temperature: float,
+        self, contexts: Sequence[Sequence[int]], askers: Sequence[Sequence[int]], targets: Targets, temperature: float
     ) -> None:
         ids, mask = padded(contexts, self.device)
         states = self.model.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True).last_hidden_state
         waiting = [(row, position) for row, positions in enumerate(askers) for position in positions]
         start = [self.model.config.decoder_start_token_id, *self.tokenizer.prefix]
-        lengths = [len(scored[position].target) for _, position in waiting]
-        for group in by_length(lengths, self.batch_targets):
-            rows = torch.tensor([waiting[i][0] for i in group], device=self.device)
-            members = [scored[waiting[i][1]] for i in group]
-            decoder_ids, decoder_mask = padded([start + item.target[:-1] for item in members], self.device)
-            counts = [len(item.target) for item in members]
-            at_row = torch.repeat_interleave(torch.arange(len(members)), torch.tensor(counts)).to(self.device)
-            first = len(start) - 1
-            at_column = torch.cat([torch.arange(first, first + count) for count in counts]).to(self.device)
-            with self._head_only_at(at_row, at_column):
+
+        def run(group: list[int]) -> None:
+            rows = to_device(np.array([waiting[i][0] for i in group]), self.device)
+            positions = [waiting[i][1] for i in group]
+            wanted = [targets.ids[position] for position in positions]
+            decoder_ids, decoder_mask = padded([start + target[:-1] for target in wanted], self.device)
+            at_row = np.repeat(np.arange(len(wanted)), [len(target) for target in wanted])
+            at_column = np.concatenate([len(start) - 1 + np.arange(len(target)) for target in wanted])
+            with self._head_only_at(to_device(at_row, self.device), to_device(at_column, self.device)):
                 logits = self.model(
                     encoder_outputs=(states[rows],),
                     attention_mask=mask[rows],
@@ -69,8 +62,12 @@ class Seq2SeqEngine(Engine):
                     decoder_attention_mask=decoder_mask,
                     use_cache=False,
                 ).logits
-            log_probs = self._log_probs(logits, [id_ for item in members for id_ in item.target], temperature)
-            at = 0
-            for item in members:
-                item.log_probs[:] = log_probs[at : at + len(item.target)]
-                at += len(item.target)
+            slots = [targets.starts[at] + place for at in positions for place in range(len(targets.ids[at]))]
+            log_probs = self._log_probs(logits, [id_ for target in wanted for id_ in target], temperature)
+            targets.found.append((slots, log_probs))
+
+        counts = [len(targets.ids[position]) for _, position in waiting]
+        # Each target looks at its prompt's states, of which it needs keys and values of its own.
+        lengths = [len(contexts[row]) + count for (row, _), count in zip(waiting, counts, strict=True)]
+        for group in by_length(lengths, 8 * self.batch_tokens, counts, self.batch_targets):
+            in_halves(run, group)

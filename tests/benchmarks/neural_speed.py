@@ -1,0 +1,169 @@
+"""Neural scoring side by side: the papers' loop, one like lm-evaluation-harness's, and drillrank.
+
+Models are randomly initialised in real shapes; speed does not depend on what the weights say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import kendalltau
+from torch.utils.flop_counter import FlopCounterMode
+
+from drillrank.likelihood import HuggingFaceModel, Request
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, UPR_PROMPT, Evidence, Prompt, prompt_text
+
+from . import random_models
+from .data import read
+from .plain_loops import examples_of, harness_like_loop, reference_loop
+
+QUESTION = "Who was the first person to write a history of the old town"
+DEMONSTRATION_TOKENS = 400
+REPEATS = 3
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print one table per model."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--passages", type=int, default=100)
+    parser.add_argument("--models", nargs="+", choices=("t5", "gpt2", "llama", "t5-xl", "llama-8b"), default=None)
+    chosen = parser.parse_args(arguments if arguments is not None else [])
+    texts = [passage["text"] for passage in read("rerank/squad_passages")]
+    names = chosen.models or ["t5", "gpt2", "llama"]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            save: dict[str, Callable[[], str]] = {
+                "t5": partial(random_models.save_t5, Path(folder), texts),
+                "t5-xl": partial(random_models.save_t5, Path(folder), texts, xl=True),
+                "gpt2": partial(random_models.save_gpt2, Path(folder), texts),
+                "llama": partial(random_models.save_llama, Path(folder), texts),
+                "llama-8b": partial(random_models.save_llama, Path(folder), texts, eight_billion=True),
+            }
+            _compare(save[name](), texts, chosen.passages)
+
+
+def _compare(folder: str, texts: list[str], count: int) -> None:
+    models = {dtype: HuggingFaceModel(folder, dtype=dtype) for dtype in ("float32", "bfloat16")}
+    tokenizer = models["float32"].engine.tokenizer
+    network = models["float32"].engine.model
+    passages = _passages(texts, tokenizer, count)
+    prompts: dict[str, list[Prompt]] = {}
+    if network.config.is_encoder_decoder:
+        before, after = UPR_PROMPT.split("{title} {text}")
+        prompts["one instruction"] = [(before, Evidence(passage), after) for passage in passages]
+    else:
+        endings = [instruction.removeprefix("{path}") for instruction in PROMPTRANK_INSTRUCTIONS[:5]]
+        demonstration = " ".join(texts[:20])
+        demonstration = demonstration[: int(tokenizer(demonstration).ends[DEMONSTRATION_TOKENS - 1])] + " "
+        document = [("Document: ", Evidence(passage)) for passage in passages]
+        prompts["one instruction"] = [(*parts, endings[0]) for parts in document]
+        prompts["five instructions"] = [(*parts, ending) for parts in document for ending in endings]
+        prompts["one instruction, 400 tokens of demonstrations"] = [
+            (demonstration, *parts, endings[0]) for parts in document
+        ]
+    lengths = [len(tokenizer(passage).ids) for passage in passages]
+    table = Table(
+        *("prompts", "variant", "s", "ratio", "GFLOP/s", "of peak"),
+        title=f"{Path(folder).name}: {count} passages of {min(lengths)}-{max(lengths)} tokens, a question of "
+        f"{len(tokenizer(QUESTION).ids)}; {torch.get_num_threads()} threads, {models['float32'].engine.device}",
+    )
+    once: dict[str, float] = {}
+    for case, some in prompts.items():
+        requests = [Request(prompt, QUESTION) for prompt in some]
+        examples = examples_of(models["float32"], [(prompt_text(prompt), QUESTION) for prompt in some])
+        variants: dict[str, tuple[str, Callable[[], Any]]] = {
+            "papers' loop, float32": ("float32", partial(reference_loop, network, examples)),
+            "harness-like loop, float32": ("float32", partial(harness_like_loop, network, examples)),
+            "drillrank, float32": ("float32", partial(models["float32"].log_likelihood, requests)),
+            "drillrank, bfloat16": ("bfloat16", partial(models["bfloat16"].log_likelihood, requests)),
+        }
+        seconds, peaks = _timed({name: run for name, (_, run) in variants.items()})
+        for name, (dtype, run) in variants.items():
+            rate = _flops(run) / seconds[name] / 1e9
+            ratio = seconds["papers' loop, float32"] / seconds[name]
+            share = f"{rate / peaks[dtype]:.0%}"
+            table.add_row(case, name, f"{seconds[name]:.2f}", f"{ratio:.1f}x", f"{rate:.0f}", share)
+            if case == "five instructions" and name in once:
+                table.add_row("", f"  five over one, {dtype}", f"{seconds[name] / once[name]:.2f}x", "", "", "")
+            once.setdefault(name, seconds[name])
+        table.add_section()
+        if case == "one instruction":
+            scores = {dtype: [item.mean for item in model.log_likelihood(requests)] for dtype, model in models.items()}
+            plain = [
+                total / len(e.target) for total, e in zip(reference_loop(network, examples), examples, strict=True)
+            ]
+            error = max(abs(a - b) for a, b in zip(plain, scores["float32"], strict=True))
+            tau = kendalltau(scores["float32"], scores["bfloat16"]).statistic
+            note = (
+                f"float32 differs from the papers' loop by at most {error:.1e} a token; bfloat16 against float32: Kendall tau "
+                f"{tau:.4f}, {count - len(set(scores['bfloat16']))} ties ({count - len(set(scores['float32']))} in float32)"
+            )
+    table.caption = f"{note}. Peaks measured in the same rounds: " + ", ".join(
+        f"{dtype} {peak:.0f} GFLOP/s" for dtype, peak in peaks.items()
+    )
+    Console(width=120).print(table)
+
+
+def _timed(variants: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Median seconds of the variants, which take turns, and the median of the peaks measured between them."""
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    peaks: dict[str, list[float]] = {"float32": [], "bfloat16": []}
+    with torch.inference_mode():
+        for _ in range(REPEATS):
+            for name, run in variants.items():
+                gc.collect()
+                started = perf_counter()
+                run()
+                seconds[name].append(perf_counter() - started)
+            for dtype, found in peaks.items():
+                found.append(_peak(getattr(torch, dtype)))
+    return {name: median(times) for name, times in seconds.items()}, {d: median(found) for d, found in peaks.items()}
+
+
+def _peak(dtype: torch.dtype) -> float:
+    """GFLOP/s of a large square matrix product, the best of five."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    size = 8192 if device == "cuda" else 2048
+    one, other = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    best = 0.0
+    for _ in range(5):
+        started = perf_counter()
+        (one @ other)[0, 0].item()
+        best = max(best, 2 * size**3 / (perf_counter() - started) / 1e9)
+    return best
+
+
+def _flops(run: Callable[[], Any]) -> int:
+    """Floating-point operations of the matrix products that a run makes, padding and attention included."""
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()
+
+
+def _passages(texts: list[str], tokenizer: Any, count: int) -> list[str]:
+    """Texts of 100 to 200 tokens."""
+    rng = random.Random(0)
+    words = [word for text in texts for word in text.split()]
+    passages = []
+    for _ in range(count):
+        start = rng.randrange(len(words) - 400)
+        text = " ".join(words[start : start + 400])
+        passages.append(text[: int(tokenizer(text).ends[rng.randint(100, 200) - 1])])
+    return passages
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

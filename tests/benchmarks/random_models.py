@@ -1,0 +1,83 @@
+"""Randomly initialised models of real shapes, saved where `load_language_model` finds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, UPR_PROMPT
+
+PIECES = 16_000  # of the tokenizers; the models' vocabularies are as large as the real ones
+
+
+def save_t5(folder: Path, texts: list[str], *, xl: bool = False) -> str:
+    """flan-t5-small's shape (77 M parameters), or flan-t5-xl's (2.8 B)."""
+    small = {"d_model": 512, "d_kv": 64, "d_ff": 1024, "num_layers": 8, "num_heads": 6}
+    large = {"d_model": 2048, "d_kv": 64, "d_ff": 5120, "num_layers": 24, "num_heads": 32}
+    config = transformers.T5Config(
+        vocab_size=32128, feed_forward_proj="gated-gelu", decoder_start_token_id=0, **(large if xl else small)
+    )
+    torch.manual_seed(0)
+    model = transformers.T5ForConditionalGeneration(config)
+    model.lm_head.weight = torch.nn.Parameter(torch.randn_like(model.lm_head.weight))
+    return _save(folder / ("t5-xl" if xl else "t5-small"), model, _unigram_tokenizer(texts))
+
+
+def save_gpt2(folder: Path, texts: list[str]) -> str:
+    """GPT-2 small's shape (124 M parameters)."""
+    torch.manual_seed(0)
+    return _save(folder / "gpt2-small", transformers.GPT2LMHeadModel(transformers.GPT2Config()), _byte_pairs(texts))
+
+
+def save_llama(folder: Path, texts: list[str], *, eight_billion: bool = False) -> str:
+    """A Llama with grouped-query attention: SmolLM-135M's shape, or Llama-3-8B's."""
+    small = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9}
+    large = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32}
+    config = transformers.LlamaConfig(
+        num_key_value_heads=8 if eight_billion else 3,
+        vocab_size=128256 if eight_billion else 49152,
+        **(large if eight_billion else small),
+    )
+    torch.manual_seed(0)
+    name = "llama-8b" if eight_billion else "llama-135m"
+    return _save(folder / name, transformers.LlamaForCausalLM(config), _byte_pairs(texts))
+
+
+def _save(folder: Path, model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerFast) -> str:
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def _training_texts(texts: list[str]) -> list[str]:
+    # Instructions must not fall into more pieces than with a real tokenizer.
+    return texts + [*PROMPTRANK_INSTRUCTIONS, UPR_PROMPT] * 50
+
+
+def _byte_pairs(texts: list[str]) -> transformers.PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=PIECES, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(_training_texts(texts), trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=special[0])
+
+
+def _unigram_tokenizer(texts: list[str]) -> transformers.PreTrainedTokenizerFast:
+    special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=PIECES, special_tokens=list(special.values()), unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(_training_texts(texts), trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
