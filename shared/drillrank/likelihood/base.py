@@ -71,6 +71,11 @@ class LanguageModel(ABC):
         return False
 
     @property
+    def reads_instructions(self) -> bool:
+        """Whether a prompt's fixed wording changes the scores; False if only its documents are evidence."""
+        return True
+
+    @property
     @abstractmethod
     def spec(self) -> str:
         """What `load_language_model` takes to build an equal model."""
@@ -115,15 +120,26 @@ class LanguageModel(ABC):
         )
 
     def log_likelihood_lists(
-        self, request_lists: Sequence[Sequence[RequestLike]], *, temperature: float = 1.0
+        self,
+        request_lists: Sequence[Sequence[RequestLike]],
+        *,
+        temperature: float = 1.0,
+        include_eos: bool | None = None,
     ) -> list[list[Likelihood]]:
         """Several lists of requests in one pass, each list with the result that it has alone."""
-        flat = iter(
-            self.log_likelihood(
-                [request for requests in request_lists for request in requests], temperature=temperature
-            )
-        )
+        together = [request for requests in request_lists for request in requests]
+        flat = iter(self.log_likelihood(together, temperature=temperature, include_eos=include_eos))
         return [[next(flat) for _ in requests] for requests in request_lists]
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """The beginning of a text that the model's first `count` tokens of it cover; a shorter text as it is.
+
+        Where it ends inside a word, that half of the word may have other tokens on its own.
+
+        Raises:
+            InvalidInput: this kind of model does not tell where its tokens end.
+        """
+        raise InvalidInput(f"{self.spec!r} does not tell where its tokens end, so {count} of {text!r:.80} are unknown.")
 
     def fit(self, texts: Iterable[str]) -> Self:  # noqa: ARG002
         """Give a lexical model its collection statistics; neural models ignore it. Returns the model itself."""

@@ -36,8 +36,8 @@ class CausalEngine(Engine):
         start = self.tokenizer.prefix
         window = None if self.window is None else self.window - len(start) - len(end)
         targets, sequences = Targets(), []
-        for request, item in zip(requests, fit_to_budgets(requests, joined, self.tokenizer, window), strict=True):
-            boundary = len(item.text) - len(request.target)
+        for target, item in zip(joined, fit_to_budgets(requests, joined, self.tokenizer, window), strict=True):
+            boundary = len(item.text) - len(target)
             first = len(start) + int(np.searchsorted(item.tokens.ends, boundary, side="right"))
             ids = [*start, *item.tokens.ids, *end]
             sequences.append(TokenSequence(ids, first, targets.starts[-1]))
@@ -55,7 +55,8 @@ class CausalEngine(Engine):
         def run_rows(rows: Sequence[Row], stem_of: Sequence[int], stems: Sequence[Stem], states: _States) -> None:
             def run(batch: list[int]) -> None:
                 some = [rows[i] for i in batch]
-                logits = self._logits(some, [stems[stem_of[i]] for i in batch], _chosen(states, stem_of, batch))
+                lengths = [len(stems[stem_of[i]].ids) for i in batch]
+                logits = self._logits(some, lengths, _chosen(states, [stem_of[i] for i in batch], max(lengths)))
                 reads = [read for row in some for read in row.reads]
                 log_probs = self._log_probs(logits, [read.token for read in reads], temperature)
                 found.append(([read.slot for read in reads], log_probs))
@@ -85,14 +86,14 @@ class CausalEngine(Engine):
             self.model(input_ids=ids, past_key_values=cache, use_cache=True)
         return [(layer.keys, layer.values) for layer in cache.layers]
 
-    def _logits(self, rows: Sequence[Row], stems: Sequence[Stem], states: _States) -> torch.Tensor:
-        """Logits at all reads of the rows, in order; each row on its stem, whose states they are."""
+    def _logits(self, rows: Sequence[Row], stems: Sequence[int], states: _States) -> torch.Tensor:
+        """Logits at all reads of the rows, in order; each row on a stem of so many tokens, whose states are given."""
         ids, _ = padded([row.ids for row in rows], self.device)
         inputs: dict[str, Any] = {"input_ids": ids, "use_cache": bool(states)}
         # A plain sequence needs no mask: what pads it stands behind all that is read.
         if states or not all(row.is_chain for row in rows):
             inputs["position_ids"], _ = padded([row.depths for row in rows], self.device)
-            visible = to_device(_ancestors(rows, [len(stem.ids) for stem in stems], ids.shape[1]), self.device)
+            visible = to_device(_ancestors(rows, stems, ids.shape[1]), self.device)
             dtype = self.model.dtype
             hidden = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=self.device)
             inputs["attention_mask"] = torch.where(visible, torch.zeros_like(hidden), hidden)
@@ -144,12 +145,12 @@ class CausalEngine(Engine):
         return bool(same)
 
 
-def _chosen(states: _States, stem_of: Sequence[int], batch: Sequence[int]) -> _States:
-    """The states of the stems of a batch of rows, one copy for each row."""
+def _chosen(states: _States, stems: Sequence[int], longest: int) -> _States:
+    """One copy of its stem's states for each row, no longer than the longest of these stems."""
     if not states:
         return []
-    stems = torch.tensor([stem_of[i] for i in batch], device=states[0][0].device)
-    return [(keys.index_select(0, stems), values.index_select(0, stems)) for keys, values in states]
+    rows = to_device(np.array(stems), states[0][0].device)
+    return [(keys[:, :, :longest][rows], values[:, :, :longest][rows]) for keys, values in states]
 
 
 def _ancestors(rows: Sequence[Row], stems: Sequence[int], width: int) -> np.ndarray[Any, np.dtype[np.bool_]]:

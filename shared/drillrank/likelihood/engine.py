@@ -127,7 +127,7 @@ class Engine(ABC):
         """Let the model compute logits at these positions only, with all that it does to logits by itself."""
 
         def select(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-            return (inputs[0][rows, columns], *inputs[1:])
+            return (inputs[0][rows, columns].to(self._head.weight.dtype), *inputs[1:])
 
         hook = self._head.register_forward_pre_hook(select)
         try:

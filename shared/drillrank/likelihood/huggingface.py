@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ class HuggingFaceModel(LanguageModel):
         name: Model id or directory.
         device: `"cuda"`, `"mps"`, `"cpu"` ...; None takes the first of these that is there.
         dtype: Of the weights: `"float32"`, `"bfloat16"`, `"float16"`, or `"auto"`: bfloat16 where the device computes
-            in it fast, else float32. Probabilities are float32 or wider whatever the weights.
+            in it fast, else float32. The output layer and all probabilities are float32 or wider whatever the rest.
         batch_tokens: Tokens of one batch after padding; None for what suits the device.
         max_length: Longest prompt in tokens, special tokens included; None for the model's own limit. Documents are
             shortened to it, instructions never.
@@ -121,15 +122,26 @@ class HuggingFaceModel(LanguageModel):
 
         options = self._options
         source = {"revision": options["revision"], "trust_remote_code": options["trust_remote_code"]}
-        config = transformers.AutoConfig.from_pretrained(self._name, **source)
+        try:
+            config = transformers.AutoConfig.from_pretrained(self._name, **source)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, **source)
+        except OSError as error:
+            raise InvalidInput(f"{self._name!r} is no model that can be loaded: {error}") from error
         device = torch.device(options["device"] or _best_device())
         dtype = getattr(torch, options["dtype"]) if options["dtype"] != "auto" else _best_dtype(device)
         kind = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
         arguments = {"use_safetensors": True, **source, **options["model_kwargs"]}
-        model: Any = kind.from_pretrained(self._name, config=config, dtype=dtype, **arguments)
+        try:
+            model: Any = kind.from_pretrained(self._name, config=config, dtype=dtype, **arguments)
+        except OSError as error:
+            raise InvalidInput(
+                f"The weights of {self._name!r} cannot be loaded: {error} Only safetensors files are read; "
+                'model_kwargs={"use_safetensors": False} allows pickled weights, which can run code: trust their source.'
+            ) from error
         model.to(device).eval()
         _fuse_gelu(model)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, **source)
+        if dtype != torch.float32:  # logits rounded to half precision would tie candidates whose scores are close
+            model.set_output_embeddings(copy.deepcopy(model.get_output_embeddings()).float())
         logger.info("Loaded %s on %s in %s.", self._name, device, dtype)
         engine = Seq2SeqEngine if config.is_encoder_decoder else CausalEngine
         return engine(

@@ -59,6 +59,11 @@ class UnigramModel(LanguageModel):
         self._collection: Collection | None = None
 
     @property
+    def reads_instructions(self) -> bool:
+        """False: instructions, prefixes and demonstrations say nothing about a word's probability."""
+        return False
+
+    @property
     def spec(self) -> str:
         """The specification `"unigram"`."""
         return "unigram"
@@ -85,10 +90,25 @@ class UnigramModel(LanguageModel):
         return self._collection is None
 
     def log_likelihood_lists(
-        self, request_lists: Sequence[Sequence[RequestLike]], *, temperature: float = 1.0
+        self,
+        request_lists: Sequence[Sequence[RequestLike]],
+        *,
+        temperature: float = 1.0,
+        include_eos: bool | None = None,
     ) -> list[list[Likelihood]]:
         """List by list, because without `fit` each list is a collection of its own."""
-        return [self.log_likelihood(requests, temperature=temperature) for requests in request_lists]
+        return [
+            self.log_likelihood(requests, temperature=temperature, include_eos=include_eos)
+            for requests in request_lists
+        ]
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """The text up to the end of its word number `count`; punctuation is no word.
+
+        >>> UnigramModel().first_tokens("Who, me? Yes, you!", 3)
+        'Who, me? Yes'
+        """
+        return text if _count_words(text) <= count else _first_words(text, count)
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if include_eos:
