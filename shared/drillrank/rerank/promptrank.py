@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, Request, load_language_model
+from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
+from drillrank.rerank.parity import LikelihoodFormula, preset_formula
 
 Ensemble = Literal["max", "mean"]
 
@@ -28,11 +29,14 @@ class PromptRank:
         temperature: Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.
         max_document_tokens: Tokens that each document may keep.
         max_prompt_tokens: Tokens of the prompt; documents give way, the instruction never does.
+        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.parity`);
+            that code's own ensemble is "mean".
 
     Scores are mean log-probabilities per question token, at most 0, comparable within one question only.
 
     Raises:
-        InvalidInput: an instruction without `{path}`, an unknown ensemble, or a limit below 1.
+        InvalidInput: an instruction without `{path}`, an unknown ensemble, a limit below 1, or a preset that is
+            unknown or given to the unigram model.
 
     >>> from drillrank import Passage
     >>> turing, london = Passage("Alan Turing was born in London."), Passage("London lies on the Thames.")
@@ -51,6 +55,7 @@ class PromptRank:
         temperature: float = 1.0,
         max_document_tokens: int = 230,
         max_prompt_tokens: int = 600,
+        preset: str | LikelihoodFormula | None = None,
     ) -> None:
         if ensemble not in ("max", "mean"):
             raise InvalidInput(f'The ensemble is "max" or "mean", not {ensemble!r}.')
@@ -62,6 +67,8 @@ class PromptRank:
         self._temperature = temperature
         self._max_document_tokens = max_document_tokens
         self._max_prompt_tokens = max_prompt_tokens
+        self._preset = preset
+        self._formula = LikelihoodFormula("{path}") if preset is None else preset_formula(preset, self.lm, "{path}")
 
     def with_language_model(self, lm: LanguageModel) -> PromptRank:
         """The same settings around another language model."""
@@ -72,23 +79,27 @@ class PromptRank:
             temperature=self._temperature,
             max_document_tokens=self._max_document_tokens,
             max_prompt_tokens=self._max_prompt_tokens,
+            preset=self._preset,
         )
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[tuple[float, dict[str, int]]]:
         """Score each path; in the order of the paths, with details: `tokens` of the question and `cut_tokens`."""
         check_query(query)
+        formula = self._formula
+        target = formula.target_text(query, self.lm)
+        instructions = [instruction.replace("{path}", formula.template) for instruction in self._instructions]
         requests = [
-            Request(path_prompt(path, instruction, self._max_document_tokens), query, self._max_prompt_tokens)
+            formula.request(path_prompt(path, instruction, self._max_document_tokens), target, self._max_prompt_tokens)
             for path in paths
-            for instruction in self._instructions
+            for instruction in instructions
         ]
-        likelihoods = self.lm.log_likelihood(requests, temperature=self._temperature)
-        width = len(self._instructions)
+        likelihoods = self.lm.log_likelihood(requests, temperature=self._temperature, include_eos=formula.include_eos)
+        width = len(instructions)
         scored = []
         for start in range(0, len(likelihoods), width):
             group = likelihoods[start : start + width]
-            means = [likelihood.mean for likelihood in group]
-            score = max(means) if self._ensemble == "max" else sum(means) / width
+            scores = [formula.score(likelihood) for likelihood in group]
+            score = max(scores) if self._ensemble == "max" else sum(scores) / width
             details = {"tokens": len(group[0].tokens), "cut_tokens": max(item.cut_tokens for item in group)}
             scored.append((score, details))
         return scored

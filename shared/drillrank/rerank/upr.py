@@ -5,28 +5,33 @@ score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (202
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
-from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
+from drillrank.passages import Passage
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
+from drillrank.rerank.base import PassageRanker, Scored
+from drillrank.rerank.parity import LikelihoodFormula, preset_formula
 
 
-class UPR:
+class UPR(PassageRanker):
     """Ranks passages by the mean log-likelihood of the question, given the passage.
 
     Args:
         lm: A language model, or its specification.
         template: Prompt with `{text}` and, if wanted, `{title}` before it.
         max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        preset: Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the question's
+            tokens, or `"brmgr"`; see `drillrank.rerank.parity`. A preset brings its own template and limits.
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
     question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `cut_tokens` (of the
     passage) and `position` (in the input).
 
     Raises:
-        InvalidInput: the template is malformed.
+        InvalidInput: the template is malformed, or a preset is given beside what it brings or to the unigram model.
 
     >>> ranking = UPR().rank("Who wrote Emma?", ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."])
     >>> ranking[0].passage.text
@@ -39,52 +44,29 @@ class UPR:
         *,
         template: str = UPR_PROMPT,
         max_passage_tokens: int | None = None,
+        preset: str | LikelihoodFormula | None = None,
     ) -> None:
         if max_passage_tokens is not None:
             check_positive(max_passage_tokens=max_passage_tokens)
         self.lm = load_language_model(lm)
-        self._template = PassageTemplate.parse(template)
+        self._formula = LikelihoodFormula(template)
+        if preset is not None:
+            if template != UPR_PROMPT or max_passage_tokens is not None:
+                raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
+            self._formula = preset_formula(preset, self.lm, "{text}")
+        self._template = PassageTemplate.parse(self._formula.template)
         self._max_passage_tokens = max_passage_tokens
 
-    def rank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> list[Ranked[Passage]]:
-        """Rank passages for one question; ties keep the input order.
-
-        Args:
-            query: The question.
-            passages: Passages, or plain strings.
-            top_n: How many to keep; None keeps all.
-
-        Raises:
-            InvalidInput: the query is blank, `top_n` is below 1, or an item is not a passage.
-        """
-        return self.rank_many([query], [passages], top_n)[0]
-
-    def rank_many(
-        self,
-        queries: Sequence[str],
-        passage_lists: Sequence[Iterable[Passage | str]],
-        top_n: int | None = None,
-    ) -> list[list[Ranked[Passage]]]:
-        """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
-
-        Raises:
-            InvalidInput: as `rank`, or the two lists differ in length.
-        """
-        if isinstance(queries, str) or len(queries) != len(passage_lists):
-            raise InvalidInput(f"{len(queries)} queries and {len(passage_lists)} lists of passages cannot be paired.")
-        queries = [check_query(query) for query in queries]
-        check_top_n(top_n)
-        lists = [as_passages(passages) for passages in passage_lists]
-        requests = [
-            [Request(self._template.fill(passage, self._max_passage_tokens), query) for passage in passages]
-            for query, passages in zip(queries, lists, strict=True)
-        ]
-        likelihoods = self.lm.log_likelihood_lists(requests)
-        return [_by_mean(passages, scored, top_n) for passages, scored in zip(lists, likelihoods, strict=True)]
+    def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
+        formula = self._formula
+        requests = []
+        for query, passages in zip(queries, lists, strict=True):
+            target = formula.target_text(query, self.lm) if passages else query  # for no passage, load no model
+            prompts = [self._template.fill(passage, self._max_passage_tokens) for passage in passages]
+            requests.append([formula.request(prompt, target) for prompt in prompts])
+        found = self.lm.log_likelihood_lists(requests, include_eos=formula.include_eos)
+        return [[(formula.score(item), _details(item)) for item in items] for items in found]
 
 
-def _by_mean(passages: Sequence[Passage], scored: Sequence[Likelihood], top_n: int | None) -> list[Ranked[Passage]]:
-    details = [
-        {"log_likelihood": item.total, "tokens": len(item.tokens), "cut_tokens": item.cut_tokens} for item in scored
-    ]
-    return ranked(passages, [item.mean for item in scored], details, top_n)
+def _details(item: Likelihood) -> dict[str, Any]:
+    return {"log_likelihood": item.total, "tokens": len(item.tokens), "cut_tokens": item.cut_tokens}

@@ -11,6 +11,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from drillrank.likelihood import HuggingFaceModel
+from tests.drillrank.neural.float64 import Yardstick
 
 TEXT = [
     "The old town of Basel lies on the Rhine, a river of Europe.",
@@ -134,13 +135,20 @@ FAMILIES: dict[str, Callable[[], tuple]] = {
 def folder(request, tmp_path_factory) -> Path:
     torch.manual_seed(7)
     model, tokenizer = FAMILIES[request.param]()
-    if not request.param.startswith("t5"):  # most families begin so flat that mistakes would hide
-        for parameter in model.parameters():
-            parameter.data *= 3
+    for weight in (*model.parameters(), *model.buffers()):
+        if not request.param.startswith("t5"):  # most families begin so flat that mistakes would hide
+            weight.data *= 3
+        if weight.is_floating_point():  # nor are biases all 0 and norms all 1 after training
+            weight.data += 0.2 * weight.abs().mean().clamp(min=0.1) * torch.randn_like(weight)
     place = tmp_path_factory.mktemp(request.param)
     model.save_pretrained(place)
     tokenizer.save_pretrained(place)
     return place
+
+
+@pytest.fixture(scope="session")
+def yardstick(folder) -> Yardstick:
+    return Yardstick(folder)
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from drillrank.likelihood.engine import NotFinite
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import byte_pairs, wrapped
+from tests.drillrank.neural.float64 import Network, of_ids
 
 WORDS = [
     "Basel",
@@ -36,39 +37,24 @@ WORDS = [
 ]
 phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join).filter(str.strip)
 requests = st.lists(st.tuples(phrases, phrases), min_size=1, max_size=6)
+DOCUMENTS = ["Basel", "The old town of Basel lies on the Rhine. ", "The old town of Basel lies on the Rhine. " * 6]
+INSTRUCTIONS = ["", "Read.", "Read. Ask.", "Read. Question:"]
+prompts = st.tuples(st.sampled_from(DOCUMENTS).map(Evidence), st.sampled_from(INSTRUCTIONS))
+related = st.lists(  # prompts that begin alike, targets that begin alike, some to be cut, some the same
+    st.builds(Request, prompts, st.sampled_from(["who?", "who wrote it?"]) | phrases, st.sampled_from([None, 50])),
+    min_size=1,
+    max_size=6,
+)
 hypothesis = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 CONTROL = ["</s>", "<s>", "<pad>", "<unk>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 
-def naive(model: HuggingFaceModel, context: str, target: str, *, include_eos: bool) -> np.ndarray:
-    """One request alone, in float64: no padding, no mask, no sharing, log-softmax over every position."""
-    engine = model.engine
-    network = pickle.loads(pickle.dumps(engine.model)).double()
-    tokenizer = engine.tokenizer
-    end = [engine.eos_id] if include_eos else []
-    with torch.no_grad():
-        if network.config.is_encoder_decoder:
-            encoded = [*tokenizer.prefix, *tokenizer(context).ids, *tokenizer.suffix]
-            labels = tokenizer(target).ids + end
-            start = [network.config.decoder_start_token_id, *tokenizer.prefix]
-            decoder = torch.tensor([start + labels[:-1]])
-            logits = network(input_ids=torch.tensor([encoded]), decoder_input_ids=decoder).logits[0, len(start) - 1 :]
-        else:
-            blank = "" if context[-1:].isspace() or target[:1].isspace() else " "
-            tokens = tokenizer(context + blank + target)
-            first = sum(end_ <= len(context + blank) for end_ in tokens.ends)
-            labels = tokens.ids[first:] + end
-            whole = [*tokenizer.prefix, *tokens.ids, *end]
-            logits = network(input_ids=torch.tensor([whole])).logits[0, len(whole) - len(labels) - 1 : -1]
-        log_probs = torch.log_softmax(logits, dim=-1)
-        return np.array([log_probs[place, label].item() for place, label in enumerate(labels)])
-
-
 @hypothesis
-@given(requests, st.booleans())
-def test_agrees_with_one_at_a_time_in_float64(model, pairs, include_eos):
-    for (context, target), result in zip(pairs, model.log_likelihood(pairs, include_eos=include_eos), strict=True):
-        expected = naive(model, context, target, include_eos=include_eos)
+@given(requests, st.booleans(), st.sampled_from([1.0, 1.4, 0.5]))
+def test_agrees_with_one_at_a_time_in_float64(model, yardstick, pairs, include_eos, temperature):
+    results = model.log_likelihood(pairs, include_eos=include_eos, temperature=temperature)
+    for (context, target), result in zip(pairs, results, strict=True):
+        expected = yardstick(context, target, include_eos=include_eos, temperature=temperature)
         assert result.total == pytest.approx(expected.sum(), abs=1e-4)
         np.testing.assert_allclose(result.log_probs, expected, atol=1e-4)
         assert result.log_probs.dtype == np.float64
@@ -76,26 +62,38 @@ def test_agrees_with_one_at_a_time_in_float64(model, pairs, include_eos):
 
 
 @hypothesis
-@given(requests, st.randoms(), st.sampled_from([1, 40, 100_000]))
-def test_neighbours_order_and_batches_do_not_matter(model, pairs, random, batch_tokens):
-    together = model.log_likelihood(pairs)
-    order = random.sample(range(len(pairs)), len(pairs))
+@given(
+    related, st.randoms(), st.sampled_from([1, 40, 100_000]), st.booleans(), st.booleans(), st.sampled_from([1, 1.4])
+)
+def test_a_score_depends_on_its_request_alone(model, asked, random, batch_tokens, sharing, include_eos, temperature):
+    """Neither on its neighbours, nor on the order, the batches, and whether prefixes are shared."""
+    settings = {"include_eos": include_eos, "temperature": temperature}
+    alone = [model.log_likelihood([request], **settings)[0] for request in asked]
+    order = random.choices(range(len(asked)), k=len(asked) + 2)  # some left out, some twice
     engine = model.engine
-    before = engine.batch_tokens, engine.batch_targets
-    engine.batch_tokens, engine.batch_targets = batch_tokens, max(1, batch_tokens // 4)
+    changed = {"batch_tokens": batch_tokens, "batch_targets": max(1, batch_tokens // 4)}
+    if isinstance(engine, CausalEngine):
+        assert engine._shares
+        changed["_shares"] = sharing
+    before = {name: getattr(engine, name) for name in changed}
     try:
-        shuffled = model.log_likelihood([pairs[i] for i in order])
+        vars(engine).update(changed)
+        together = model.log_likelihood([asked[i] for i in order], **settings)
     finally:
-        engine.batch_tokens, engine.batch_targets = before
-    for place, i in enumerate(order):
-        np.testing.assert_allclose(shuffled[place].log_probs, together[i].log_probs, atol=1e-4)
+        vars(engine).update(before)
+    for i, found in zip(order, together, strict=True):
+        np.testing.assert_allclose(found.log_probs, alone[i].log_probs, atol=1e-4)
+        assert (found.tokens, found.cut_tokens) == (alone[i].tokens, alone[i].cut_tokens)
 
 
-def test_temperature_divides_the_logits_once(model):
-    pair = ("The old town of Basel", "lies on the Rhine")
-    cold, plain, hot = (model.log_likelihood([pair], temperature=t)[0].log_probs for t in (0.5, 1.0, 1e6))
-    assert (cold != plain).any()
-    np.testing.assert_allclose(hot, -np.log(model.engine.model.config.vocab_size), atol=1e-3)
+@hypothesis
+@given(st.lists(related, min_size=1, max_size=3), st.booleans())
+def test_lists_are_scored_as_each_alone(model, lists, include_eos):
+    together = model.log_likelihood_lists([*lists, []], include_eos=include_eos)
+    assert together.pop() == []
+    for requests_, found in zip(lists, together, strict=True):
+        for one, other in zip(model.log_likelihood(requests_, include_eos=include_eos), found, strict=True):
+            np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
 
 
 @pytest.mark.parametrize("control", CONTROL)
@@ -104,30 +102,6 @@ def test_control_tokens_in_a_document_are_text(model, control):
     tokenizer = model.engine.tokenizer
     special = {*tokenizer.prefix, *tokenizer.suffix, model.engine.eos_id}
     assert not special & set(ids), [tokenizer.token_names[i] for i in ids]
-
-
-def test_shared_prefixes_change_nothing_but_the_work(model):
-    document = "The old town of Basel lies on the Rhine, a river of Europe. " * 3
-    pairs = [(f"{document}{i}", question) for i in ("", "Read.", "Ask.") for question in ("who?", "which river?")]
-    alone = [model.log_likelihood([pair])[0] for pair in pairs]
-    for one, other in zip(model.log_likelihood(pairs), alone, strict=True):
-        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
-
-
-def test_sharing_on_or_off_gives_the_same_scores(model):
-    if model.engine.model.config.is_encoder_decoder:
-        pytest.skip("encoder-decoder models share encoder states only")
-    document = "The old town of Basel lies on the Rhine. "
-    pairs = [(f"{document}{i}", question) for i in ("", "Read.", "Ask.") for question in ("who?", "which river?")]
-    shared = model.log_likelihood(pairs)
-    assert model.engine._shares
-    model.engine._shares = False
-    try:
-        plain = model.log_likelihood(pairs)
-    finally:
-        model.engine._shares = True
-    for one, other in zip(shared, plain, strict=True):
-        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
 
 
 def test_a_model_that_cannot_share_is_found_out_and_scored_plainly():
@@ -157,12 +131,10 @@ def test_a_sliding_window_is_respected():
     engine = CausalEngine(network, tokenizer, eos_id=None, window=None, batch_tokens=None)
     context, target = "The old town of Basel lies on the Rhine, a river of Europe.", "which river?"
     together = engine.log_likelihood([Request((Evidence(context), end), target) for end in ("", " Ask.")], 1.0, False)
-    tokens = tokenizer(f"{context} {target}")
-    whole = [*tokenizer.prefix, *tokens.ids]
-    with torch.no_grad():
-        log_probs = torch.log_softmax(network.double()(input_ids=torch.tensor([whole])).logits[0], dim=-1)
+    whole = [*tokenizer.prefix, *tokenizer(f"{context} {target}").ids]
+    weights = {name: weight.numpy() for name, weight in network.state_dict().items()}
     count = len(together[0].log_probs)
-    expected = [log_probs[i - 1, whole[i]].item() for i in range(len(whole) - count, len(whole))]
+    expected = of_ids(Network(network.config.to_dict(), weights), whole[:-count], whole[-count:])
     np.testing.assert_allclose(together[0].log_probs, expected, atol=1e-4)
 
 
@@ -223,21 +195,20 @@ def test_loading_is_lazy_and_pickling_drops_the_weights(folder):
     assert [item.score for item in again] == pytest.approx([item.score for item in used], abs=1e-5)
 
 
-def test_a_batch_that_does_not_fit_is_halved(model, monkeypatch):
+def test_a_batch_that_does_not_fit_is_halved(model, request):
     pairs = [(f"Basel {i}", "who?") for i in range(5)]
     expected = [result.total for result in model.log_likelihood(pairs)]
     engine = model.engine
-    one_batch = engine._one_batch
     refused = []
 
-    def small_memory(first, *rest):
-        if len(first) > 1:
-            refused.append(len(first))
+    def small_memory(_module, _args, inputs):
+        batch = max(value.shape[0] for name, value in inputs.items() if name.endswith("input_ids"))
+        if batch > 1:
+            refused.append(batch)
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-        return one_batch(first, *rest)
 
-    monkeypatch.setattr(engine, "_one_batch", small_memory)
-    monkeypatch.setattr("drillrank.likelihood.causal._ROW", 1)
+    hook = engine.model.register_forward_pre_hook(small_memory, with_kwargs=True)
+    request.addfinalizer(hook.remove)
     assert [result.total for result in model.log_likelihood(pairs)] == pytest.approx(expected, abs=1e-4)
     assert refused
 

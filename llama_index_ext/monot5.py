@@ -1,0 +1,54 @@
+"""MonoT5 as a LlamaIndex node postprocessor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.bridge.pydantic import Field
+
+from drillrank import LanguageModel, MonoT5, Passage, Ranked
+from drillrank.rerank.scale import ScoreScale
+from llama_index_ext._rerank import LikelihoodRerank
+
+
+class MonoT5Rerank(LikelihoodRerank):
+    """Reranks nodes by the probability that a language model calls them relevant to the question.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model; one that reads instructions.
+        top_n: Nodes to keep; None keeps all.
+
+    The other fields: `score` ("log_likelihood": the logarithm of P(relevant), at most 0; "probability": P(relevant)
+    itself; "softmax": each node's share of the sum of all P(relevant)), `score_threshold` (inclusive),
+    `metadata_mode`, `keep_retrieval_score`, `max_passage_tokens`, `model_options`.
+
+    Raises:
+        InvalidInput: the query is missing or blank, or the model reads no instructions, as the unigram model.
+
+    >>> reranker = MonoT5Rerank("hf:castorini/monot5-base-msmarco-10k", score="probability", score_threshold=0.5)
+    >>> reranker.postprocess_nodes([], query_str="Which novel?")  # the model is loaded for the first node
+    []
+    """
+
+    model: str = Field(description="Specification of the language model.")
+    score: ScoreScale = Field(
+        default="log_likelihood",
+        description='Logarithm of P(relevant), P(relevant) itself ("probability"), or the share of the sum of all '
+        'candidates\' P(relevant) ("softmax").',
+    )
+    max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a passage may keep.")
+
+    def __init__(self, model: str | LanguageModel, **fields: Any) -> None:
+        super().__init__(model, **fields)
+        self._mono_t5()  # refuses an unsuitable model at once
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name used in serialisation."""
+        return "MonoT5Rerank"
+
+    def _mono_t5(self) -> MonoT5:
+        return MonoT5(self._language_model, max_passage_tokens=self.max_passage_tokens)
+
+    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
+        return self._mono_t5().rank(query, passages)

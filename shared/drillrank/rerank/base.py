@@ -1,0 +1,54 @@
+"""What rankers of passages share: checked input, several questions in one pass, ties in input order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
+
+Scored = tuple[float, dict[str, Any]]
+
+
+class PassageRanker(ABC):
+    """Ranks passages for a question; a subclass says how they are scored."""
+
+    @abstractmethod
+    def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> Sequence[Sequence[Scored]]:
+        """Score and details of every passage of each question's list, in order."""
+
+    def rank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> list[Ranked[Passage]]:
+        """Rank passages for one question; ties keep the input order.
+
+        Args:
+            query: The question.
+            passages: Passages, or plain strings.
+            top_n: How many to keep; None keeps all.
+
+        Raises:
+            InvalidInput: the query is blank, `top_n` is below 1, or an item is not a passage.
+        """
+        return self.rank_many([query], [passages], top_n)[0]
+
+    def rank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+    ) -> list[list[Ranked[Passage]]]:
+        """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
+
+        Raises:
+            InvalidInput: as `rank`, or the two lists differ in length.
+        """
+        if isinstance(queries, str) or len(queries) != len(passage_lists):
+            raise InvalidInput(f"{len(queries)} queries and {len(passage_lists)} lists of passages cannot be paired.")
+        queries = [check_query(query) for query in queries]
+        check_top_n(top_n)
+        lists = [as_passages(passages) for passages in passage_lists]
+        return [
+            ranked(passages, [score for score, _ in scored], [details for _, details in scored], top_n)
+            for passages, scored in zip(lists, self._scored(queries, lists), strict=True)
+        ]

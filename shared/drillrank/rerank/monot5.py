@@ -1,0 +1,76 @@
+"""MonoT5: the language model is asked whether a passage is relevant, and answers "true" or "false".
+
+score(p) = log [ P("true" | prompt) / (P("true" | prompt) + P("false" | prompt)) ]
+prompt   = Query: {query} Document: {passage} Relevant:                           Nogueira et al. (2020), section 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from drillrank.errors import InvalidInput, check_positive
+from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
+from drillrank.passages import Passage
+from drillrank.prompts import MONOT5_PROMPT, Evidence, Prompt
+from drillrank.rerank.base import PassageRanker, Scored
+
+_BEFORE, _BETWEEN_AND_AFTER = MONOT5_PROMPT.split("{query}")
+_BETWEEN, _AFTER = _BETWEEN_AND_AFTER.split("{text}")
+
+
+class MonoT5(PassageRanker):
+    """Ranks passages by the probability that the model calls them relevant: "true" against "false".
+
+    Made for checkpoints that were fine-tuned to answer so, such as castorini/monot5-base-msmarco-10k; any model that
+    follows a prompt's wording can be asked. A passage is its title, if it has one, and its text, joined by a blank.
+    Where the prompt is too long the passage is shortened, never the query and never the last word, "Relevant:".
+
+    Args:
+        lm: A language model that reads instructions, or its specification.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+
+    Scores are natural logarithms of the probability of relevance: at most 0, higher is better, comparable across
+    questions; `math.exp` gives the probability. An answer of several tokens counts as a whole word. `details` holds
+    `log_true` and `log_false` (log-likelihoods of the two answers; where both are low, the model would rather say
+    something else), `tokens` (1: the answer), `cut_tokens` (of the passage) and `position` (in the input).
+
+    Raises:
+        InvalidInput: the model reads no instructions, such as the unigram model, or the limit is below 1.
+
+    >>> MonoT5("hf:castorini/monot5-base-msmarco-10k").rank("Which novel?", [])  # loaded for the first passage
+    []
+    >>> MonoT5("unigram")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: MonoT5 asks a question in words, which 'unigram' does not read: ...
+    """
+
+    def __init__(self, lm: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
+        if max_passage_tokens is not None:
+            check_positive(max_passage_tokens=max_passage_tokens)
+        self.lm = load_language_model(lm)
+        if not self.lm.reads_instructions:
+            raise InvalidInput(
+                f"MonoT5 asks a question in words, which {self.lm.spec!r} does not read: give a neural model, such as "
+                '"hf:castorini/monot5-base-msmarco-10k".'
+            )
+        self._max_passage_tokens = max_passage_tokens
+
+    def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
+        requests = [
+            [Request(self._prompt(query, passage), answer) for passage in passages for answer in ("true", "false")]
+            for query, passages in zip(queries, lists, strict=True)
+        ]
+        found = self.lm.log_likelihood_lists(requests, include_eos=False)
+        return [list(map(_relevance, answers[::2], answers[1::2])) for answers in found]
+
+    def _prompt(self, query: str, passage: Passage) -> Prompt:
+        return (f"{_BEFORE}{query}{_BETWEEN}", Evidence(passage.titled_text, self._max_passage_tokens), _AFTER)
+
+
+def _relevance(true: Likelihood, false: Likelihood) -> Scored:
+    score = -float(np.logaddexp(0.0, false.total - true.total))  # exact where the probability itself rounds to 0 or 1
+    cut = max(true.cut_tokens, false.cut_tokens)
+    return score, {"log_true": true.total, "log_false": false.total, "tokens": 1, "cut_tokens": cut}

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage, Path
+from drillrank.prompts import Evidence
+from drillrank.rerank.parity import PRESETS, LikelihoodFormula
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.upr import UPR
+
+UPR_PRESETS = sorted(set(PRESETS) - {"promptrank"})
+texts = st.sampled_from(["a red fox", "a river. ", "", "{text}", "{path}?", "who crossed the river?"])
+passages = st.builds(Passage, texts, title=texts)
+questions = st.sampled_from(["which river", "which river?", "{question}", "who is it ?"])
+REQUEST = "Please write a question based on this passage."
+
+
+@pytest.fixture(scope="module")
+def word_model(hash_model):
+    class WordModel(hash_model):
+        """Words are its tokens; it remembers whether the end of the sequence was to count."""
+
+        include_eos = None
+
+        def first_tokens(self, text, count):
+            return " ".join(text.split(" ")[:count])
+
+        def _log_likelihood(self, requests, temperature, include_eos):
+            self.include_eos = include_eos
+            return super()._log_likelihood(requests, temperature, include_eos)
+
+    return WordModel
+
+
+def prompt_and_target(preset: str, passage: Passage, question: str) -> tuple[str, str]:
+    title = f"{passage.title} " if passage.title else ""
+    return {
+        "upr": (f"Passage:  {title}{passage.text}. {REQUEST}", f"Question: {question}"),
+        "rankify": (f"Passage:  {title}{passage.text}. {REQUEST}", question),
+        "rerankers": (f"Passage: {passage.text}. {REQUEST}", question),
+        "brmgr": (f"passage: {title}{passage.text}. {REQUEST}", question),
+    }[preset]
+
+
+@pytest.mark.parametrize("preset", UPR_PRESETS)
+@given(questions, st.lists(passages, max_size=4))
+def test_a_preset_of_upr(word_model, preset, question, passages):
+    expected = []
+    for passage in passages:
+        prompt, target = prompt_and_target(preset, passage, question)
+        total = sum(word_model.log_probs(prompt, target))
+        expected.append(total / len(target.split()) if preset == "brmgr" else total)
+    ranking = UPR(word_model(), preset=preset).rank(question, passages)
+    assert [item.score for item in ranking] == pytest.approx([expected[item.details["position"]] for item in ranking])
+    assert [item.score for item in ranking] == sorted((item.score for item in ranking), reverse=True)
+
+
+@pytest.mark.parametrize("preset", ["upr", "rankify", "rerankers"])
+def test_published_code_cuts_the_whole_prompt_and_the_target(word_model, preset):
+    model = word_model()
+    UPR(model, preset=preset).rank("why " * 200, [Passage("a river", title="T")])
+    [request] = model.requests
+    [part] = request.prompt
+    assert isinstance(part, Evidence)
+    assert part.text.endswith(REQUEST)
+    assert request.max_tokens == 511  # and </s>
+    assert len(request.target.split(" ")) == 127
+
+
+@given(questions, st.lists(st.lists(passages, min_size=1, max_size=3).map(Path), max_size=3))
+def test_the_preset_of_promptrank(word_model, question, paths):
+    instructions = ["{path} Ask. Question:", "Read. {path} Question:"]
+    expected = []
+    for path in paths:
+        found = []
+        target = question if question.endswith("?") else f"{question}?"
+        for instruction in instructions:
+            documents = [f"{p.title} {p.text}" if p.title else p.text for p in path.passages]
+            whole = " ".join(f"Document: {text}" for text in documents if text.strip())
+            before, after = instruction.split("{path}")
+            log_probs = word_model.log_probs(f"{before}{whole} {after}", target)
+            found.append(sum(log_probs) / len(log_probs))
+        expected.append(sum(found) / 2)
+    ranker = PromptRank(word_model(), preset="promptrank", instructions=instructions, ensemble="mean")
+    for same in (ranker, ranker.with_language_model(word_model())):
+        assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
+
+
+def test_parts_of_a_formula_can_be_replaced(word_model):
+    model = word_model()
+    formula = replace(PRESETS["rankify"], include_eos=True, question_mark=True, max_prompt_tokens=None)
+    [item] = UPR(model, preset=formula).rank("which river", [Passage("a river")])
+    [request] = model.requests
+    assert model.include_eos is True
+    assert request.target == "which river?"
+    assert (request.prompt[1], request.max_tokens) == (Evidence("a river"), None)
+    assert item.score == item.details["log_likelihood"]
+    summed = replace(PRESETS["promptrank"], reduce="sum", include_eos=True, max_prompt_tokens=9, max_target_tokens=1)
+    path = Path((Passage("a river"), Passage("a fox")))
+    ranker = PromptRank(model, preset=summed, instructions=["{path} Ask."])
+    [(score, _)] = ranker.score_paths("which river", [path])
+    assert model.requests[-1].prompt == (Evidence("Document: a river Document: a fox  Ask."),)
+    assert (model.requests[-1].max_tokens, model.requests[-1].target) == (9, "which")
+    assert score == pytest.approx(sum(model.log_probs("Document: a river Document: a fox  Ask.", "which")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset": "colbert"}, "one of upr, rankify, rerankers, brmgr, promptrank"),
+        ({"preset": None, "template": "{path}"}, "template"),
+        ({"preset": "promptrank"}, "another"),
+        ({"preset": "upr", "template": "Text: {text}"}, "leave them out"),
+        ({"preset": "upr", "max_passage_tokens": 100}, "leave them out"),
+        ({"preset": 3}, "LikelihoodFormula"),
+        ({"preset": LikelihoodFormula(3)}, "another"),  # type: ignore[arg-type]
+        ({"preset": LikelihoodFormula("{text} {title}")}, "before it"),
+    ],
+)
+def test_presets_that_cannot_be_used(hash_model, options, message):
+    with pytest.raises(InvalidInput, match=message):
+        UPR(hash_model(), **options)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_unigram_model_reads_no_wording(preset):
+    ranker = PromptRank if preset == "promptrank" else UPR
+    with pytest.raises(InvalidInput, match="neural"):
+        ranker("unigram", preset=preset)
+
+
+def test_a_path_preset_is_needed_for_paths(hash_model):
+    with pytest.raises(InvalidInput, match="another"):
+        PromptRank(hash_model(), preset="upr")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": "Question:"},
+        {"target": None},
+        {"reduce": "median"},
+        {"max_prompt_tokens": 0},
+        {"max_target_tokens": -1},
+        {"max_target_tokens": 1.5},
+    ],
+)
+def test_formulas_that_cannot_be_used(options):
+    with pytest.raises(InvalidInput):
+        LikelihoodFormula("{text}", **options)
+
+
+@pytest.mark.parametrize("preset", UPR_PRESETS)
+def test_no_model_is_loaded_for_no_passage(preset):
+    pytest.importorskip("torch")
+    assert UPR("hf:there/is-none", preset=preset).rank("which river?", []) == []
+
+
+def test_a_model_that_does_not_know_its_tokens_says_so(hash_model):
+    with pytest.raises(InvalidInput, match="'hash' does not tell where its tokens end"):
+        UPR(hash_model(), preset="upr").rank("which river?", ["a river"])
