@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 from drillrank.likelihood import HuggingFaceModel, Request
@@ -31,7 +32,7 @@ def _extra_megabytes(folder: str, dtype: str, text: str) -> float:
     model = HuggingFaceModel(folder, dtype=dtype)
     ends = model.engine.tokenizer(text).ends
     starts = [0, *(int(ends[i]) for i in range(TOKENS - 1, len(ends) - 1, TOKENS))]
-    passages = [text[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    passages = [text[a:b] for a, b in pairwise(starts)]
     passages = [passages[i % len(passages)] + f" {i}" for i in range(PASSAGES)]
     requests = [
         Request(("Passage: ", Evidence(passage), ". Please write a question based on this passage."), QUESTION)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import threading
 from collections.abc import Sequence
@@ -117,6 +116,7 @@ class HuggingFaceModel(LanguageModel):
         import transformers
 
         from drillrank.likelihood.causal import CausalEngine
+        from drillrank.likelihood.numerics import prepare
         from drillrank.likelihood.seq2seq import Seq2SeqEngine
         from drillrank.likelihood.text_tokenizer import TextTokenizer
 
@@ -136,12 +136,10 @@ class HuggingFaceModel(LanguageModel):
         except OSError as error:
             raise InvalidInput(
                 f"The weights of {self._name!r} cannot be loaded: {error} Only safetensors files are read; "
-                'model_kwargs={"use_safetensors": False} allows pickled weights, which can run code: trust their source.'
+                'model_kwargs={"use_safetensors": False} reads pickled weights, which can run code: trust their source.'
             ) from error
         model.to(device).eval()
-        _fuse_gelu(model)
-        if dtype != torch.float32:  # logits rounded to half precision would tie candidates whose scores are close
-            model.set_output_embeddings(copy.deepcopy(model.get_output_embeddings()).float())
+        prepare(model)
         logger.info("Loaded %s on %s in %s.", self._name, device, dtype)
         engine = Seq2SeqEngine if config.is_encoder_decoder else CausalEngine
         return engine(
@@ -169,16 +167,6 @@ def _best_dtype(device: torch.device) -> torch.dtype:
     if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return torch.bfloat16
     return torch.float32
-
-
-def _fuse_gelu(model: torch.nn.Module) -> None:
-    """Compute the tanh approximation of GELU in one step where a model writes it out in eight."""
-    from transformers.activations import GELUTanh, NewGELUActivation
-
-    for module in list(model.modules()):
-        for name, child in module.named_children():
-            if isinstance(child, NewGELUActivation):
-                setattr(module, name, GELUTanh())
 
 
 def _window(config: Any, tokenizer: Any) -> int | None:

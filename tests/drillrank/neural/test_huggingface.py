@@ -224,3 +224,16 @@ def test_weights_that_give_no_numbers_are_named(folder):
 def test_bad_options(folder, options):
     with pytest.raises(InvalidInput):
         load_language_model(f"hf:{folder}", **options)
+
+
+def test_bfloat16_orders_as_float32_does_and_ties_nothing_more(folder):
+    text = " ".join(WORDS * 40)
+    contexts = [text[start : start + 60 + start % 90] for start in range(0, 800, 8)]
+    pairs = [(context, "who wrote it?") for context in contexts]
+    wide, narrow = (
+        [item.mean for item in HuggingFaceModel(str(folder), dtype=dtype, device="cpu").log_likelihood(pairs)]
+        for dtype in ("float32", "bfloat16")
+    )
+    assert len(set(narrow)) >= len(set(wide))
+    assert np.corrcoef(wide, narrow)[0, 1] > 0.98
+    assert narrow != wide
