@@ -4,16 +4,22 @@ from drillrank.errors import require
 
 require("langchain_core", "langchain")
 
+from langchain_ext.brmgr import BRMGRRerank  # noqa: E402
+from langchain_ext.brmgr_retriever import BRMGRRetriever  # noqa: E402
 from langchain_ext.cross_encoder import LikelihoodCrossEncoder  # noqa: E402
 from langchain_ext.d3 import D3Retriever  # noqa: E402
+from langchain_ext.monot5 import MonoT5Rerank  # noqa: E402
 from langchain_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
 from langchain_ext.promptrank import PromptRankRerank  # noqa: E402
 from langchain_ext.upr import UPRRerank  # noqa: E402
 
 __all__ = [
+    "BRMGRRerank",
+    "BRMGRRetriever",
     "D3Retriever",
     "LikelihoodCrossEncoder",
+    "MonoT5Rerank",
     "MultiViewRetriever",
     "MultiViewTextSplitter",
     "PromptRankRerank",

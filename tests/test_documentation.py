@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SNIPPETS = [
     pytest.param(code, id=f"{file.name}-{number}")
-    for file in (ROOT / "README.md", ROOT / "docs" / "handbook.md")
+    for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     for number, code in enumerate(re.findall(r"^```python\n(.*?)^```", file.read_text(encoding="utf-8"), re.S | re.M))
 ]
 

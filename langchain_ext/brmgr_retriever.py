@@ -1,0 +1,126 @@
+"""Retrieval together with generation as a LangChain retriever."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator
+
+from drillrank import LanguageModel, Passage, load_language_model
+from drillrank.dialogue import Dialogue, arun, run
+from drillrank.generation import generated_passages
+from drillrank.passages import check_query, check_top_n
+from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
+from drillrank.rerank.brmgr import Origin
+from langchain_ext._llm import FrameworkLLM
+from langchain_ext.brmgr import BRMGRRerank
+
+
+class BRMGRRetriever(BaseRetriever):
+    """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
+
+    Args:
+        retriever: Any LangChain retriever.
+        llm: The chat model or text model that writes, or a Runnable around one, as `with_retry` makes.
+        n_generated: Documents to ask for, one call each.
+        model: Language model that ranks: a `load_language_model` specification, or a ready one.
+        top_n: Documents to return; None returns all. `invoke(query, top_n=...)` overrides it.
+
+    The other fields: `model_options`, `prompts` (templates with `{question}`), `workers` (calls at the same time, in
+    asynchronous use), `first`, `guard`, `generated_share`, `title_key`, `score_key`, and `origin_key`: the metadata
+    key that says `"generated"` in every document that the model wrote.
+
+    Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
+    retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
+    that runs into it is a call that failed.
+
+    Raises:
+        InvalidInput: the question is blank.
+
+    >>> from langchain_core.language_models import FakeListChatModel
+    >>> from langchain_ext import D3Retriever
+    >>> inner = D3Retriever(documents=[Document(page_content="Emma is a novel that Jane Austen wrote.")])
+    >>> llm = FakeListChatModel(responses=["Jane Austen wrote Emma.", "Emma was written by Charles Dickens."])
+    >>> retriever = BRMGRRetriever(retriever=inner, llm=llm, n_generated=2, guard=True)
+    >>> [(found.page_content, found.metadata.get("origin")) for found in retriever.invoke("Who wrote Emma?")]
+    [('Jane Austen wrote Emma.', 'generated'), ('Emma is a novel that Jane Austen wrote.', None)]
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
+
+    retriever: BaseRetriever
+    llm: Runnable[Any, Any]
+    n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
+    model: str = Field(default="unigram", description="Specification of the language model that ranks.")
+    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
+    top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
+    prompts: tuple[str, ...] = Field(default=GENREAD_PROMPTS, description="Templates with {question}.")
+    workers: int = Field(default=4, gt=0, description="Calls at the same time, in asynchronous use.")
+    first: Origin = Field(default="generated", description="Which document of a pair comes first.")
+    guard: bool | float = Field(
+        default=False, ge=0, le=1, description="Drop generated documents that no retrieved one supports."
+    )
+    generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated ones returned.")
+    title_key: str = Field(default="title", description="Metadata key of the title.")
+    score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
+    origin_key: str = Field(default="origin", description='Metadata key that says "generated".')
+
+    _language_model: LanguageModel = PrivateAttr()
+
+    def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
+        language_model = load_language_model(model, **fields.pop("model_options", {}))
+        fields |= {"model": language_model.spec, "model_options": language_model.options}
+        super().__init__(**fields)
+        self._language_model = language_model
+
+    @field_validator("prompts")
+    @classmethod
+    def _have_a_place_for_the_question(cls, prompts: tuple[str, ...]) -> tuple[str, ...]:
+        return check_question_templates(prompts)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
+    ) -> list[Document]:
+        children = run_manager.get_child()
+        check_top_n(top_n)
+        dialogue = self._dialogue(query)
+        retrieved = self.retriever.invoke(query, {"callbacks": children})
+        written = run(dialogue, FrameworkLLM(self.llm, children))
+        return self._merged(query, retrieved, written, top_n)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
+    ) -> list[Document]:
+        children = run_manager.get_child()
+        check_top_n(top_n)
+        dialogue = self._dialogue(query)
+        writing = asyncio.ensure_future(arun(dialogue, FrameworkLLM(self.llm, children), workers=self.workers))
+        try:
+            retrieved = await self.retriever.ainvoke(query, {"callbacks": children})
+            written = await writing
+        finally:
+            writing.cancel()  # of use only if retrieval raised
+        return await asyncio.to_thread(self._merged, query, retrieved, written, top_n)
+
+    def _dialogue(self, query: str) -> Dialogue[list[Passage]]:
+        return generated_passages(check_query(query), self.n_generated, self.prompts)
+
+    def _merged(
+        self, query: str, retrieved: list[Document], written: list[Passage], top_n: int | None
+    ) -> list[Document]:
+        generated = [
+            Document(id=passage.id, page_content=passage.text, metadata={self.origin_key: "generated"})
+            for passage in written
+        ]
+        shared = ("first", "guard", "generated_share", "title_key", "score_key", "origin_key")
+        ranking: dict[str, Any] = {name: getattr(self, name) for name in shared}
+        ranking |= {"model": self._language_model, "top_n": self.top_n if top_n is None else top_n}
+        return BRMGRRerank(**ranking).compress_documents([*retrieved, *generated], query)

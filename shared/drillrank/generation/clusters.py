@@ -1,0 +1,94 @@
+"""Clustering-based prompts: demonstrations that differ make an LLM write passages that differ.
+
+"Generate rather than Retrieve" (Yu et al. 2023), section 3.2: example questions with a document each are embedded and
+clustered by K-means; each cluster gives one prompt, with examples of that cluster as demonstrations.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from drillrank.errors import InvalidInput, check_positive
+from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
+from drillrank.terms import terms
+
+_BETWEEN = "\n\n\n\n"  # demonstrations, as in the paper's code
+
+
+def cluster_prompts(
+    examples: Sequence[tuple[str, str]],
+    n: int = 10,
+    demonstrations: int = 5,
+    *,
+    instruction: str = GENREAD_PROMPTS[0],
+    embed: Callable[[list[str]], Any] | None = None,
+    seed: int = 0,
+) -> tuple[str, ...]:
+    """One prompt for each cluster of examples, largest cluster first.
+
+    Args:
+        examples: Questions, each with a passage that answers it (retrieved, or written by an LLM and checked).
+        n: Clusters wanted; no more than there are different examples.
+        demonstrations: Examples in one prompt, drawn at random from the cluster; a small cluster gives all it has.
+        instruction: Template with `{question}`, in front of every demonstration and of the question itself.
+        embed: Turns texts into an array of shape (texts, dimensions); TF-IDF vectors by default.
+        seed: Of the clustering and the draw; the same seed gives the same prompts.
+
+    Returns:
+        Templates with `{question}`, for `generated_passages`.
+
+    Raises:
+        InvalidInput: there is no example, one is not a pair of strings that are not blank, a number is below 1, the
+            instruction has no place for the question, or the embeddings are not one vector a text.
+
+    >>> examples = [("Who wrote Emma?", "Jane Austen did."), ("Where is Basel?", "It lies on the Rhine.")]
+    >>> [prompt] = cluster_prompts(examples, n=1, instruction="Explain. {question} ")
+    >>> print(*(line.strip() for line in prompt.splitlines() if line), sep=" / ")
+    Explain. Who wrote Emma? Jane Austen did. / Explain. Where is Basel? It lies on the Rhine. / Explain. {question}
+    """
+    check_positive(n=n, demonstrations=demonstrations)
+    pairs = list(dict.fromkeys(map(_checked, examples)))
+    if not pairs:
+        raise InvalidInput("Prompts from clusters need at least one example: a question with a passage.")
+    vectors = _embedded([" ".join(pair) for pair in pairs], embed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # there may be fewer different vectors than examples
+        labels = KMeans(min(n, len(pairs)), n_init=10, random_state=seed).fit_predict(vectors)
+    members = sorted((np.flatnonzero(labels == label) for label in np.unique(labels)), key=len, reverse=True)
+    random = np.random.default_rng(seed)
+    prompts = []
+    for cluster in members:
+        drawn = sorted(random.choice(cluster, min(demonstrations, len(cluster)), replace=False).tolist())
+        shown = [fill_question(instruction, pairs[i][0]) + pairs[i][1] for i in drawn]
+        prompts.append(_BETWEEN.join([*shown, instruction]))
+    return check_question_templates(prompts)
+
+
+def _checked(example: Any) -> tuple[str, str]:
+    pair = isinstance(example, tuple | list) and len(example) == 2
+    if not pair or not all(isinstance(text, str) and text.strip() for text in example):
+        raise InvalidInput(f"An example is a question and a passage, neither of them blank; not {example!r:.200}.")
+    return example[0], example[1]
+
+
+def _embedded(
+    texts: list[str], embed: Callable[[list[str]], Any] | None
+) -> npt.NDArray[np.float64] | sparse.csr_matrix:
+    if embed is not None:
+        vectors = np.asarray(embed(texts), dtype=np.float64)
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise InvalidInput(f"{len(texts)} texts need one vector each; embed gave the shape {vectors.shape}.")
+        return vectors
+    if not any(map(terms, texts)):
+        return np.zeros((len(texts), 1))
+    weighted: sparse.csr_matrix = TfidfVectorizer(analyzer=terms).fit_transform(texts)
+    return weighted

