@@ -13,7 +13,7 @@ import transformers
 
 from drillrank.likelihood.base import Request
 from drillrank.likelihood.batching import by_length, in_halves
-from drillrank.likelihood.engine import Engine, Found, Targets, padded, to_device
+from drillrank.likelihood.engine import Engine, Found, Targets, to_device
 from drillrank.likelihood.prefix_trie import Plan, Row, Stem, TokenSequence, plan, row_of
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
 from drillrank.prompts import prompt_text
@@ -80,7 +80,7 @@ class CausalEngine(Engine):
     def _states(self, stems: Sequence[Stem]) -> _States:
         """Keys and values of the stems, padded on the right."""
         cache: Any = transformers.DynamicCache()
-        ids, _ = padded([stem.ids for stem in stems], self.device)
+        ids, _ = self._padded([stem.ids for stem in stems])
         nowhere = torch.zeros(1, dtype=torch.long, device=self.device)
         with self._head_only_at(nowhere, nowhere):
             self.model(input_ids=ids, past_key_values=cache, use_cache=True)
@@ -88,11 +88,11 @@ class CausalEngine(Engine):
 
     def _logits(self, rows: Sequence[Row], stems: Sequence[int], states: _States) -> torch.Tensor:
         """Logits at all reads of the rows, in order; each row on a stem of so many tokens, whose states are given."""
-        ids, _ = padded([row.ids for row in rows], self.device)
+        ids, _ = self._padded([row.ids for row in rows])
         inputs: dict[str, Any] = {"input_ids": ids, "use_cache": bool(states)}
         # A plain sequence needs no mask: what pads it stands behind all that is read.
         if states or not all(row.is_chain for row in rows):
-            inputs["position_ids"], _ = padded([row.depths for row in rows], self.device)
+            inputs["position_ids"], _ = self._padded([row.depths for row in rows])
             visible = to_device(_ancestors(rows, stems, ids.shape[1]), self.device)
             dtype = self.model.dtype
             hidden = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=self.device)

@@ -18,6 +18,7 @@ from drillrank.likelihood.text_tokenizer import TextTokenizer
 
 _LOGIT_BYTES = {"cpu": 64 * 2**20}  # of float32 logits at once
 _BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
+_WIDTHS = 8  # batches are padded to multiples of it
 _SOFTMAX_ROWS = {"cpu": 16}  # few enough for float32 logits to stay in the cache
 
 
@@ -135,6 +136,20 @@ class Engine(ABC):
         finally:
             hook.remove()
 
+    def _padded(self, sequences: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Token ids padded on the right, and the mask of real tokens, both of shape (sequences, width)."""
+        longest = max(map(len, sequences))
+        # Kernels compiled for a shape are kept by oneDNN, hundreds of megabytes of them if every width is another.
+        width = -(-longest // _WIDTHS) * _WIDTHS
+        if self.window is not None:
+            width = max(longest, min(width, self.window))
+        ids = np.zeros((len(sequences), width), dtype=np.int64)
+        mask = np.zeros((len(sequences), width), dtype=np.int64)
+        for row, sequence in enumerate(sequences):
+            ids[row, : len(sequence)] = sequence
+            mask[row, : len(sequence)] = 1
+        return to_device(ids, self.device), to_device(mask, self.device)
+
     def _log_probs(self, logits: torch.Tensor, ids: Sequence[int], temperature: float) -> torch.Tensor:
         """Log-softmax of each row at its target, in float32: logits (targets, vocabulary), result (targets,)."""
         wanted = to_device(np.asarray(ids, dtype=np.int64), self.device)[:, None]
@@ -145,17 +160,6 @@ class Engine(ABC):
             wide = some.float()
             parts.append(torch.log_softmax(wide if temperature == 1 else wide / temperature, dim=1).gather(1, at)[:, 0])
         return torch.cat(parts)
-
-
-def padded(sequences: Sequence[Sequence[int]], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids padded on the right, and the mask of real tokens, both of shape (sequences, longest)."""
-    longest = max(map(len, sequences))
-    ids = np.zeros((len(sequences), longest), dtype=np.int64)
-    mask = np.zeros((len(sequences), longest), dtype=np.int64)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = sequence
-        mask[row, : len(sequence)] = 1
-    return to_device(ids, device), to_device(mask, device)
 
 
 def to_device(array: np.ndarray[Any, Any], device: torch.device) -> torch.Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 
 from drillrank.likelihood.base import Request
 from drillrank.likelihood.batching import by_length, in_halves
-from drillrank.likelihood.engine import Engine, Targets, padded, to_device
+from drillrank.likelihood.engine import Engine, Targets, to_device
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
 
 
@@ -42,7 +42,7 @@ class Seq2SeqEngine(Engine):
     def _one_batch(
         self, contexts: Sequence[Sequence[int]], askers: Sequence[Sequence[int]], targets: Targets, temperature: float
     ) -> None:
-        ids, mask = padded(contexts, self.device)
+        ids, mask = self._padded(contexts)
         states = self.model.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True).last_hidden_state
         waiting = [(row, position) for row, positions in enumerate(askers) for position in positions]
         start = [self.model.config.decoder_start_token_id, *self.tokenizer.prefix]
@@ -51,7 +51,7 @@ class Seq2SeqEngine(Engine):
             rows = to_device(np.array([waiting[i][0] for i in group]), self.device)
             positions = [waiting[i][1] for i in group]
             wanted = [targets.ids[position] for position in positions]
-            decoder_ids, decoder_mask = padded([start + target[:-1] for target in wanted], self.device)
+            decoder_ids, decoder_mask = self._padded([start + target[:-1] for target in wanted])
             at_row = np.repeat(np.arange(len(wanted)), [len(target) for target in wanted])
             at_column = np.concatenate([len(start) - 1 + np.arange(len(target)) for target in wanted])
             with self._head_only_at(to_device(at_row, self.device), to_device(at_column, self.device)):

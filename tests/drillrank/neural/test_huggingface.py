@@ -55,7 +55,7 @@ def test_agrees_with_one_at_a_time_in_float64(model, yardstick, pairs, include_e
     results = model.log_likelihood(pairs, include_eos=include_eos, temperature=temperature)
     for (context, target), result in zip(pairs, results, strict=True):
         expected = yardstick(context, target, include_eos=include_eos, temperature=temperature)
-        assert result.total == pytest.approx(expected.sum(), abs=1e-4)
+        assert result.total == pytest.approx(expected.sum(), abs=1e-4, rel=1e-6)
         np.testing.assert_allclose(result.log_probs, expected, atol=1e-4)
         assert result.log_probs.dtype == np.float64
         assert len(result.tokens) == len(expected)
