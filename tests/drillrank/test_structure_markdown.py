@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt, rules_block
 
-from drillrank.structure import parse_document
+from drillrank.structure import Link, parse_document, section_links
+from drillrank.structure.markdown_blocks import block_parser
 
 DATA = Path(os.environ.get("DRILLRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -144,6 +147,79 @@ def test_blocks_without_blank_lines_between():
     ]
 
 
+INDENTS = ["", "", "", "", " ", "  ", "   ", "    ", "     ", "       ", "\t", " \t", "\t\t"]
+MARKERS = [
+    "",
+    "",
+    "",
+    "",
+    "",
+    "- ",
+    "- ",
+    "* ",
+    "+ ",
+    "1. ",
+    "2. ",
+    "1) ",
+    "12. ",
+    "-   ",
+    "-     ",
+    "- - ",
+    "-\t",
+    "- \t",
+    "-",
+]
+# fmt: off
+CONTENTS = [
+    "text", "text", "a | b", "| a | b |", "a|b|c", "# h", "```", "```", "~~~", "````", "``` py", "``` a`b", "> q",
+    "---", "===", "=", "--", "***", "* * *", "_ _ _", "|-|-|", "|---|---|", "- | -", ":-|-:", "-|-",
+    "[a]: /u", "[a]:", "[a",
+    "b]: /u", "[a] b", "[x](y)", "<div>", "**b** c", "1. x", "2. y", "9.x", "\\# e", "\\(x\\)", "`c`", "é", "_x",
+    "&amp;", "'t'", "", "",
+]
+# fmt: on
+
+
+def top_level(parser: MarkdownIt, text: str) -> tuple[list[tuple[str, int, int]], object]:
+    """Kinds and lines of the blocks, and the link definitions."""
+    lines = [*text.split("\n"), ""]
+    definitions: dict[str, object] = {}
+    found = []
+    for token in parser.parse(text, definitions):
+        if token.level == 0 and token.map:
+            start, end = token.map
+            while not lines[end - 1].strip(" \t"):
+                end -= 1
+            kind = re.sub("_open$|bullet_|ordered_", "", token.type)
+            found.append((kind, start, end))
+    return found, definitions.get("references")
+
+
+def library() -> MarkdownIt:
+    """The parser with the library's own rules for paragraphs, lists, tables and code."""
+    parser = block_parser()
+    parser.block.ruler.disable(["plain_paragraph", "plain_heading", "plain_list"])
+    parser.block.ruler.at("table", rules_block.table, {"alt": ["paragraph", "reference"]})
+    parser.block.ruler.at("code", rules_block.code)
+    parser.block.ruler.at("fence", rules_block.fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    return parser
+
+
+LIBRARY, OURS = library(), block_parser()
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(INDENTS), st.sampled_from(MARKERS), st.sampled_from(CONTENTS)).map("".join),
+        min_size=1,
+        max_size=14,
+    ).map("\n".join)
+)
+def test_our_block_rules_find_what_the_library_finds(text):
+    assert top_level(OURS, text) == top_level(LIBRARY, text)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(["# A", "## B", "text", "- a", "    c", "> q", "```", "|a|", "|-|", ""]), max_size=12))
 def test_line_ends_do_not_matter(lines):
@@ -158,6 +234,28 @@ def test_line_ends_do_not_matter(lines):
 def test_any_plain_heading_is_its_own_path(title):
     shown = title.replace("\x00", "\ufffd")  # as CommonMark asks for
     assert paths(f"## {title}\n\ntext") == [(shown,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "[a *b*](/u 'title') and <http://x.y> ![no](i) [![alt](i)](/t)",
+            [("/u", "a b"), ("http://x.y", "http://x.y"), ("/t", "alt")],
+        ),
+        ("[a][r], [R] and [none]\n\n[r]: /u", [("/u", "a"), ("/u", "R")]),
+        ("- [a\n  b](/u)\n- `[no](/v)`\n", [("/u", "a b")]),
+        ("```\n[no](/u)\n```\n\n    [no](/u)\n\n---", []),
+        ("|a|\n|-|\n|[b](/u)|\n\n> [c](/v)", [("/u", "b"), ("/v", "c")]),
+        ("# [A](/u)\n", [("/u", "A")]),
+        ("- `one\n- [a](/u)\n- two`", [("/u", "a")]),
+    ],
+)
+def test_links(text, expected):
+    document = parse_document(f"{text}\n\n# Next\n\n[z](/z)\n", "markdown")
+    found = section_links(document)
+    assert [link for links in found[:-1] for link in links] == [Link(*link) for link in expected]
+    assert found[-1] == [Link("/z", "z")]
 
 
 @pytest.mark.skipif(not (DATA / "longdoc").is_dir(), reason="benchmark data are not here")

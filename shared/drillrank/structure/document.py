@@ -43,11 +43,13 @@ class Block:
         kind: What the block is.
         start: Offset of its first character in the document's text.
         end: Offset just behind its last character.
+        rendering: Its text as a reader sees it, where markup hides that; None if the source itself is readable.
     """
 
     kind: BlockKind
     start: int
     end: int
+    rendering: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,12 @@ class Document:
     r"""The unchanged text with its section tree, flattened in pre-order.
 
     The sections tile the text: joined in order they give it back byte for byte. The blocks are ordered, do not
-    overlap, never cross a section border, and hold every character that is not white space.
+    overlap, never cross a section border, and hold every character that is not white space. In HTML and LaTeX, markup
+    that shows nothing belongs to the block next to it.
+
+    Attributes:
+        text: The source, unchanged; all offsets count its characters.
+        format: What it was parsed as: `"markdown"`, `"html"`, `"latex"` or `"text"`.
 
     >>> from drillrank.structure import parse_document
     >>> document = parse_document("Intro.\n\n# A\n\nOne.\n\n## B\n\nTwo.\n")
@@ -70,6 +77,7 @@ class Document:
     text: str
     _sections: tuple[Section, ...] = field(repr=False)
     _blocks: tuple[tuple[Block, ...], ...] = field(repr=False)
+    format: str = "text"
 
     @cached_property
     def _positions(self) -> dict[Section, int]:
@@ -96,6 +104,34 @@ class Document:
     def slice(self, span: Section | Block) -> str:
         """The source text of a section or block."""
         return self.text[span.start : span.end]
+
+    def readable(self, span: Section | Block) -> str:
+        """A section or block as a reader sees it.
+
+        For Markdown and plain text this is the source text. For HTML and LaTeX it is the text without markup: blocks
+        of a section stand apart by blank lines, items and table rows on lines of their own, cells between ` | `.
+
+        Raises:
+            InvalidInput: the section does not belong to this document.
+        """
+        if isinstance(span, Block):
+            return self._read([span], span.start, span.end)
+        return self._read(self.blocks(span), span.start, span.end)
+
+    def body(self, section: Section) -> str:
+        """As `readable`, without the section's heading.
+
+        Raises:
+            InvalidInput: the section does not belong to this document.
+        """
+        blocks = self.blocks(section)
+        heading = [block for block in blocks if block.kind == "heading"]
+        return self._read(blocks[len(heading) :], heading[0].end if heading else section.start, section.end)
+
+    def _read(self, blocks: Sequence[Block], start: int, end: int) -> str:
+        if all(block.rendering is None for block in blocks):
+            return self.text[start:end]
+        return "\n\n".join(block.rendering for block in blocks if block.rendering)
 
     def children(self, section: Section) -> Sequence[Section]:
         """The sections directly below `section`, in order.

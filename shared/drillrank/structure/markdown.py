@@ -1,22 +1,21 @@
 """Markdown: the blocks of CommonMark with tables and front matter.
 
 markdown-it-py recognises the blocks; only the top level is kept, and inline rules run for headings alone.
-Three block rules of our own keep headings from being swallowed, and the time linear in the length of the text.
+The block rules are in `markdown_blocks`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, hr
 from markdown_it.token import Token
-from mdit_py_plugins.front_matter import front_matter_plugin
 
 from drillrank.structure.document import Block, BlockKind
-from drillrank.structure.lines import line_starts, trimmed_end
+from drillrank.structure.lines import LINE_END, line_starts, trimmed_end
+from drillrank.structure.markdown_blocks import block_parser, ready
 from drillrank.structure.scan import Scan
 
 _KINDS: dict[str, BlockKind] = {
@@ -25,39 +24,86 @@ _KINDS: dict[str, BlockKind] = {
     "quote": "paragraph",
     "bullet_list_open": "list",
     "ordered_list_open": "list",
-    "table_open": "table",
+    "table": "table",
     "fence": "code",
     "code_block": "code",
 }
-_EVIDENT = frozenset({"heading_open", "table_open", "fence", "front_matter"})
-_MAX_NESTING = 20
+_EVIDENT = frozenset({"heading_open", "table", "fence", "front_matter"})
 _MAX_HEADING = 1000  # a longer one is hardly a heading, and inline rules are not linear
+_MAX_INLINE = 4000
+_ITEM_BORDER = re.compile(r"(?:\r\n?|\n)(?=[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]|[\r\n]))")
+_LINK_SIGN = re.compile(r"\]|<[a-zA-Z]")
 _INLINE_MARKUP = re.compile(r"[\\`*_\[<&\n]")
-# Quoted lines that text on the next line cannot continue: blank, heading, fence, underline or rule.
-_NO_PARAGRAPH = re.compile(r">[> \t]*(?:$|#{1,6}(?:[ \t]|$)|```|~~~|[=-]+[ \t]*$)")
 _BOM = "\ufeff"
 
 
 def scan_markdown(text: str) -> Scan:
     """Find the top-level blocks of a Markdown text and the readable text of its headings."""
-    starts = line_starts(text)
     references: dict[str, Any] = {}
-    tokens = _BLOCKS.parse(text.removeprefix(_BOM), references)  # the mark still belongs to the first line's span
+    tokens = _block_tokens(text, references)
     blocks: list[Block] = []
     headings: list[tuple[int, str]] = []
     evident = False
+    for index, block in _blocks(text, tokens):
+        token = tokens[index]
+        blocks.append(block)
+        evident = evident or token.type in _EVIDENT
+        if token.type == "heading_open":
+            headings.append((int(token.tag[1:]), _readable(tokens[index + 1].content, references)))
+    return Scan(blocks, headings, evident)
+
+
+def markdown_links(text: str) -> list[tuple[int, str, str]]:
+    """Offset of the block, address and text of the links and autolinks outside code, in order.
+
+    Inline rules see paragraphs and items one by one, and at most `_MAX_INLINE` characters at once: a link across such
+    a border is not found.
+    """
+    references: dict[str, Any] = {}
+    tokens = _block_tokens(text, references)
+    links: list[tuple[int, str, str]] = []
+    for _, block in _blocks(text, tokens):
+        if block.kind not in ("code", "other"):
+            for part in _ITEM_BORDER.split(text[block.start : block.end]):
+                for at in range(0, len(part), _MAX_INLINE):
+                    found = _inline_links(part[at : at + _MAX_INLINE], references)
+                    links += [(block.start, target, shown) for target, shown in found]
+    return links
+
+
+def _inline_links(part: str, references: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if not _LINK_SIGN.search(part):
+        return
+    tokens: list[Token] = []
+    _INLINE.inline.parse(part, _INLINE, references, tokens)
+    opened = 0
+    for index, token in enumerate(tokens):
+        if token.type == "link_open":
+            opened = index
+        elif token.type == "link_close":
+            yield str(tokens[opened].attrs.get("href", "")), " ".join(_text(tokens[opened + 1 : index]).split())
+
+
+def _blocks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, Block]]:
+    """The top-level blocks, and where their tokens stand."""
+    starts = line_starts(text)
     for index, token in enumerate(tokens):
         if token.level or token.map is None:  # nested, or the end of a block
             continue
         start = starts[token.map[0]]
         end = trimmed_end(text, start, starts[token.map[1]])
-        if start == end:  # white space that CommonMark takes for text, such as a form feed
-            continue
-        blocks.append(Block(_KINDS.get(token.type, "other"), start, end))
-        evident = evident or token.type in _EVIDENT
-        if token.type == "heading_open":
-            headings.append((int(token.tag[1:]), _readable(tokens[index + 1].content, references)))
-    return Scan(blocks, headings, evident)
+        if start < end:  # white space that CommonMark takes for text, such as a form feed, is none
+            yield index, Block(_KINDS.get(token.type, "other"), start, end)
+
+
+def _block_tokens(text: str, references: dict[str, Any]) -> list[Token]:
+    """The library's tokens, and in `references` the link definitions."""
+    text = text.removeprefix(_BOM).replace("\0", "\ufffd")  # the mark still belongs to the first line's span
+    if "\r" in text:
+        text = LINE_END.sub("\n", text)
+    tokens: list[Token] = []
+    _BLOCKS.block.parse(text, _BLOCKS, references, tokens)  # `_BLOCKS.parse` would search every line for \r and \0
+    return tokens
 
 
 def _readable(heading: str, references: dict[str, Any]) -> str:
@@ -81,67 +127,5 @@ def _text(tokens: Sequence[Token]) -> str:
     return "".join(parts)
 
 
-def _leading_break(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A `---` on the first line with a blank line below opens no front matter, which would hide the headings in it."""
-    return start == 0 and state.isEmpty(1) and hr(state, start, end, silent)
-
-
-def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Skip what is nested too deeply, but only up to the end of its list; the library would skip to the text's end."""
-    if silent or state.level < _MAX_NESTING:
-        return False
-    while start < end and (state.isEmpty(start) or state.sCount[start] >= state.blkIndent):
-        start += 1
-    state.line = start
-    return True
-
-
-def _quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A quote as a whole. The library also parses what is in it, in quadratic time where a quote holds open fences.
-
-    CommonMark lets the line below a quote continue it if the quote ends in a paragraph, which is guessed here from
-    the last quoted line.
-    """
-    if state.is_code_block(start) or not _rest(state, start).startswith(">"):
-        return False
-    if silent:
-        return True
-    outer, state.parentType = state.parentType, "blockquote"
-    terminators = state.md.block.ruler.getRules("blockquote")
-    line = start + 1
-    while line < end and not state.isEmpty(line):
-        quoted = state.sCount[line] >= state.blkIndent and _rest(state, line).startswith(">")
-        if not quoted and (
-            _NO_PARAGRAPH.match(_rest(state, line - 1)) or any(rule(state, line, end, True) for rule in terminators)
-        ):
-            break
-        line += 1
-    state.parentType = outer
-    state.push("quote", "blockquote", 0).map = [start, line]
-    state.line = line
-    return True
-
-
-def _rest(state: StateBlock, line: int) -> str:
-    """A line without its indentation and list markers."""
-    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
-
-
-def _ready(parser: MarkdownIt) -> MarkdownIt:
-    """Compile the parser's rule chains now: the library does it at the first use, and not safely for two threads."""
-    parser.render("text")
-    return parser
-
-
-def _block_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"maxNesting": 10**9}).enable("table").disable(["inline", "text_join"])
-    front_matter_plugin(parser)
-    rules = parser.block.ruler
-    rules.before("front_matter", "leading_break", _leading_break)
-    rules.before("leading_break", "too_deep", _too_deep)
-    rules.at("blockquote", _quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
-    return parser
-
-
-_BLOCKS = _ready(_block_parser())
-_INLINE = _ready(MarkdownIt("commonmark"))
+_BLOCKS = block_parser()
+_INLINE = ready(MarkdownIt("commonmark"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from drillrank.structure.document import Block, Document, Section
+from drillrank.structure.document import Block, BlockKind, Document, Section
 from drillrank.structure.lines import trimmed_end
 
 
@@ -16,7 +17,7 @@ class Scan:
     Attributes:
         blocks: Ordered and disjoint. Text between them is kept as blocks of kind `other`.
         headings: Level and readable text of every block of kind `heading`, in the same order.
-        evident: The text shows marks of the scanner's format, so that `format="auto"` may choose it.
+        evident: The text shows marks of the format, so that it may be chosen without being named.
     """
 
     blocks: list[Block]
@@ -24,12 +25,49 @@ class Scan:
     evident: bool = True
 
 
-def assemble(text: str, scan: Scan) -> Document:
+class Shown(NamedTuple):
+    """A visible block of a format with markup.
+
+    Attributes:
+        start: Offset of its first character, markup included.
+        kind: What the block is.
+        rendering: Its readable text.
+        level: Level of a heading, from 1 on.
+    """
+
+    start: int
+    kind: BlockKind
+    rendering: str
+    level: int = 0
+
+
+def spread(text: str, shown: Sequence[Shown]) -> Scan:
+    """Give each visible block the source up to the next one, so that no markup stands alone.
+
+    Args:
+        text: The source.
+        shown: The visible blocks, starts rising.
+    """
+    blocks: list[Block] = []
+    headings: list[tuple[int, str]] = []
+    ends = [block.start for block in shown[1:]] + [len(text)]
+    start = len(text) - len(text.lstrip())
+    for block, end in zip(shown, ends, strict=False):
+        blocks.append(Block(block.kind, start, trimmed_end(text, start, end), block.rendering))
+        if block.kind == "heading":
+            headings.append((block.level, " ".join(block.rendering.split())))
+        start = end
+    if not shown and text.strip():
+        blocks.append(Block("other", start, trimmed_end(text, start, len(text)), ""))
+    return Scan(blocks, headings)
+
+
+def assemble(text: str, scan: Scan, format: str, max_depth: int | None = None) -> Document:
     """Sort the blocks into sections that tile the text.
 
     A section runs from its heading to the next one. Text before the first heading is a section with an empty path;
     white space there belongs to the first section. A text of white space is one section without blocks, an empty
-    text has no sections.
+    text has no sections. Headings below `max_depth` open no section and become paragraphs.
     """
     opened: list[tuple[tuple[str, ...], int, int]] = []  # path, level, start
     blocks: list[list[Block]] = []
@@ -40,10 +78,13 @@ def assemble(text: str, scan: Scan) -> Document:
             level, title = next(headings)
             while branch and branch[-1][0] >= level:
                 branch.pop()
-            branch.append((level, title))
-            opened.append((tuple(name for _, name in branch), level, block.start if opened else 0))
-            blocks.append([])
-        elif not opened:
+            if max_depth is None or len(branch) < max_depth:
+                branch.append((level, title))
+                opened.append((tuple(name for _, name in branch), level, block.start if opened else 0))
+                blocks.append([block])
+                continue
+            block = replace(block, kind="paragraph")
+        if not opened:
             opened.append(((), 0, 0))
             blocks.append([])
         blocks[-1].append(block)
@@ -52,7 +93,7 @@ def assemble(text: str, scan: Scan) -> Document:
         blocks.append([])
     ends = [start for _, _, start in opened[1:]] + [len(text)]
     sections = (Section(*head, end) for head, end in zip(opened, ends, strict=False))
-    return Document(text, tuple(sections), tuple(map(tuple, blocks)))
+    return Document(text, tuple(sections), tuple(map(tuple, blocks)), format)
 
 
 def _with_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:

@@ -1,0 +1,203 @@
+"""LaTeX sources: headings, blocks, readable text and links, with their places in the source."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.structure import Document, Link, parse_document, section_links
+from tests.drillrank.test_structure import check_spans
+
+
+def parsed(text: str) -> Document:
+    document = parse_document(text, "latex")
+    check_spans(document)
+    return document
+
+
+def headings(text: str) -> list[tuple[tuple[str, ...], int]]:
+    return [(section.path, section.level) for section in parsed(text).sections()]
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    document = parsed(text)
+    return [(b.kind, document.readable(b)) for section in document.sections() for b in document.blocks(section)]
+
+
+RANKS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph"]
+
+
+def test_all_seven_ranks():
+    text = "".join(f"\\{rank}{{{rank[:5]}}}\n" for rank in RANKS)
+    assert headings(text) == [(tuple(rank[:5] for rank in RANKS[: i + 1]), i + 1) for i in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\\section{A}\\subsection{B}\\section{C}", [(("A",), 1), (("A", "B"), 2), (("C",), 1)]),
+        ("\\subsection{A}\\paragraph{B}", [(("A",), 1), (("A", "B"), 3)]),
+        ("a\n\\section*[s] {A \\& \\textbf{b}\n $x$}c", [((), 0), (("A & b $x$",), 1)]),
+        ("\\section{}", [(("",), 1)]),
+        ("% \\section{no}\n\\%\\section{A}", [((), 0), (("A",), 1)]),
+        ("\\begin{verbatim}\n\\section{no}\n\\end{verbatim}", [((), 0)]),
+        ("\\verb|\\section{no}| \\verb*+\\section{no}+", [((), 0)]),
+        ("\\begin{lstlisting}[a=b]\n\\section{no} % $\n\\end{lstlisting}\\section{A}", [((), 0), (("A",), 1)]),
+        ("\\begin{comment}\\section{no}\\end{comment}\\section{A}", [(("A",), 1)]),
+        ("\\titleformat{\\section}{\\large}{}{}{}\n\\section{A}", [(("A",), 1)]),
+        ("\\newcommand{\\x}{\\section{no}} \\renewcommand\\y[1]{\\section{#1}}a", [((), 0)]),
+        ("\\section{no}\\begin{document}\\section{A}\\end{document}\\section{no}", [(("A",), 1)]),
+        ("\\begin{abstract}a\\end{abstract}\\section{B}", [(("Abstract",), 1), (("B",), 1)]),
+        ("\\abstract{a}\\chapter{B}\\section{C}", [(("Abstract",), 1), (("B",), 1), (("B", "C"), 2)]),
+        (
+            "\\section{A}\\appendix\\section{B}\\subsection{C}",
+            [(("A",), 1), (("Appendix",), 1), (("Appendix", "B"), 2), (("Appendix", "B", "C"), 3)],
+        ),
+        ("\\begin{appendices}\\chapter{A}\\end{appendices}", [(("Appendix",), 1), (("Appendix", "A"), 2)]),
+        ("\\section{A}\\begin{thebibliography}{9}\\bibitem{x} y", [(("A",), 1), (("References",), 1)]),
+        # What is not closed hides nothing below it.
+        ("\\section{A\n\n\\section{B}", [(("A",), 1), (("B",), 1)]),
+        ("\\section{A \\section{B}", [(("A",), 1), (("B",), 1)]),
+        ("\\begin{itemize}\\item a\n\n\\section{A}", [((), 0), (("A",), 1)]),
+        ("\\begin{verbatim}\n\\section{A}", [(("A",), 1)]),
+        ("$a\n\n\\section{A} $", [((), 0), (("A",), 1)]),
+        ("\\[a\n\n\\section{A} \\]", [((), 0), (("A",), 1)]),
+        ("\\begin{equation}a\n\n\\section{A}\\end{equation}", [((), 0), (("A",), 1)]),
+        ("\\footnote{a\n\n\\section{A}", [((), 0), (("A",), 1)]),
+        ("\\label{a\n\n\\section{A}", [((), 0), (("A",), 1)]),
+        ("\\verb|a\n\\section{A}", [((), 0), (("A",), 1)]),
+        ("}}}\\section{A}", [(("A",), 1)]),
+        ("{\\small\\section{A}} a", [(("A",), 1)]),
+    ],
+)
+def test_headings(text, expected):
+    assert headings(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One,\nstill one. % no\n  more\n\n\nTwo\\par three", ["One, still one. more", "Two", "three"]),
+        ("50\\% of \\$5 \\& \\#1 \\_x \\{y\\} a~b a\\ b a\\,b", ["50% of $5 & #1 _x {y} a b a b a b"]),
+        ("``a'' `b' -- c --- d \\ldots{} \\LaTeX\\ e", ["“a” `b' – c — d … LaTeX e"]),
+        ('caf\\\'e \\"{u}ber na\\"{\\i}ve \\c{c}a \\v s \\~n \\ss{} \\o{}', ["café über naïve ça š ñ ß ø"]),
+        ("\\emph{a} {\\bf b} \\textcolor{red}{c} \\foo[x]{d} \\bar{e}{f}", ["a b c d e f"]),
+        ("a\\footnote{b.} c\\thanks{d}", ["a (b.) c (d)"]),
+        ("see~\\cite[p.~3][q]{a,b}, \\citep{c} in \\ref{s:x}\\label{y}", ["see [a,b], [c] in s:x"]),
+        ("$a_i % b$ and \\(c\\) and $$d$$ \\[e \\label{f}\\]", ["$a_i % b$ and \\(c\\) and $$d$$ \\[e \\]"]),
+        ("a\n\\begin{align*}\nb &= c \\\\\n\\end{align*}\nd", ["a \\begin{align*} b &= c \\\\ \\end{align*} d"]),
+        ("costs $5 a\n\nand $6", ["costs $5 a", "and $6"]),
+        ("a \\input{b/c} \\include{d}", ["a \\input{b/c} \\include{d}"]),
+        ("a\\\\b\\\\[2pt]c \\newline d", ["a\nb\nc\nd"]),
+        ("\\begin{quote}a\\end{quote}b\\begin{theorem}[T] c\\end{theorem}", ["a", "b", "[T] c"]),
+        ("\\vspace{1em}\\noindent a \\includegraphics[width=1]{f} \\hspace*{2pt}b", ["a b"]),
+        ("\\verb|a{%$| \\lstinline[x]{b} \\url{http://c/d_e}", ["a{%$ b http://c/d_e"]),
+        ("\\unknown \\% {", ["%"]),
+        ("a\r\n\r\nb % c\r\nd", ["a", "b d"]),
+        (
+            "\\title{The \\emph{t}}\\author{A \\and B}\\usepackage{x}\\begin{document}\\maketitle c",
+            ["The t", "A B", "c"],
+        ),
+        ("\\begin{document}a\\end{document}\nno", ["a"]),
+        ("\\bibitem{a} One. \\bibitem[b]{c} Two.", ["One.", "Two."]),
+    ],
+)
+def test_paragraphs(text, expected):
+    assert blocks(text) == [("paragraph", paragraph) for paragraph in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "\\begin{itemize}\n\\item a\n\n  \\begin{enumerate}[x]\\item b\\item c\\end{enumerate}\n"
+            "\\item[t] d\\end{itemize}e",
+            [("list", "- a\n  1. b\n  2. c\n- [t] d"), ("paragraph", "e")],
+        ),
+        (
+            "\\begin{table}[ht]\\begin{tabular}{l|l}a & b\\\\\\hline c & \\\\\\end{tabular}\\caption{d}\\end{table}",
+            [("table", "a | b\nc | \nd")],
+        ),
+        (
+            "\\begin{figure*}[t]\\includegraphics{a}\n\n\\caption{b}\\end{figure*}c",
+            [("paragraph", "b"), ("paragraph", "c")],
+        ),
+        (
+            "a\\begin{verbatim}\n  b\n c%\\end{verbatim}d",
+            [("paragraph", "a"), ("code", "  b\n c%"), ("paragraph", "d")],
+        ),
+        ("\\begin{minted}{py}\nx = 1\n\\end{minted}", [("code", "x = 1")]),
+        ("\\begin{itemize}\\item a\\begin{lstlisting}\n b\n\\end{lstlisting}\\end{itemize}", [("list", "- a\n b")]),
+        ("% only a comment", [("other", "")]),
+    ],
+)
+def test_other_blocks(text, expected):
+    assert blocks(text) == expected
+
+
+def test_markup_that_shows_nothing_belongs_to_a_block_beside_it():
+    text = "% c\n\\documentclass{a}\n\\begin{document}\n\\section{A}\\label{a}\n\n"
+    text += "\\noindent one\n\\centering\n\n% d\n\n\\section{B}\n"
+    document = parsed(text)
+    assert [document.slice(b) for section in document.sections() for b in document.blocks(section)] == [
+        "% c\n\\documentclass{a}\n\\begin{document}\n\\section{A}\\label{a}",
+        "\\noindent one\n\\centering\n\n% d",
+        "\\section{B}",
+    ]
+
+
+def test_links_are_found_section_by_section():
+    text = "\\url{http://a/\\_b}\\section{A}\\href{http://c/\\%20\\#d}{the \\emph{text}} % \\url{no}\n"
+    text += "\\verb|\\url{no}|\\section{B}"
+    assert section_links(parsed(text)) == [
+        [Link("http://a/_b", "http://a/_b")],
+        [Link("http://c/%20#d", "the text")],
+        [],
+    ]
+
+
+word = st.sampled_from(["fox", "whale", "Ärger", "中文", "12"])
+inline = st.recursive(
+    word,
+    lambda inner: st.one_of(
+        st.builds("\\emph{{{}}}".format, inner),
+        st.builds("{} % \\section{{no}}\n {}".format, inner, word),
+        st.builds("{} \\label{{no}}".format, inner),
+    ),
+    max_leaves=4,
+)
+parts = st.one_of(
+    st.tuples(st.just("paragraph"), st.builds("{}\n\n".format, inline)),
+    st.tuples(st.just("list"), st.builds("\\begin{{itemize}}\n\\item {}\n\\end{{itemize}}\n".format, inline)),
+    st.tuples(st.just("code"), st.builds("\\begin{{verbatim}}\n{}\n\\end{{verbatim}}\n".format, word)),
+    st.tuples(st.sampled_from(RANKS), inline),
+)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of the generated parts, found without the parser."""
+    shown = [line.partition("%")[0] for line in text.replace("\\label{no}", "").split("\n")]
+    plain = "\n".join(shown).replace("\\emph{", "").replace("}", "")
+    return [token for token in plain.split() if not token.startswith("\\")]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(parts, max_size=10))
+def test_well_formed_sources_read_as_they_were_made(made):
+    text = ""
+    expected = []
+    shown: list[str] = []
+    for kind, part in made:
+        if kind in RANKS:
+            expected.append((" ".join(words_of(part)), len(text)))
+            part = f"\\{kind}{{{part}}}\n"
+            shown += words_of(part.removeprefix(f"\\{kind}{{"))
+        else:
+            shown += words_of(part.replace("{itemize}", "").replace("{verbatim}", ""))
+        text += part
+    document = parsed(text)
+    found = [(section.heading, section.start) for section in document.sections() if section.level]
+    assert found == expected
+    readable = [word for section in document.sections() for word in document.readable(section).split()]
+    assert [word for word in readable if word != "-"] == shown

@@ -1,0 +1,151 @@
+"""The work grows with the length of the text, whatever is in it.
+
+Counted in executed lines of Python, which no other load on the machine can change. `python -m tests.benchmarks
+parsing` measures seconds on a megabyte of each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from drillrank.structure import parse_document, section_links, sentences
+from tests.drillrank.test_structure import check_spans
+
+# fmt: off
+HOSTILE: dict[str, dict[str, Callable[[int], str]]] = {
+    "markdown": {
+        "one line": lambda n: "word " * (n // 5),
+        "brackets": lambda n: "[" * n,
+        "one tag": lambda n: "<a" + " a" * (n // 2),
+        "headings": lambda n: "# h\n" * (n // 4),
+        "unclosed fence": lambda n: "```\n" + "# x\n" * (n // 4),
+        "link definitions": lambda n: "[a]: /u\n" * (n // 8),
+        "unclosed titles": lambda n: "[a]: /u\n'x\n(\n" * (n // 13),
+        "nested quotes": lambda n: ("> " * 100 + "a\n") * (n // 202),
+        "deepening quotes": lambda n: "".join(">" * (i % 40) + " a\n" for i in range(n // 23)),
+        "fences in quotes": lambda n: "> ```\na\n" * (n // 8),
+        "nested lists": lambda n: ("- " * 100 + "a\n") * (n // 202),
+        "text below a nested list": lambda n: "- " * 100 + "a\n" + "b\n\n" * (n // 3),
+        "plain lists": lambda n: "- a\n  - b\n\n1. c\n" * (n // 15),
+        "odd lists": lambda n: "- a\n-\tb\n- # c\n" * (n // 15),
+        "lists with open fences": lambda n: "- ```\n  a\n" * (n // 10),
+        "table rows": lambda n: "|a|b|\n|-|-|\n" + "|c|d|\n" * (n // 6),
+        "wide table": lambda n: "|a" * (n // 4) + "|\n" + "|-" * (n // 4) + "|\n",
+        "heads of tables": lambda n: "|a|b|\n|-|-|\n\n" * (n // 13),
+        "brackets in headings": lambda n: ("# " + "[" * 900 + "\n") * (n // 903),
+        "blank lines": lambda n: "a" + "\n" * n,
+    },
+    "html": {
+        "one line": lambda n: "word " * (n // 5),
+        "unclosed blocks": lambda n: "<div><p>x" * (n // 9),
+        "less than": lambda n: "<" * n,
+        "open tags": lambda n: "<a" * (n // 2),
+        "open end tags": lambda n: "</a" * (n // 3),
+        "odd end tags": lambda n: "</></a b>" * (n // 9),
+        "open comments": lambda n: "<!--" * (n // 4),
+        "declarations": lambda n: "<!doctype><?x><![CDATA[" * (n // 23),
+        "open attribute": lambda n: '<a b="' * (n // 6),
+        "many attributes": lambda n: "<a " + " ".join(f"a{i}=1" for i in range(n // 6)) + ">",
+        "scripts": lambda n: "<script></script " * (n // 17),
+        "textareas": lambda n: "<textarea></t" * (n // 13),
+        "references": lambda n: "&a&#" * (n // 4),
+        "nested blocks": lambda n: "<div>" * (n // 11) + "x" + "</div>" * (n // 11),
+        "misnested": lambda n: "<b><i><p>" * (n // 20) + "</b></i></p>" * (n // 20),
+        "stray end tags": lambda n: "<div>" * (n // 10) + "</b>" * (n // 8),
+        "text in tables": lambda n: "<table>" + "<b>x" * (n // 4),
+        "nested tables": lambda n: "<table><tr><td>" * (n // 15),
+        "nested lists": lambda n: "<ul><li>x" * (n // 9),
+        "nested sections": lambda n: "<section><h1>a</h1>" * (n // 19),
+        "late headings": lambda n: "<section>" * (n // 24) + "<h1>x</h1></section>" * (n // 24),
+        "unclosed headings": lambda n: "<h1>x " * (n // 6),
+        "unclosed links": lambda n: "<a href=x>y " * (n // 12),
+        "rows": lambda n: "<table>" + "<tr><td>a<td>b" * (n // 14),
+    },
+    "latex": {
+        "one line": lambda n: "word " * (n // 5),
+        "braces": lambda n: "{" * n,
+        "nested braces": lambda n: "{" * (n // 2) + "}" * (n // 2),
+        "open begins": lambda n: "\\begin{" * (n // 7),
+        "begins": lambda n: "\\begin{a}" * (n // 9),
+        "ends": lambda n: "\\end{a}" * (n // 7),
+        "nested lists": lambda n: "\\begin{itemize}\\item x " * (n // 23),
+        "misnested": lambda n: "\\begin{itemize}" * (n // 30) + "\\end{table}" * (n // 24),
+        "dollars": lambda n: "$x $$" * (n // 5),
+        "open formulas": lambda n: "\\(\\[" * (n // 4),
+        "open equations": lambda n: "\\begin{equation}" * (n // 16) + "\n\n\\end{equation}",
+        "open verbatim": lambda n: "\\begin{verbatim}\\verb|" * (n // 22),
+        "comments": lambda n: "%a\n \n" * (n // 5),
+        "backslashes": lambda n: "\\" * n,
+        "headings": lambda n: "\\section{a}\n" * (n // 12),
+        "open headings": lambda n: "\\section{\\textbf{" * (n // 17),
+        "open options": lambda n: "\\section[\\foo[a]{" * (n // 17),
+        "labels": lambda n: "\\label{a{b}" * (n // 11),
+        "blank lines": lambda n: "a" + "\n" * n,
+    },
+    "text": {
+        "one line": lambda n: "word " * (n // 5),
+        "numbered": lambda n: "\n\n".join(f"{i % 90}. Title\n\ntext" for i in range(n // 18)),
+        "nested numbers": lambda n: "1.1.1.1 Title\n\ntext\n\n" * (n // 21),
+        "underlined": lambda n: "Title\n=====\n" * (n // 12),
+        "lines of equals": lambda n: "=====\n" * (n // 6),
+        "long line underlined": lambda n: " " * n + "\n---\n",
+        "quotation marks": lambda n: "“a. " * (n // 4),
+        "blank lines": lambda n: "a" + "\n" * n,
+    },
+}
+# fmt: on
+CASES = [
+    pytest.param(format, make, id=f"{format}: {name}") for format, of in HOSTILE.items() for name, make in of.items()
+]
+
+
+def lines_run(work: Callable[[str], object], text: str) -> int:
+    """How many lines of Python the work takes."""
+    count = 0
+
+    def local(frame: FrameType, event: str, argument: object) -> object:
+        nonlocal count
+        count += 1
+        return local
+
+    before = sys.gettrace()
+    sys.settrace(local)  # type: ignore[arg-type]
+    try:
+        work(text)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize(("format", "make"), CASES)
+def test_parsing_takes_linear_work(format, make):
+    def work(text: str) -> None:
+        document = parse_document(text, format)
+        section_links(document)
+
+    check_spans(parse_document(make(8000), format))
+    work(make(1000))  # what is loaded and compiled once
+    assert lines_run(work, make(8000)) < 12 * lines_run(work, make(1000)) + 2000  # 8 times if linear, 64 if quadratic
+
+
+@pytest.mark.parametrize("make", HOSTILE["text"].values(), ids=HOSTILE["text"])
+def test_sentences_take_linear_work(make):
+    sentences(make(2000))
+    assert lines_run(sentences, make(16000)) < 12 * lines_run(sentences, make(2000)) + 2000
+
+
+@pytest.mark.parametrize("format", ["markdown", "html", "latex"])
+def test_a_thousand_levels(format):
+    deep = {
+        "markdown": "".join(f"{'#' * (i % 6 + 1)} H{i}\n\n" for i in range(1000)),
+        "html": "".join(f"<section><h1>H{i}</h1>" for i in range(1000)),
+        "latex": "".join(f"\\begin{{itemize}}\\item a\\paragraph{{H{i}}}" for i in range(1000)),
+    }[format]
+    document = parse_document(deep, format)
+    check_spans(document)
+    assert [section.heading for section in document.sections() if section.path] == [f"H{i}" for i in range(1000)]
+    assert max(section.level for section in document.sections()) <= 30

@@ -1,0 +1,118 @@
+"""Which lines of a plain text are headings, and which are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.structure import parse_document
+from tests.drillrank.test_structure import check_spans
+
+
+def headings(text: str) -> list[tuple[tuple[str, ...], int]]:
+    document = parse_document(text, "text")
+    check_spans(document)
+    return [(section.path, section.level) for section in document.sections()]
+
+
+def text_of(*lines: str) -> str:
+    """The lines as paragraphs, with text below those that end in a plus."""
+    return "\n\n".join(line.replace("+", "\n\nSome text, as it stands below.") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Title\n=====\n\nA\n---\ntext\n\nB\n~~~", [(("Title",), 1), (("Title", "A"), 2), (("Title", "A", "B"), 3)]),
+        ("=======\n Title \n=======\n\ntext\n\nNext\n====\n", [(("Title",), 1), (("Next",), 1)]),
+        ("  Indented\r\n----------  \r\ntext", [(("Indented",), 1)]),
+        ("中文\n====\n", [(("中文",), 1)]),
+        ("before\nTitle\n=====\n", [((), 0)]),
+        ("Short\n-------------------------\n", [((), 0)]),
+        ("A longer title\n---\n", [((), 0)]),
+        ("Name      Age\n-------------\nFox       3", [((), 0)]),
+        ("Name\tAge\n--------\n", [((), 0)]),
+        ("12\n---\n\n---\n\n=====\n=====\n", [((), 0)]),
+        ("Title\n- -- -\n\nTitle\n--\n", [((), 0)]),
+    ],
+)
+def test_underlined_headings(text, expected):
+    assert headings(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["1 Introduction+", "2 Method", "2.1 Data+", "2.2 Model+", "3 Results+"], [1, 1, 2, 2, 1]),
+        (["1. Introduction+", "2. Method", "2.1. Data+", "3. Results+"], [1, 1, 2, 1]),
+        (["1.1 Data+", "1.2 Model+", "2.1 Data+"], [1, 1, 1]),
+        (["0 Preface+", "1 Start+"], [1, 1]),
+        (["1 Start+", "3 One was missed+"], [1, 1]),
+        (["I. INTRODUCTION+", "II. METHOD+"], [1, 1]),
+        (["CHAPTER I.+", "Chapter 2: The end+", "Appendix A+"], [1, 1, 1]),
+        (["Part I", "Chapter 4 Foxes+", "4.1 Red ones+", "Part II", "Chapter 5+"], [1, 2, 3, 1, 2]),
+        (["1 Überblick+", "2 概要+"], [1, 1]),
+    ],
+)
+def test_numbered_headings(lines, expected):
+    found = headings(text_of(*lines))
+    assert [level for _, level in found] == expected
+    assert [path[-1] for path, _ in found] == [line.rstrip("+") for line in lines]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["1. First item", "2. Second item", "3. Third item+"],  # lists
+        ["1. First item+", "2. Second item+", "3. Third item+"],
+        ["1 Apples", "2 Pears", "3 Plums+"],
+        ["1) First+", "2) Second+"],
+        ["- 1 Item+"],
+        ["3 Apples+", "12 Monkeys+", "2019 Report+"],  # numbers that begin a sentence or continue nothing
+        ["7.1 Million people+"],
+        ["1 lower case+", "2 lower case+"],
+        ["1 A sentence.+", "1 A clause,+"],
+        ["1 Introduction ...... 3+"],
+        ["I. Newton+"],  # an initial
+        ["V. Woolf+", "X. Ample+"],
+        ["Chapter 4 describes the method+", "Part of the text+", "Section on foxes+"],
+        ["Chapter 1", "Chapter 2", "Chapter 3"],  # a table of contents
+        ["1 Introduction, which goes on and on and on, far longer than any heading that anyone would write+"],
+        ["    1 Indented code+"],
+    ],
+)
+def test_what_is_no_heading(lines):
+    assert [path for path, _ in headings(text_of(*lines)) if path not in ((), ("Chapter 3",))] == []
+
+
+def test_a_number_at_the_start_of_a_paragraph_is_no_heading():
+    assert headings("1 Introduction\nfollowed by text\n\n2 Method\nand more\n") == [((), 0)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 30), st.booleans(), st.sampled_from(["{}. Item", "{}) Item", "- Item {}", "{}. Item\n   goes on"])
+)
+def test_no_numbered_list_becomes_sections(length, loose, pattern):
+    text = ("\n\n" if loose else "\n").join(pattern.format(number + 1) for number in range(length))
+    assert headings(f"Before.\n\n{text}\n\nAfter.") == [((), 0)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["open", "next", "close"]), max_size=12), st.booleans())
+def test_every_consistent_numbering_is_found(steps, dotted):
+    number = [1]
+    numbers = [(1,)]
+    for step in steps:
+        if step == "open" and len(number) < 5:
+            number.append(0)
+        if step == "close" and len(number) > 1:
+            number.pop()
+        number[-1] += 1
+        numbers.append(tuple(number))
+    dot = "." if dotted and any(len(number) > 1 for number in numbers) else ""
+    titles = [f"{'.'.join(map(str, number))}{dot} Title" for number in numbers]
+    found = headings("\n\n".join(f"{title}\n\nText." for title in titles))
+    assert [path[-1] for path, _ in found] == titles
+    assert [len(path) for path, _ in found] == [len(number) for number in numbers]
