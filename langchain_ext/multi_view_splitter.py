@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
+from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import BaseDocumentTransformer, Document
+from langchain_core.runnables import Runnable
 
 from drillrank import parse_document
+from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
-from drillrank.views import VIEWS, View, check_views, section_chunks
+from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
 from langchain_ext._documents import document_names
+from langchain_ext._llm import FrameworkLLM
 
 
 class MultiViewTextSplitter(BaseDocumentTransformer):
@@ -19,14 +23,28 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
 
     The raw view's text is the section, byte for byte; the others carry it as `section_text`, so no second store is
     needed. `Document.id` and the metadata `section_id` depend on the document and the section only. Metadata are the
-    document's, and `section_path`, `section_level`, `section_id`, `view`, `start_index`.
+    document's, and `section_path`, `section_level`, `section_id`, `view`, `start_index`, and, where there are such
+    sections, `previous_id`, `next_id` and `parent_id`.
+
+    With `context`, the headings and the section's keywords stand in front of the raw text in `page_content`, which is
+    what a vector store embeds; the source is in `section_text`, and `MultiViewRetriever` returns that.
 
     Args:
         views: Views to make; `raw` is always among them.
+        chunking: What a piece is made of: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
+            section, up to `max_tokens`), `"fixed"` (the same across sections).
+        max_tokens: Largest size of a piece; longer sections are cut between paragraphs, then sentences.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        context: `"headings"`, `"keywords"`, or both.
+        llm: Chat model or text model that writes keywords and summaries; None computes them.
+        summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
+        workers: LLM calls at the same time.
+        cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
+        show_progress: Whether a bar counts the LLM calls.
         separator: Between the headings of `section_path`.
 
     Raises:
-        InvalidInput: unknown views, or `raw` not among them.
+        InvalidInput: unknown views, `raw` not among them, or settings that do not go together.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
     >>> documents = splitter.split_text("# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
@@ -34,10 +52,34 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
 
-    def __init__(self, views: Sequence[View] = VIEWS, *, separator: str = " > ") -> None:
-        check_views(views)
-        self._views = tuple(views)
+    def __init__(
+        self,
+        views: Sequence[View] = VIEWS,
+        *,
+        separator: str = " > ",
+        chunking: Chunking = "section",
+        max_tokens: int | None = None,
+        min_tokens: int | None = None,
+        context: Sequence[Context] = (),
+        llm: Runnable[Any, Any] | None = None,
+        summarizer: Summarizer | None = None,
+        workers: int = 4,
+        cache: MutableMapping[str, str] | None = None,
+        show_progress: bool = False,
+    ) -> None:
+        self._chunker = MultiViewChunker(
+            views,
+            chunking=chunking,
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            context=context,
+            llm=FrameworkLLM(llm, CallbackManager([])) if llm is not None else None,
+            writer=ViewWriter(_model_name(llm), {} if cache is None else cache),
+            summarizer=summarizer,
+            workers=workers,
+        )
         self._separator = separator
+        self._show_progress = show_progress
 
     def split_text(self, text: str) -> list[Document]:
         """The views of one text."""
@@ -46,21 +88,37 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
         documents = list(documents)
-        named = zip(documents, document_names(documents), strict=True)
-        return [piece for document, name in named for piece in self._split(document, name)]
+        parsed = self._parsed(documents)
+        return self._pieces(documents, self._chunker.chunks(parsed, self._show_progress))
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""
         return self.split_documents(documents)
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
-        """As `transform_documents`, on a worker thread."""
-        return await asyncio.to_thread(self.transform_documents, documents, **kwargs)
+        """As `transform_documents`; computes on a worker thread and awaits the LLM."""
+        parsed = await asyncio.to_thread(self._parsed, documents)
+        chunks = await self._chunker.achunks(parsed, self._show_progress)
+        return await asyncio.to_thread(self._pieces, documents, chunks)
 
-    def _split(self, document: Document, name: str) -> list[Document]:
-        parsed = parse_document(document.page_content)
+    def _parsed(self, documents: Sequence[Document]) -> list[tuple[str, ParsedDocument]]:
+        named = zip(document_names(documents), documents, strict=True)
+        return [(name, parse_document(document.page_content, metadata=document.metadata)) for name, document in named]
+
+    def _pieces(self, documents: Sequence[Document], chunks: Sequence[Sequence[SectionChunk]]) -> list[Document]:
+        pairs = zip(documents, chunks, strict=True)
+        return [piece for document, own in pairs for piece in self._views_of(document, own)]
+
+    def _views_of(self, document: Document, chunks: Sequence[SectionChunk]) -> list[Document]:
+        raw = [chunk for chunk in chunks if chunk.view == "raw"]
+        sources = {chunk.id: chunk.text for chunk in raw}
+        order = [None, *sources, None]
+        around = {
+            chunk.id: {"previous_id": before, "next_id": behind, "parent_id": chunk.parent_id}
+            for before, chunk, behind in zip(order, raw, order[2:], strict=False)
+        }
         pieces = []
-        for chunk in section_chunks(parsed, name, self._views):
+        for chunk in chunks:
             metadata = {
                 **document.metadata,
                 "section_path": breadcrumb(chunk.path, self._separator),
@@ -68,8 +126,14 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
                 "section_id": chunk.section_id,
                 "view": chunk.view,
                 "start_index": chunk.start,
+                **{name: id_ for name, id_ in around[chunk.section_id].items() if id_ is not None},
             }
-            if chunk.view != "raw":
-                metadata["section_text"] = parsed.text[chunk.start : chunk.end]
-            pieces.append(Document(id=chunk.id, page_content=chunk.text, metadata=metadata))
+            if chunk.view != "raw" or chunk.context:
+                metadata["section_text"] = sources[chunk.section_id]
+            pieces.append(Document(id=chunk.id, page_content=chunk.indexed_text, metadata=metadata))
         return pieces
+
+
+def _model_name(llm: Runnable[Any, Any] | None) -> str:
+    """What the model calls itself, for the cache."""
+    return str(getattr(llm, "model_name", None) or getattr(llm, "model", None) or type(llm).__name__)

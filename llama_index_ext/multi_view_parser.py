@@ -7,15 +7,34 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llama_index.core.bridge.pydantic import Field, field_serializer, field_validator
+from llama_index.core.bridge.pydantic import (
+    Field,
+    SerializeAsAny,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+from llama_index.core.llms import LLM
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tqdm_iterable
 
 from drillrank import parse_document
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, check_positive
+from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
-from drillrank.views import VIEWS, SectionChunk, View, check_views, section_chunks
+from drillrank.views import (
+    VIEWS,
+    Chunking,
+    Context,
+    MultiViewChunker,
+    SectionChunk,
+    View,
+    ViewWriter,
+    check_views,
+    make_cutter,
+)
+from llama_index_ext._llm import FrameworkLLM
 
 BOOKKEEPING = ("view", "section_id", "section_level")
 
@@ -28,8 +47,20 @@ class MultiViewNodeParser(NodeParser):
     is the text of the view alone. Metadata are the document's, and `section_path`, `section_level`, `section_id`,
     `view`. PREVIOUS and NEXT link raw nodes of one document, PARENT and CHILD its section tree.
 
+    With `context`, the headings and the section's keywords stand in front of the raw text where it is embedded, as
+    metadata `context`; what the LLM reads stays the source.
+
     Args:
         views: Views to make; `raw` is always among them.
+        chunking: What a node is made of: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
+            section, up to `max_tokens`), `"fixed"` (the same across sections).
+        max_tokens: Largest size of a node; longer sections are cut between paragraphs, then sentences.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        context: `"headings"`, `"keywords"`, or both.
+        llm: Writes keywords and summaries; None computes them. It is not restored from a serialised parser.
+        summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
+        workers: LLM calls at the same time.
+        cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         separator: Between the headings of `section_path`.
         id_func: From a running number and the document to a node id. By default ids are UUIDs that depend on the
             document's id, the section and the view only.
@@ -47,6 +78,14 @@ class MultiViewNodeParser(NodeParser):
 
     views: list[View] = Field(default_factory=lambda: list(VIEWS), description="Views to make.")
     separator: str = Field(default=" > ", description="Between the headings of section_path.")
+    chunking: Chunking = Field(default="section", description="What a node is made of.")
+    max_tokens: int | None = Field(default=None, description="Largest size of a node.")
+    min_tokens: int | None = Field(default=None, description="Smaller neighbouring sections are joined.")
+    context: list[Context] = Field(default_factory=list, description="What is embedded in front of the raw text.")
+    llm: SerializeAsAny[LLM] | None = Field(default=None, description="Writes keywords and summaries.")
+    summarizer: Any = Field(default=None, exclude=True, description="Makes the summaries.")
+    workers: int = Field(default=4, description="LLM calls at the same time.")
+    cache: Any = Field(default_factory=dict, exclude=True, description="Remembers what the LLM wrote.")
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
@@ -56,6 +95,30 @@ class MultiViewNodeParser(NodeParser):
     def _check_views(cls, views: list[View]) -> list[View]:
         check_views(views)
         return views
+
+    @field_validator("workers")
+    @classmethod
+    def _check_workers(cls, workers: int) -> int:
+        check_positive(workers=workers)
+        return workers
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> MultiViewNodeParser:
+        make_cutter(self.chunking, self.max_tokens, self.min_tokens)
+        return self
+
+    @field_validator("llm", mode="before")
+    @classmethod
+    def _restore_llm(cls, llm: Any) -> Any:
+        if isinstance(llm, dict):
+            warnings.warn(
+                "The llm of a serialised MultiViewNodeParser is not restored: set it again. Until then keywords and "
+                "summaries are computed.",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+            return None
+        return llm
 
     @field_validator("id_func", mode="before")
     @classmethod
@@ -84,20 +147,42 @@ class MultiViewNodeParser(NodeParser):
         return "MultiViewNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        documents = get_tqdm_iterable(nodes, show_progress, "Parsing sections")
-        return [node for document in documents for node in self._section_nodes(document)]
+        return self._nodes(nodes, self._chunker().chunks(self._parsed(nodes, show_progress), show_progress))
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress, **kwargs)
+        parsed = await asyncio.to_thread(self._parsed, nodes, show_progress)
+        return await asyncio.to_thread(self._nodes, nodes, await self._chunker().achunks(parsed, show_progress))
+
+    def _chunker(self) -> MultiViewChunker:
+        return MultiViewChunker(
+            self.views,
+            chunking=self.chunking,
+            max_tokens=self.max_tokens,
+            min_tokens=self.min_tokens,
+            context=self.context,
+            llm=FrameworkLLM(self.llm) if self.llm else None,
+            writer=ViewWriter(self.llm.metadata.model_name if self.llm else "", self.cache),
+            summarizer=self.summarizer,
+            workers=self.workers,
+        )
+
+    def _parsed(self, documents: Sequence[BaseNode], show_progress: bool) -> list[tuple[str, ParsedDocument]]:
+        shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
+        return [
+            (document.node_id, parse_document(document.get_content(), metadata=document.metadata)) for document in shown
+        ]
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
         """Nothing to do: the host would guess offsets with `find` and chain all views to each other."""
         return nodes
 
-    def _section_nodes(self, document: BaseNode) -> list[BaseNode]:
-        chunks = section_chunks(parse_document(document.get_content()), document.node_id, self.views)
+    def _nodes(self, documents: Sequence[BaseNode], chunks: Sequence[Sequence[SectionChunk]]) -> list[BaseNode]:
+        pairs = zip(documents, chunks, strict=True)
+        return [node for document, own in pairs for node in self._section_nodes(document, own)]
+
+    def _section_nodes(self, document: BaseNode, chunks: Sequence[SectionChunk]) -> list[BaseNode]:
         ids = {chunk.id: self.id_func(i, document) if self.id_func else chunk.id for i, chunk in enumerate(chunks)}
         source = document.source_node or document.as_related_node_info()
         raw: dict[str, TextNode] = {}
@@ -123,13 +208,14 @@ class MultiViewNodeParser(NodeParser):
                 "section_level": chunk.level,
                 "section_id": ids[chunk.section_id],
                 "view": chunk.view,
+                **({"context": chunk.context} if chunk.context else {}),
             },
             "excluded_embed_metadata_keys": [
                 *document.excluded_embed_metadata_keys,
                 "section_path",
                 *BOOKKEEPING,
             ],
-            "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *BOOKKEEPING],
+            "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *BOOKKEEPING, "context"],
             "metadata_seperator": document.metadata_separator,
             "metadata_template": document.metadata_template,
             "text_template": getattr(document, "text_template", TextNode.model_fields["text_template"].default),

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.structure import Document, Section, breadcrumb, parse_document
-from drillrank.views import VIEWS, keywords, section_bodies, section_chunks, summaries
+from drillrank.structure import Block, Document, Section, breadcrumb, parse_document
+from drillrank.views import (
+    VIEWS,
+    content_aware_fixed,
+    fixed,
+    keywords,
+    paragraphs,
+    section_chunks,
+    summaries,
+    whole_sections,
+)
 
 HEADINGS = ["# One", "## Two", "### Three > Four", "#", "Heading\n===", ""]
 BODIES = [
@@ -85,7 +95,7 @@ def test_the_parent_is_the_nearest_section_above(document):
 
 @given(documents)
 def test_views_hold_headings_and_keywords_or_summary(document):
-    bodies = section_bodies(document)
+    bodies = [unit.body for unit in whole_sections()(document)]
     chunks = section_chunks(document, "d")
     raw = [chunk for chunk in chunks if chunk.view == "raw"]
     texts = {"keywords": [", ".join(words) for words in keywords(bodies)], "summary": summaries(bodies)}
@@ -109,13 +119,62 @@ def test_headings_are_joined_below_the_title_of_the_document():
     assert "Report > Costs > Travel\nTrains" in [chunk.text for chunk in section_chunks(two_roots, "d")]
 
 
-def test_a_blank_section_is_no_parent_and_hides_its_older_sibling():
+def test_a_section_without_text_is_no_parent_and_hides_its_older_sibling():
     spans = [Section(("A",), 1, 0, 2), Section(("B",), 1, 2, 4), Section(("B", "C"), 2, 4, 6)]
-    document = Document("A\n  c\n", tuple(spans), ((), (), ()))
-    first, second = section_chunks(document, "d", ["raw"])
+    blocks = ((Block("paragraph", 0, 1),), (), (Block("paragraph", 4, 5),))
+    first, second = section_chunks(Document("A\n  c\n", tuple(spans), blocks), "d", ["raw"])
     assert (first.text, second.text) == ("A\n", "c\n")
     assert (first.ordinal, second.ordinal) == (0, 2)
     assert second.parent_id == first.id
+
+
+@given(documents, st.sampled_from([whole_sections(20), paragraphs(), content_aware_fixed(20), fixed(20)]))
+def test_every_unit_of_any_size_has_its_views(document, cutter):
+    units = cutter(document)
+    chunks = section_chunks(document, "d", cutter=cutter)
+    raw = [chunk for chunk in chunks if chunk.view == "raw"]
+    assert [(chunk.text, chunk.start, chunk.end, chunk.part) for chunk in raw] == [
+        (unit.text, unit.start, unit.end, unit.part) for unit in units
+    ]
+    bodies = [unit.body for unit in units]
+    for view, texts in (("keywords", keywords(bodies)), ("summary", summaries(bodies))):
+        with_text = {chunk.section_id for chunk in chunks if chunk.view == view}
+        assert with_text == {
+            chunk.id for chunk, text in zip(raw, texts, strict=True) if text and (view == "keywords" or text.strip())
+        }
+    ids = [chunk.id for chunk in chunks]
+    assert len(set(ids)) == len(ids)
+    firsts = {chunk.ordinal: chunk for chunk in raw if chunk.part == 0}
+    assert all(chunk.parent_id == firsts[chunk.ordinal].parent_id for chunk in raw if chunk.ordinal in firsts)
+
+
+@given(documents, st.sampled_from([None, paragraphs()]), st.sampled_from(["headings", "keywords"]))
+def test_context_changes_the_indexed_text_of_the_raw_view_only(document, cutter, kind):
+    plain = section_chunks(document, "d", cutter=cutter)
+    with_context = section_chunks(document, "d", cutter=cutter, context=[kind])
+    assert [replace(chunk, context="") for chunk in with_context] == plain
+    for chunk in with_context:
+        assert chunk.indexed_text.endswith(chunk.text)
+        assert chunk.view == "raw" or chunk.indexed_text == chunk.text
+        assert chunk.indexed_text.startswith(chunk.context)
+
+
+def test_context_is_the_path_and_the_keywords_of_the_whole_section():
+    text = "# Zoo\n\n## Foxes\n\nFoxes hunt mice, foxes.\n\nThey bark.\n\n## Owls\n\nOwls hoot.\n"
+    chunks = section_chunks(parse_document(text), "d", ["raw"], cutter=paragraphs(), context=["keywords", "headings"])
+    assert [chunk.context for chunk in chunks] == [
+        "Zoo",
+        "Foxes\nFoxes, hunt, mice, bark",
+        "Foxes\nFoxes, hunt, mice, bark",
+        "Owls\nOwls, hoot",
+    ]
+    assert chunks[2].indexed_text == "Foxes\nFoxes, hunt, mice, bark\n\nThey bark.\n\n"
+
+
+@pytest.mark.parametrize("context", ["headings", ["title"]])
+def test_context_must_exist(context):
+    with pytest.raises(InvalidInput, match="context"):
+        section_chunks(parse_document("text"), "d", context=context)
 
 
 def test_keywords_and_summaries_may_be_given():
@@ -129,7 +188,7 @@ def test_keywords_and_summaries_may_be_given():
 
 @pytest.mark.parametrize("given_views", [{"keyword_lists": [["k"]]}, {"summary_texts": ["a", "b", "c"]}])
 def test_given_views_must_match_the_sections(given_views):
-    with pytest.raises(InvalidInput, match="one entry for each of 2 sections"):
+    with pytest.raises(InvalidInput, match="one entry for each of 2 units"):
         section_chunks(parse_document("# A\n\n# B\n"), "d", **given_views)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
-from drillrank.views import VIEWS, MultiViewIndex, ViewText, section_chunks
+from drillrank.views import VIEWS, MultiViewIndex, ViewText, paragraphs, section_chunks
 
 WORDS = ["red", "fox", "blue", "whale", "the", "sings", "42"]
 phrases = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -46,7 +46,7 @@ def test_k_different_sections_come_back_wherever_there_are_as_many(pairs, query,
 def test_chunks_and_their_view_texts_give_the_same_result(pairs, query, retriever):
     markdown = "".join(f"# {heading}\n\n{body}\n\n" for heading, body in pairs)
     chunks = section_chunks(parse_document(markdown), "d")
-    view_texts = [ViewText(chunk.section_id, chunk.view, chunk.text) for chunk in chunks]
+    view_texts = [ViewText(chunk.section_id, chunk.view, chunk.indexed_text) for chunk in chunks]
     assert MultiViewIndex(view_texts, retriever).search(query, 3) == MultiViewIndex(chunks, retriever).search(query, 3)
 
 
@@ -103,3 +103,23 @@ def test_unusable_input_is_named():
         MultiViewIndex([*FRUIT, ViewText("9", "summary", "lost")])
     with pytest.raises(InvalidInput, match=f"'title' of section '1'.*{VIEWS[0]}"):
         MultiViewIndex([*FRUIT, ViewText("1", "title", "Fruit")])
+
+
+def test_context_is_searched():
+    document = parse_document("# Basel\n\nIt has a zoo.\n\n# Bern\n\nIt has a zoo.\n")
+    chunks = section_chunks(document, "d", ["raw"], cutter=lambda parsed: paragraphs()(parsed)[1:])
+    assert not MultiViewIndex(chunks).search("Basel")[0].ranks
+    document = parse_document("# Basel\n\nA town.\n\nIt has a zoo.\n\n# Bern\n\nA town.\n\nIt has a zoo.\n")
+    chunks = section_chunks(document, "d", ["raw"], cutter=paragraphs(), context=["headings"])
+    best, *_ = MultiViewIndex(chunks).search("the zoo in Bern")
+    assert best.section_id == chunks[-1].id
+    assert chunks[-1].text == "It has a zoo.\n"
+
+
+def test_weights_reach_the_merging():
+    heavy = MultiViewIndex(FRUIT, "tfidf", {"raw": 0, "summary": 5}).search("pears and the harbour", 1)
+    assert [section.section_id for section in heavy] == ["2"]
+    heavy = MultiViewIndex(FRUIT, "tfidf", {"raw": 5, "summary": 0}).search("pears and the harbour", 1)
+    assert [section.section_id for section in heavy] == ["1"]
+    with pytest.raises(InvalidInput, match="weight"):
+        MultiViewIndex(FRUIT, weights={"raw": -1})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.views import MergedSection, merge_views
+from drillrank.views import MergedSection, expanded, merge_views
 
 rankings_of_views = st.dictionaries(
     st.sampled_from(["raw", "keywords", "summary"]), st.lists(st.sampled_from("abcdefghijklmnop"), max_size=16)
@@ -115,3 +115,44 @@ def test_a_section_that_no_view_ranks_has_no_rank():
 def test_k_must_be_a_positive_integer(k):
     with pytest.raises(InvalidInput, match="positive integer"):
         merge_views({"raw": ["a"]}, k)
+
+
+weights_of_views = st.dictionaries(st.sampled_from(["raw", "keywords", "summary", "other"]), st.floats(0, 10))
+
+
+@given(rankings_of_views, sizes, weights_of_views)
+def test_weighted_fusion_is_the_weighted_sum_of_reciprocal_ranks(rankings, k, weights):
+    scores: dict[str, float] = {}
+    for view, ranking in rankings.items():
+        for rank, id_ in enumerate(dict.fromkeys(ranking), start=1):
+            scores[id_] = scores.get(id_, 0) + weights.get(view, 1) / (60 + rank)
+    merged = merge_views(rankings, k, weights)
+    assert [section.score for section in merged] == pytest.approx(sorted(scores.values(), reverse=True)[:k])
+    assert all(section.score == pytest.approx(scores[section.section_id]) for section in merged)
+
+
+@pytest.mark.parametrize("weight", [-0.1, float("nan"), float("inf"), "1", None, True])
+def test_weights_are_numbers_from_0_on(weight):
+    with pytest.raises(InvalidInput, match="weight of the view 'raw'"):
+        merge_views({"raw": ["a"]}, 1, {"raw": weight})
+
+
+@given(rankings_of_views, sizes, st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdxyz"))))
+def test_expansion_adds_what_is_around_once_and_moves_nothing(rankings, k, neighbours):
+    found = merge_views(rankings, k)
+    result = expanded(found, lambda id_: neighbours.get(id_, ()))
+    assert [section for section, origin in result if origin is None] == found
+    ids = [section.section_id for section, _ in result]
+    assert len(set(ids)) == len(ids)
+    everything = {section.section_id for section in found}
+    everything |= {id_ for section in found for id_ in neighbours.get(section.section_id, ())}
+    assert set(ids) == everything
+    scores = {section.section_id: section.score for section in found}
+    at = None
+    for section, origin in result:
+        if origin is None:
+            at = section.section_id
+        else:
+            assert origin == at
+            assert section.section_id in neighbours[origin]
+            assert (section.score, section.ranks) == (scores[origin], {})

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from drillrank.errors import InvalidInput
+from drillrank.views import MultiViewChunker
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 
 BOOK = "Preface.\n\n# Rivers\n\nThey carry water.\n\n## The Rhine\n\nIt flows through Basel.\n"
@@ -88,13 +90,13 @@ async def test_transform_documents_sync_and_async(monkeypatch):
     assert isinstance(splitter, BaseDocumentTransformer)
     assert dumped(splitter.transform_documents(documents())) == expected
     threads = []
-    split = MultiViewTextSplitter.split_documents
+    make = MultiViewChunker.chunks
 
-    def recorded(self, given_documents):
+    def recorded(self, *arguments, **keywords):
         threads.append(threading.get_ident())
-        return split(self, given_documents)
+        return make(self, *arguments, **keywords)
 
-    monkeypatch.setattr(MultiViewTextSplitter, "split_documents", recorded)
+    monkeypatch.setattr(MultiViewChunker, "chunks", recorded)
     assert dumped(await splitter.atransform_documents(documents())) == expected
     assert threads[0] != threading.get_ident()
 
@@ -123,3 +125,53 @@ def test_pieces_go_into_a_vector_store():
 def test_documents_of_another_splitter_are_named_as_unusable():
     with pytest.raises(InvalidInput, match="MultiViewTextSplitter"):
         MultiViewRetriever(documents=[Document(page_content="plain")])
+
+
+def test_context_is_in_the_page_content_and_the_source_in_the_metadata():
+    splitter = MultiViewTextSplitter(chunking="paragraph", max_tokens=50, context=["headings", "keywords"])
+    raw = [piece for piece in splitter.split_documents(documents()) if piece.metadata["view"] == "raw"]
+    for piece in raw:
+        start, text = piece.metadata["start_index"], piece.metadata.get("section_text", piece.page_content)
+        assert BOOK[start : start + len(text)] == text
+        assert piece.page_content.endswith(text)
+    assert raw[2].page_content.startswith("The Rhine\nflows, Basel\n\n## The Rhine")
+    found = MultiViewRetriever(documents=splitter.split_documents(documents()), top_n=1).invoke("the Rhine")[0]
+    assert BOOK[found.metadata["start_index"] :].startswith(found.page_content)
+    assert found.metadata["section_path"] == "Rivers > The Rhine"
+
+
+def test_pieces_name_what_is_around_them():
+    raw = [piece for piece in MultiViewTextSplitter().split_text(BOOK) if piece.metadata["view"] == "raw"]
+    preface, rivers, rhine = (piece.metadata for piece in raw)
+    assert "previous_id" not in preface
+    assert "next_id" not in rhine
+    assert (preface["next_id"], rivers["next_id"]) == (rivers["section_id"], rhine["section_id"])
+    assert (rivers["previous_id"], rhine["previous_id"]) == (preface["section_id"], rivers["section_id"])
+    assert (rivers["parent_id"], rhine["parent_id"]) == (preface["section_id"], rivers["section_id"])
+
+
+async def test_a_model_writes_the_views_once(capsys):
+    class Counting(FakeListChatModel):
+        calls: int = 0
+
+        def _call(self, *arguments, **keywords):
+            self.calls += 1
+            return super()._call(*arguments, **keywords)
+
+    llm, cache = Counting(responses=['["written words"]']), {}
+    splitter = MultiViewTextSplitter(llm=llm, cache=cache, show_progress=True)
+    pieces = splitter.split_text(BOOK)
+    assert llm.calls == len(cache) == 3
+    assert "The Rhine\nwritten words" in [piece.page_content for piece in pieces]
+    again = await splitter.atransform_documents([Document(page_content=BOOK)])
+    assert dumped(again) == dumped(pieces)
+    assert llm.calls == 3
+    assert "Writing views" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "settings", [{"chunking": "fixed"}, {"max_tokens": 0}, {"max_tokens": 5, "min_tokens": 6}, {"context": ["title"]}]
+)
+def test_senseless_settings_are_rejected(settings):
+    with pytest.raises(InvalidInput, match=r"max_tokens|context"):
+        MultiViewTextSplitter(**settings)

@@ -4,16 +4,19 @@ import asyncio
 import pickle
 import threading
 import uuid
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.llms import CompletionResponse, MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.views import MultiViewChunker
 from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
 
 BOOK = """Preface without a heading.
@@ -145,13 +148,13 @@ def test_documents_are_not_mutated():
 async def test_async_equals_sync_and_runs_on_a_thread(monkeypatch):
     parser = MultiViewNodeParser()
     threads = []
-    parse = MultiViewNodeParser._parse_nodes
+    make = MultiViewChunker.chunks
 
     def recorded(self, *arguments, **keywords):
         threads.append(threading.get_ident())
-        return parse(self, *arguments, **keywords)
+        return make(self, *arguments, **keywords)
 
-    monkeypatch.setattr(MultiViewNodeParser, "_parse_nodes", recorded)
+    monkeypatch.setattr(MultiViewChunker, "chunks", recorded)
     nodes = await parser.aget_nodes_from_documents(documents())
     assert [node.model_dump_json() for node in nodes] == [node.model_dump_json() for node in parsed()]
     assert threads[0] != threading.get_ident()
@@ -200,3 +203,63 @@ def test_nodes_of_another_parser_are_named_as_unusable():
         MultiViewRetriever([TextNode(text="plain")])
     with pytest.raises(InvalidInput, match="raw"):
         MultiViewRetriever([node for node in parsed() if node.metadata["view"] != "raw"])
+
+
+def test_settings_reach_the_nodes_and_round_trip():
+    parser = MultiViewNodeParser(chunking="paragraph", max_tokens=50, context=["headings", "keywords"])
+    nodes = parser.get_nodes_from_documents(documents())
+    assert MultiViewNodeParser.from_dict(parser.to_dict()).to_dict() == parser.to_dict()
+    rhine = next(node for node in nodes if node.metadata["view"] == "raw" and "A second section" in node.text)
+    assert rhine.metadata["context"].startswith("Rivers > The Rhine\n")
+    assert "Rivers > The Rhine" in rhine.get_content(metadata_mode=MetadataMode.EMBED)
+    assert "context" not in rhine.get_content(metadata_mode=MetadataMode.LLM)
+    assert BOOK[rhine.start_char_idx : rhine.end_char_idx] == rhine.text
+    for node in nodes:
+        node_to_metadata_dict(node, flat_metadata=True)
+        assert node.metadata["view"] == "raw" or "context" not in node.metadata
+
+
+@pytest.mark.parametrize(
+    "fields", [{"chunking": "fixed"}, {"max_tokens": 0}, {"max_tokens": 5, "min_tokens": 6}, {"workers": 0}]
+)
+def test_senseless_settings_are_rejected(fields):
+    with pytest.raises(ValueError, match=r"max_tokens|workers"):
+        MultiViewNodeParser(**fields)
+
+
+class Writer(MockLLM):
+    asked: ClassVar[list[str]] = []
+
+    def complete(self, prompt, *arguments, **keywords):
+        self.asked.append(prompt)
+        return CompletionResponse(text='["written words"]')
+
+    async def acomplete(self, prompt, *arguments, **keywords):
+        return self.complete(prompt)
+
+
+async def test_an_llm_writes_the_views_sync_and_async():
+    nodes = MultiViewNodeParser(llm=Writer()).get_nodes_from_documents(documents())
+    again = await MultiViewNodeParser(llm=Writer()).aget_nodes_from_documents(documents())
+    assert [node.model_dump_json() for node in again] == [node.model_dump_json() for node in nodes]
+    written = [node for node in nodes if node.metadata["view"] == "keywords"]
+    assert len(written) == len(raw_of(nodes, "a") + raw_of(nodes, "b"))
+    assert all(node.text.endswith("written words") for node in written)
+
+
+def test_what_the_llm_wrote_is_remembered():
+    Writer.asked.clear()
+    cache: dict[str, str] = {}
+    nodes = MultiViewNodeParser(llm=Writer(), cache=cache).get_nodes_from_documents(documents()[:1])
+    asked = len(Writer.asked)
+    parser = MultiViewNodeParser(llm=Writer(), cache=cache)
+    again = parser.get_nodes_from_documents(documents()[:1], show_progress=True)
+    assert [node.model_dump_json() for node in again] == [node.model_dump_json() for node in nodes]
+    assert asked == len(Writer.asked) == len(cache) == 5
+
+
+def test_a_parser_without_its_llm_says_so():
+    stored = MultiViewNodeParser(llm=MockLLM()).to_dict()
+    with pytest.warns(DrillrankWarning, match="llm"):
+        restored = MultiViewNodeParser.from_dict(stored)
+    assert restored.llm is None

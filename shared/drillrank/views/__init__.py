@@ -1,24 +1,58 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.views.chunks import VIEWS, SectionChunk, View, check_views, section_bodies, section_chunks
+from drillrank.views.chunker import MultiViewChunker, Summarizer
+from drillrank.views.chunks import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
+from drillrank.views.expansion import Expansion, check_expansion, expanded
 from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText
 from drillrank.views.keywords import keywords
-from drillrank.views.merging import MergedSection, merge_views
+from drillrank.views.merging import MergedSection, check_weights, merge_views
 from drillrank.views.summaries import summaries, summary
+from drillrank.views.summarizer import HuggingFaceSummarizer
+from drillrank.views.units import (
+    Chunking,
+    Cutter,
+    Unit,
+    content_aware_fixed,
+    fixed,
+    make_cutter,
+    paragraphs,
+    whole_sections,
+)
+from drillrank.views.written import ViewTexts, ViewWriter, parse_keywords, together
 
 __all__ = [
     "VIEWS",
+    "Chunking",
+    "Context",
+    "Cutter",
+    "Expansion",
+    "HuggingFaceSummarizer",
     "MergedSection",
+    "MultiViewChunker",
     "MultiViewIndex",
     "RetrieverName",
     "SectionChunk",
+    "Summarizer",
+    "Unit",
     "View",
     "ViewText",
+    "ViewTexts",
+    "ViewWriter",
+    "check_context",
+    "check_expansion",
     "check_views",
+    "check_weights",
+    "content_aware_fixed",
+    "expanded",
+    "fixed",
     "keywords",
+    "make_cutter",
     "merge_views",
-    "section_bodies",
+    "paragraphs",
+    "parse_keywords",
     "section_chunks",
     "summaries",
     "summary",
+    "together",
+    "whole_sections",
 ]

@@ -1,4 +1,4 @@
-"""Section chunks: every section of a document in up to three views (MC-indexing, sections 3.2 and 3.3)."""
+"""Every unit of a document in up to three views (MC-indexing, sections 3.2, 3.3 and 5.6)."""
 
 from __future__ import annotations
 
@@ -8,44 +8,56 @@ from typing import Literal, get_args
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import stable_uuid
-from drillrank.structure import Document, Section, breadcrumb
+from drillrank.structure import Document, breadcrumb
 from drillrank.views.keywords import keywords
 from drillrank.views.summaries import summaries
+from drillrank.views.units import Cutter, Unit, whole_sections
 
 View = Literal["raw", "keywords", "summary"]
 VIEWS: tuple[View, ...] = get_args(View)
+Context = Literal["headings", "keywords"]
+CONTEXT_KEYWORDS = 10  # of the section
 
 
 @dataclass(frozen=True, slots=True)
 class SectionChunk:
-    """One view of one section.
+    """One view of one section, or of another unit that a cutter makes.
 
     Attributes:
-        id: UUID made from the document's id, the section's ordinal and the view; the same in every run.
-        text: The text to index. `raw`: the source, unchanged. `keywords` and `summary`: the section's headings joined
-            by " > ", without a title that heads the whole document, and on the next line the keywords separated by
-            commas, or the summary.
+        id: UUID made from the document's id, the unit's place and the view; the same in every run.
+        text: What the view shows. `raw`: the unit's text, which is what retrieval returns. `keywords` and `summary`:
+            the headings joined by " > ", without a title that heads the whole document, and on the next line the
+            keywords separated by commas, or the summary.
+        context: What stands in front of the text in the index, and nowhere else; of the raw view only.
         view: Which view this is.
         path: Headings from the root, own heading included.
         level: Depth of the heading as written; 0 for text before the first heading.
-        start: Offset of the section's first character in the document's text.
+        start: Offset of the unit's first character in the document's text.
         end: Offset just behind its last character.
-        ordinal: The section's place in `document.sections()`.
-        section_id: Id of the section's raw chunk.
-        parent_id: Id of the raw chunk of the nearest section above that has one, or None. As in `Document`, text
-            before the first heading lies above all other sections.
+        ordinal: Place of the section in `document.sections()`.
+        part: 0 for the first unit of a section.
+        section_id: Id of the unit's raw chunk.
+        parent_id: Id of the raw chunk that begins the nearest section above, or None. As in `Document`, text before
+            the first heading lies above all other sections.
     """
 
     id: str
     text: str
+    context: str
     view: View
     path: tuple[str, ...]
     level: int
     start: int
     end: int
     ordinal: int
+    part: int
     section_id: str
     parent_id: str | None
+
+    @property
+    def indexed_text(self) -> str:
+        """What an index should read: the context, if there is one, and the text."""
+        return f"{self.context}\n\n{self.text}" if self.context else self.text
 
 
 def section_chunks(
@@ -53,28 +65,32 @@ def section_chunks(
     document_id: str,
     views: Collection[View] = VIEWS,
     *,
+    cutter: Cutter | None = None,
+    context: Collection[Context] = (),
     keyword_lists: Sequence[Sequence[str]] | None = None,
     summary_texts: Sequence[str] | None = None,
 ) -> list[SectionChunk]:
-    r"""Every section of a document as chunks; no chunk crosses two sections.
+    r"""Every section of a document, or every unit of another size, as chunks.
 
-    A section with any character that is not white space gets a raw chunk, so that each such character of the
-    document is in exactly one. Sections without text below their heading, or without keywords, get no keyword chunk;
-    likewise for summaries.
+    Each character of the document that is not white space is in exactly one raw chunk. Units without text below their
+    heading, or without keywords, get no keyword chunk; likewise for summaries.
 
     Args:
         document: A parsed document.
         document_id: What tells this document from others; part of every chunk's id.
         views: The views wanted. `raw` must be among them: it is what the others lead to.
-        keyword_lists: Keywords for each of `section_bodies(document)`, for example an LLM's; by default `keywords`.
-        summary_texts: Summaries for each of them; by default `summaries`.
+        cutter: Makes the units, for example `whole_sections(max_tokens=500)`; by default whole sections.
+        context: What the raw view has in front of it in the index: `"headings"`, the path; `"keywords"`, the first 10
+            keywords of the whole section. What is returned stays the source.
+        keyword_lists: Keywords for each unit, for example an LLM's; by default `keywords`.
+        summary_texts: Summaries for each unit; by default `summaries`.
 
     Returns:
-        The chunks section by section; within a section raw, keywords, summary.
+        The chunks unit by unit; within a unit raw, keywords, summary.
 
     Raises:
-        InvalidInput: `views` lacks `raw` or names an unknown view, `document_id` is no string, or the given lists do
-            not match the document's sections.
+        InvalidInput: `views` lacks `raw`, a view or context is unknown, `document_id` is no string, or the given
+            lists do not match the units.
 
     >>> from drillrank.structure import parse_document
     >>> document = parse_document("# Foxes\n\nFoxes hunt mice.\n\n## Red foxes\n\nThey are orange.\n")
@@ -86,47 +102,37 @@ def section_chunks(
     'Red foxes\norange'
     """
     check_views(views)
+    check_context(context)
     if not isinstance(document_id, str):
         raise InvalidInput(f"document_id must be a string, not {document_id!r}.")
-    raw = _raw_chunks(document, document_id)
-    bodies = section_bodies(document)
-    derived: dict[View, list[str]] = {}
+    units = (cutter or whole_sections())(document)
+    texts: dict[View, list[str]] = {}
     if "keywords" in views:
-        lists = keywords(bodies) if keyword_lists is None else keyword_lists
-        derived["keywords"] = [", ".join(words) for words in lists]
+        lists = keywords([unit.body for unit in units]) if keyword_lists is None else keyword_lists
+        texts["keywords"] = [", ".join(words) for words in lists]
     if "summary" in views:
-        derived["summary"] = list(summaries(bodies) if summary_texts is None else summary_texts)
-    for view, texts in derived.items():
-        if len(texts) != len(raw):
-            raise InvalidInput(f"The {view} view needs one entry for each of {len(raw)} sections, not {len(texts)}.")
+        texts["summary"] = list(summaries([unit.body for unit in units]) if summary_texts is None else summary_texts)
+    for view, of_view in texts.items():
+        if len(of_view) != len(units):
+            raise InvalidInput(f"The {view} view needs one entry for each of {len(units)} units, not {len(of_view)}.")
 
-    roots = {section.path[:1] for section in raw if section.path}
-    below_title = 1 if len(roots) == 1 else 0  # the title of the whole document tells no section apart
+    headings = unit_names(units)
     chunks = []
-    for position, section in enumerate(raw):
-        chunks.append(section)
-        headings = breadcrumb(section.path[below_title:] or section.path)
-        for view, texts in derived.items():
-            if texts[position].strip():
-                text = "\n".join(filter(None, (headings, texts[position])))
-                id_ = stable_uuid(document_id, section.ordinal, view)
-                chunks.append(replace(section, id=id_, text=text, view=view))
+    for position, raw in enumerate(_raw_chunks(units, document_id, _contexts(document, units, headings, context))):
+        chunks.append(raw)
+        for view, of_view in texts.items():
+            if of_view[position].strip():
+                text = "\n".join(filter(None, (headings[position], of_view[position])))
+                id_ = _chunk_id(document_id, units[position], view)
+                chunks.append(replace(raw, id=id_, text=text, context="", view=view))
     return chunks
 
 
-def section_bodies(document: Document) -> list[str]:
-    r"""The text below the heading of every section that has a raw chunk, without white space around it.
-
-    >>> from drillrank.structure import parse_document
-    >>> section_bodies(parse_document("Intro.\n\n# A\n\n## B\n\nTwo.\n"))
-    ['Intro.', '', 'Two.']
-    """
-    bodies = []
-    for _, section in _sections_with_text(document):
-        blocks = document.blocks(section)
-        start = blocks[0].end if blocks and blocks[0].kind == "heading" else section.start
-        bodies.append(document.text[start : section.end].strip())
-    return bodies
+def unit_names(units: Sequence[Unit]) -> list[str]:
+    """The path of every unit on one line; a title that heads the whole document tells none apart and is left out."""
+    roots = {unit.path[:1] for unit in units if unit.path}
+    below_title = 1 if len(roots) == 1 else 0
+    return [breadcrumb(unit.path[below_title:] or unit.path) for unit in units]
 
 
 def check_views(views: Collection[View]) -> None:
@@ -139,29 +145,60 @@ def check_views(views: Collection[View]) -> None:
         raise InvalidInput(f"views is a list of names out of {VIEWS} that holds 'raw'; not {views!r}.")
 
 
-def _sections_with_text(document: Document) -> list[tuple[int, Section]]:
-    return [(at, section) for at, section in enumerate(document.sections()) if document.slice(section).strip()]
+def check_context(context: Collection[Context]) -> None:
+    """Reject context that does not exist.
+
+    Raises:
+        InvalidInput: see above; also for a single string in place of a list.
+    """
+    if isinstance(context, str) or not set(context) <= set(get_args(Context)):
+        raise InvalidInput(f"context is a list of names out of {get_args(Context)}, or empty; not {context!r}.")
 
 
-def _raw_chunks(document: Document, document_id: str) -> list[SectionChunk]:
-    chunks: list[SectionChunk] = []
-    above: list[SectionChunk] = []  # the chunks on the way from the root, paths growing longer
-    for ordinal, section in _sections_with_text(document):
-        while above and len(above[-1].path) >= len(section.path):
-            above.pop()
-        id_ = stable_uuid(document_id, ordinal, "raw")
-        chunk = SectionChunk(
-            id=id_,
-            text=document.slice(section),
-            view="raw",
-            path=section.path,
-            level=section.level,
-            start=section.start,
-            end=section.end,
-            ordinal=ordinal,
-            section_id=id_,
-            parent_id=above[-1].id if above else None,
+def _contexts(
+    document: Document, units: Sequence[Unit], headings: Sequence[str], context: Collection[Context]
+) -> list[str]:
+    """What stands in front of each unit: its path on one line, the keywords of its section on the next."""
+    lines: list[list[str]] = [[] for _ in units]
+    if "headings" in context:
+        for own, heading in zip(lines, headings, strict=True):
+            own.append(heading)
+    if "keywords" in context:
+        sections = whole_sections()(document)
+        lists = keywords([section.body for section in sections], CONTEXT_KEYWORDS)
+        words = {section.ordinal: found for section, found in zip(sections, lists, strict=True)}
+        for own, unit in zip(lines, units, strict=True):
+            own.append(", ".join(words.get(unit.ordinal, ())))
+    return ["\n".join(filter(None, own)) for own in lines]
+
+
+def _raw_chunks(units: Sequence[Unit], document_id: str, contexts: Sequence[str]) -> list[SectionChunk]:
+    chunks = []
+    above: list[tuple[int, str]] = []  # depth and id of the units from the root to the section, depths rising
+    for unit, context in zip(units, contexts, strict=True):
+        id_ = _chunk_id(document_id, unit, "raw")
+        if not unit.part:
+            while above and above[-1][0] >= unit.depth:
+                above.pop()
+            above.append((unit.depth, id_))
+        chunks.append(
+            SectionChunk(
+                id=id_,
+                text=unit.text,
+                context=context,
+                view="raw",
+                path=unit.path,
+                level=unit.level,
+                start=unit.start,
+                end=unit.end,
+                ordinal=unit.ordinal,
+                part=unit.part,
+                section_id=id_,
+                parent_id=above[-2][1] if len(above) > 1 else None,
+            )
         )
-        above.append(chunk)
-        chunks.append(chunk)
     return chunks
+
+
+def _chunk_id(document_id: str, unit: Unit, view: View) -> str:
+    return stable_uuid(document_id, unit.ordinal, unit.part, view)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
 from drillrank.views.chunks import VIEWS, SectionChunk, View
-from drillrank.views.merging import MergedSection, merge_views
+from drillrank.views.merging import MergedSection, check_weights, merge_views
 
 RetrieverName = Literal["bm25", "tfidf"]
 _RETRIEVERS: dict[str, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
@@ -20,7 +20,7 @@ class ViewText(NamedTuple):
 
     section_id: str
     view: View
-    text: str
+    indexed_text: str
 
 
 class MultiViewIndex:
@@ -32,9 +32,10 @@ class MultiViewIndex:
     Args:
         chunks: The views of the sections of any number of documents; every section needs its raw view.
         retriever: `"bm25"` or `"tfidf"`; each view has an index of its own.
+        weights: Of the views, as `merge_views` takes them.
 
     Raises:
-        InvalidInput: the retriever or a view is unknown, or the raw view of a section is missing.
+        InvalidInput: a weight is below 0, the retriever or a view is unknown, or the raw view of a section is missing.
 
     >>> from drillrank.structure import parse_document
     >>> from drillrank.views import section_chunks
@@ -45,7 +46,14 @@ class MultiViewIndex:
     ('raw:1 keywords:1 summary:1', [('Whales',)])
     """
 
-    def __init__(self, chunks: Iterable[ViewText | SectionChunk], retriever: RetrieverName = "bm25") -> None:
+    def __init__(
+        self,
+        chunks: Iterable[ViewText | SectionChunk],
+        retriever: RetrieverName = "bm25",
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        check_weights(weights)
+        self._weights = weights
         if retriever not in _RETRIEVERS:
             raise InvalidInput(f"Unknown retriever {retriever!r}. Choose one of: {', '.join(_RETRIEVERS)}.")
         by_view: dict[str, list[ViewText | SectionChunk]] = {view: [] for view in VIEWS}
@@ -58,7 +66,7 @@ class MultiViewIndex:
         if orphans:
             raise InvalidInput(f"{len(orphans)} sections have no raw view, for example {min(orphans)!r}.")
         self._indexes: dict[str, TextIndex] = {
-            view: _RETRIEVERS[retriever]([chunk.text for chunk in of_view]) for view, of_view in by_view.items()
+            view: _RETRIEVERS[retriever]([chunk.indexed_text for chunk in of_view]) for view, of_view in by_view.items()
         }
 
     def search(self, query: str, k: int = 5) -> list[MergedSection]:
@@ -68,7 +76,7 @@ class MultiViewIndex:
             InvalidInput: the query is blank, or `k` is not a positive integer.
         """
         check_query(query)
-        found = merge_views({view: self._ranking(view, query) for view in VIEWS}, k)
+        found = merge_views({view: self._ranking(view, query) for view in VIEWS}, k, self._weights)
         unranked = dict.fromkeys(self._sections["raw"])
         for section in found:
             del unranked[section.section_id]

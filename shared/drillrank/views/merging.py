@@ -17,7 +17,8 @@ class MergedSection:
 
     Attributes:
         section_id: Identifier of the section.
-        score: Sum of 1 / (60 + rank) over the views that rank the section; higher is better, at most views / 61.
+        score: Sum of 1 / (60 + rank) over the views that rank the section, each times the view's weight; higher is
+            better. Without weights at most views / 61.
         ranks: Rank of the section in each view that ranks it; 1 for the best.
     """
 
@@ -40,7 +41,9 @@ class MergedSection:
         return " ".join(f"{view}:{rank}" for view, rank in self.ranks.items())
 
 
-def merge_views(rankings: Mapping[str, Sequence[str]], k: int) -> list[MergedSection]:
+def merge_views(
+    rankings: Mapping[str, Sequence[str]], k: int, weights: Mapping[str, float] | None = None
+) -> list[MergedSection]:
     """The best `k` sections of several rankings.
 
     MC-indexing takes the top k' = 2k/3 (here rounded up) of every view and expects their union to hold about k
@@ -48,17 +51,21 @@ def merge_views(rankings: Mapping[str, Sequence[str]], k: int) -> list[MergedSec
     gains, by reciprocal rank fusion. Only ranks are compared, since the scores of different views have no common
     scale.
 
+    With `weights` it is weighted reciprocal rank fusion alone: no view has seats of its own.
+
     Args:
         rankings: For each view, section ids from best to worst. A section named twice keeps its better rank, and
             takes no second one from those behind it.
         k: Number of sections wanted.
+        weights: How much each view counts, at least 0; 1 for a view that is not named. A view of weight 0 still
+            brings sections, behind all others.
 
     Returns:
         `min(k, number of different sections)` sections by falling score. Among equal scores the ranks in the views
         named first decide.
 
     Raises:
-        InvalidInput: `k` is not a positive integer.
+        InvalidInput: `k` is not a positive integer, or a weight is no number from 0 on.
 
     >>> merged = merge_views({"raw": ["a", "b", "c"], "summary": ["b", "d"]}, k=2)
     >>> [(section.section_id, section.ranks) for section in merged]
@@ -66,15 +73,28 @@ def merge_views(rankings: Mapping[str, Sequence[str]], k: int) -> list[MergedSec
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise InvalidInput(f"k is the number of sections wanted, a positive integer; not {k!r}.")
+    check_weights(weights)
     ranks: dict[str, dict[str, int]] = {}
     for view, ranking in rankings.items():
         for rank, section_id in enumerate(dict.fromkeys(ranking), start=1):
             ranks.setdefault(section_id, {})[view] = rank
+    weight = {view: 1.0 if weights is None else float(weights.get(view, 1.0)) for view in rankings}
     # Exactly rounded sums, so that the order of the views cannot tell equal scores apart.
     merged = [
-        MergedSection(section_id, math.fsum(1 / (RANK_OFFSET + rank) for rank in own.values()), own)
+        MergedSection(section_id, math.fsum(weight[view] / (RANK_OFFSET + rank) for view, rank in own.items()), own)
         for section_id, own in ranks.items()
     ]
-    top = -(-2 * k // 3)
+    top = -(-2 * k // 3) if weights is None else 0
     chosen = sorted(merged, key=lambda section: (min(section.ranks.values()) > top, -section.score))[:k]
     return sorted(chosen, key=lambda section: -section.score)
+
+
+def check_weights(weights: Mapping[str, float] | None) -> None:
+    """Reject weights that are no numbers from 0 on.
+
+    Raises:
+        InvalidInput: names the first one.
+    """
+    for view, weight in (weights or {}).items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise InvalidInput(f"The weight of the view {view!r} must be a number from 0 on; not {weight!r}.")

@@ -49,7 +49,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     """
     check_positive(max_words=max_words)
     shortened = list(texts)
-    long = [position for position, text in enumerate(texts) if _words(text) > raw_up_to]
+    long = [position for position, text in enumerate(texts) if not is_short(text, raw_up_to)]
     split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
     vectors = _vectors([sentence for section in split for sentence in section])
     first = 0
@@ -59,6 +59,15 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
         nearness = own @ np.asarray(own.sum(axis=0)).ravel()  # the centroid's own length changes no order
         shortened[position] = _extract(section, nearness, max_words)
     return shortened
+
+
+def is_short(text: str, raw_up_to: int = SHORT_SECTION) -> bool:
+    """Whether a section is its own summary.
+
+    >>> is_short("Few words."), is_short("many words " * 101)
+    (True, False)
+    """
+    return _words(text) <= raw_up_to
 
 
 def _vectors(split: Sequence[str]) -> sparse.csr_matrix:

@@ -1,0 +1,180 @@
+"""Cut blocks at lines, sentences and words, and pack the parts again as far as a size limit allows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from drillrank.structure import Block, Document, Section, sentences
+from drillrank.structure.lines import line_starts
+from drillrank.tokens import count_tokens
+
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A block or a part of one.
+
+    Attributes:
+        block: The block.
+        start: Offset of the first character in the document's text. What lies between two blocks belongs to the first.
+        end: Offset just behind the last one.
+        rendering: The text as a reader sees it, where that is not the source; the span is the whole block's then.
+        header: What a reader needs before it if nothing of the block stands there: a table's first lines.
+    """
+
+    block: Block
+    start: int
+    end: int
+    rendering: str | None
+    header: str = ""
+
+
+Run = Sequence[Span]
+"""Neighbouring spans that stay together."""
+
+
+def block_runs(document: Document, section: Section) -> list[Run]:
+    """The blocks of a section, each a run; with the white space between them they tile the section."""
+    blocks = document.blocks(section)
+    if not blocks:
+        return []
+    starts = [section.start, *(block.start for block in blocks[1:]), section.end]
+    return [
+        [Span(block, start, end, block.rendering)] for block, (start, end) in zip(blocks, pairwise(starts), strict=True)
+    ]
+
+
+def text_of(document: Document, run: Run) -> str:
+    """The readable text of a run, a table's header repeated where the run begins inside the table."""
+    return run[0].header + _bare_text(document, run) if run else ""
+
+
+def body_of(document: Document, run: Run) -> str:
+    """As `text_of`, without the heading that a run may begin with."""
+    return text_of(document, [span for span in run if span.block.kind != "heading"])
+
+
+def fits(document: Document, run: Run, limit: int) -> bool:
+    """Whether a run has at most `limit` tokens, white space around it not counted."""
+    return count_tokens(text_of(document, run).strip()) <= limit
+
+
+def fitted(document: Document, runs: Iterable[Run], limit: int) -> list[Run]:
+    """The runs, those that are too long cut: each into as few as its lines, sentences or words allow.
+
+    A heading goes with the first part of a block that is cut behind it.
+    """
+    found: list[Run] = []
+    for run in runs:
+        if fits(document, run, limit):
+            found.append(run)
+            continue
+        parts = atoms(document, run, limit)
+        if found and all(span.block.kind == "heading" for span in found[-1]):
+            parts.insert(0, found.pop())
+        found += packed(document, parts, limit)
+    return found
+
+
+def packed(document: Document, runs: Sequence[Run], limit: int) -> list[Run]:
+    """Join neighbours, from the first on, as long as they fit; a run that is too long alone stays alone."""
+    sizes = [_size(_bare_text(document, run)) for run in runs]
+    groups: list[Run] = []
+    at = 0
+    while at < len(runs):
+        end, left = at + 1, limit - sizes[at] - count_tokens(runs[at][0].header)
+        while end < len(runs) and sizes[end] <= left:
+            left -= sizes[end]
+            end += 1
+        group = [span for run in runs[at:end] for span in run]
+        while end > at + 1 and not fits(document, group, limit):  # rare: the whole can have more tokens than its parts
+            end -= 1
+            group = [span for run in runs[at:end] for span in run]
+        groups.append(group)
+        at = end
+    return groups
+
+
+def atoms(document: Document, run: Run, limit: int) -> list[Run]:
+    """The lines (of tables, code and lists) or sentences of a run; where one is too long its words, then characters."""
+    found: list[Run] = []
+    for span in run:
+        text = _bare_text(document, [span])
+        kind = span.block.kind
+        header, behind = _table_header(text, span, limit) if kind == "table" else ("", 0)
+        for begin, stop in _split(text, limit - count_tokens(header), _LEVELS.get(kind, _OF_PROSE)):
+            repeated = header if begin >= behind else ""
+            if span.rendering is None:
+                found.append([Span(span.block, span.start + begin, span.start + stop, None, repeated)])
+            else:
+                found.append([Span(span.block, span.start, span.end, text[begin:stop], repeated)])
+    return found
+
+
+def _size(text: str) -> int:
+    """Tokens of a text that others follow: a space mostly belongs to the next word's token, a line break does not."""
+    bare = text.rstrip()
+    return count_tokens(bare) + ("\n" in text[len(bare) :])
+
+
+def _bare_text(document: Document, run: Run) -> str:
+    if not run:
+        return ""
+    if all(span.rendering is None for span in run):
+        return document.text[run[0].start : run[-1].end]
+    parts = [run[0].rendering or ""]
+    for before, span in pairwise(run):
+        parts += ["" if before.block is span.block or not span.rendering else "\n\n", span.rendering or ""]
+    return "".join(parts)
+
+
+def _table_header(text: str, span: Span, limit: int) -> tuple[str, int]:
+    """The lines to repeat and where they end: a Markdown table's header and the rule below it, or the first row.
+
+    Nothing is repeated where the lines alone take more than half of the limit.
+    """
+    lead = span.block.start - span.start if span.rendering is None else 0  # blank lines before the table
+    lines = line_starts(text[lead:])
+    header = text[lead:][: lines[min(2 if span.rendering is None else 1, len(lines) - 1)]]
+    return (header, lead + len(header)) if 2 * count_tokens(header) <= limit else ("", 0)
+
+
+_Level = Callable[[str], list[int]]  # from a text to the offsets at which to cut it, rising
+
+
+def _lines(text: str) -> list[int]:
+    return line_starts(text)[1:-1]
+
+
+def _sentences(text: str) -> list[int]:
+    return [start for start, _ in sentences(text)[1:]]
+
+
+def _words(text: str) -> list[int]:
+    return [word.start() for word in _WORD.finditer(text)][1:]
+
+
+_LEVELS: dict[str, tuple[_Level, ...]] = {
+    "table": (_lines, _sentences, _words),
+    "list": (_lines, _sentences, _words),
+    "code": (_lines, _words),
+}
+_OF_PROSE: tuple[_Level, ...] = (_sentences, _words)
+
+
+def _split(text: str, limit: int, levels: Sequence[_Level]) -> list[tuple[int, int]]:
+    """Spans that tile the text: what the first level cuts, and inside of those that are too long, the next one."""
+    if not levels:  # one long word; a character has at most four bytes, thus four tokens
+        cuts = range(0, len(text), max(limit // 4, 1))[1:]
+        return list(pairwise([0, *cuts, len(text)]))
+    spans = []
+    for start, end in pairwise([0, *levels[0](text), len(text)]):
+        if count_tokens(text[start:end].strip()) > limit:
+            spans += [(start + a, start + b) for a, b in _split(text[start:end], limit, levels[1:])]
+        else:
+            spans.append((start, end))
+    return spans

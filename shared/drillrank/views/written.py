@@ -1,0 +1,215 @@
+"""Keyword and summary views written by an LLM (MC-indexing, section 3.3, Figures 8 and 9)."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from drillrank.dialogue import Dialogue, Reply
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.passages import stable_uuid
+from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT
+from drillrank.structure import Document
+from drillrank.terms import WORD
+from drillrank.views.chunks import VIEWS, View, unit_names
+from drillrank.views.keywords import keywords
+from drillrank.views.summaries import is_short, summaries
+from drillrank.views.units import Cutter, whole_sections
+
+MAX_KEYWORD_WORDS = 10  # what is longer is a sentence
+_LONGEST = 200  # characters of a keyword
+
+# Between quotation marks that end at a separator, or without them up to the next separator.
+_ITEM = re.compile(r"""\s*["']([^"\n]{0,200}?)["'](?=\s*(?:[,;\n]|$))|([^,;\n]+)""")
+_LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
+_BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
+_PLACE = re.compile(r"\{section_name\}|\{section_text\}")
+
+Result = TypeVar("Result")
+
+
+class ViewTexts(NamedTuple):
+    """Keywords and summary of every unit of a document; None for a view that was not asked for."""
+
+    keyword_lists: list[list[str]] | None
+    summary_texts: list[str] | None
+
+
+@dataclass(frozen=True)
+class ViewWriter:
+    """How an LLM writes the views of documents.
+
+    Attributes:
+        model: Name of the LLM, part of what an answer is remembered by.
+        cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
+            default a dictionary of this object's own.
+        retries: How often a call that failed, or whose answer is of no use, is repeated.
+        keyword_prompt: Template with `{section_name}` and `{section_text}`.
+        summary_prompt: Likewise.
+
+    Raises:
+        InvalidInput: a template lacks a place, or `retries` is below 0.
+    """
+
+    model: str = ""
+    cache: MutableMapping[str, str] = field(default_factory=dict)
+    retries: int = 1
+    keyword_prompt: str = KEYWORD_PROMPT
+    summary_prompt: str = SUMMARY_PROMPT
+
+    def __post_init__(self) -> None:
+        for template in (self.keyword_prompt, self.summary_prompt):
+            for place in ("{section_name}", "{section_text}"):
+                if not isinstance(template, str) or place not in template:
+                    raise InvalidInput(f"A template for a view holds {place}; not {template!r:.200}.")
+        if not isinstance(self.retries, int) or self.retries < 0:
+            raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r}.")
+
+    def write(
+        self, document: Document, cutter: Cutter | None = None, views: Collection[View] = VIEWS
+    ) -> Dialogue[ViewTexts]:
+        r"""Ask for the views of every unit at once, once more where that brought nothing.
+
+        A section of up to 200 words is its own summary, and no one is asked for it. What the LLM cannot bring is
+        computed without one (`keywords`, `summaries`), and a `DrillrankWarning` says how often: no unit goes without.
+
+        Args:
+            document: A parsed document.
+            cutter: Makes the units, by default whole sections.
+            views: The views to write; the raw one needs no writing.
+
+        Returns:
+            A dialogue for `drillrank.dialogue.run` or `arun`; its result goes into `section_chunks` with the same
+            cutter.
+
+        >>> from drillrank.dialogue import run
+        >>> from drillrank.structure import parse_document
+        >>> document = parse_document("# Foxes\n\nFoxes hunt mice.\n\n# Owls\n\nThey hoot.\n")
+        >>> run(ViewWriter().write(document, views=["keywords"]), lambda prompt: '["hunting", "night"]')
+        ViewTexts(keyword_lists=[['hunting', 'night'], ['hunting', 'night']], summary_texts=None)
+        """
+        units = (cutter or whole_sections())(document)
+        names = unit_names(units)
+        bodies = [unit.body for unit in units]
+        prompts: dict[tuple[View, int], str] = {}
+        for position, (name, body) in enumerate(zip(names, bodies, strict=True)):
+            if "keywords" in views and WORD.search(body):
+                prompts["keywords", position] = _filled(self.keyword_prompt, name, body)
+            if "summary" in views and not is_short(body):
+                prompts["summary", position] = _filled(self.summary_prompt, name, body)
+        answers = yield from self._ask(prompts)
+        unwritten = {view for view, position in prompts if (view, position) not in answers}
+        keyword_lists = summary_texts = None
+        if "keywords" in views:
+            keyword_lists = keywords(bodies) if "keywords" in unwritten else [[] for _ in bodies]
+        if "summary" in views:
+            summary_texts = summaries(bodies) if "summary" in unwritten else bodies
+        for (view, position), answer in answers.items():
+            if view == "keywords" and keyword_lists is not None:
+                keyword_lists[position] = parse_keywords(answer)
+            elif summary_texts is not None:
+                summary_texts[position] = answer.strip()
+        return ViewTexts(keyword_lists, summary_texts)
+
+    def _ask(self, prompts: Mapping[tuple[View, int], str]) -> Dialogue[dict[tuple[View, int], str]]:
+        """The answers of use, from the cache or the LLM; each different prompt is asked once."""
+        views = {prompt: view for (view, _), prompt in prompts.items()}
+        keys = {prompt: stable_uuid(self.model, prompt) for prompt in views}
+        found: dict[str, str] = {}
+        for prompt, key in keys.items():
+            remembered = self.cache.get(key)
+            if isinstance(remembered, str) and _is_useful(views[prompt], remembered):
+                found[prompt] = remembered
+        failure = "the last answers had nothing to use in them"
+        for _ in range(1 + self.retries):
+            pending = [prompt for prompt in views if prompt not in found]
+            if not pending:
+                break
+            replies = yield pending
+            for prompt, reply in zip(pending, replies, strict=True):
+                if _is_useful(views[prompt], reply.text):
+                    found[prompt] = self.cache[keys[prompt]] = reply.text
+                elif reply.failure:
+                    failure = str(reply.failure)
+        missing = sum(prompt not in found for prompt in prompts.values())
+        if missing:
+            warnings.warn(
+                f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({failure}): these are "
+                "computed without it.",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+        return {place: found[prompt] for place, prompt in prompts.items() if prompt in found}
+
+
+def parse_keywords(answer: str) -> list[str]:
+    """The keywords in an LLM's answer, whatever it looks like.
+
+    JSON and Python lists, lists without quotation marks, bulleted or numbered lines, and words between commas are
+    read; nothing is evaluated.
+
+    Returns:
+        Different keywords in order, on one line each; without those of more than 10 words, which are sentences.
+        Empty if there are none.
+
+    >>> parse_keywords("Sure! Here they are: ['red fox', 'hunter's moon', mice]")
+    ['red fox', "hunter's moon", 'mice']
+    >>> parse_keywords("1. red fox, 2. **mice**, - red fox")
+    ['red fox', 'mice']
+    """
+    start, end = answer.find("["), answer.rfind("]")
+    found: dict[str, str] = {}
+    for item in _items(answer[start + 1 : end] if 0 <= start < end else answer):
+        keyword = _LABEL.sub("", " ".join(item.split()).lstrip(_BEFORE), count=1).lstrip(_BEFORE).rstrip(_BEHIND)
+        if WORD.search(keyword) and len(keyword.split(" ")) <= MAX_KEYWORD_WORDS and len(keyword) <= _LONGEST:
+            found.setdefault(keyword.casefold(), keyword)
+    return list(found.values())
+
+
+def _items(inside: str) -> list[str]:
+    try:
+        listed = [item for item in json.loads(f"[{inside}]") if isinstance(item, str)]
+    except (ValueError, RecursionError):
+        listed = []
+    return listed or [quoted or bare for quoted, bare in _ITEM.findall(inside)]
+
+
+def together(dialogues: Sequence[Dialogue[Result]]) -> Dialogue[list[Result]]:
+    """Several dialogues as one, so that all of their prompts can be asked at the same time.
+
+    >>> from drillrank.dialogue import run
+    >>> def shout(word):
+    ...     (reply,) = yield [word]
+    ...     return reply.text
+    >>> run(together([shout("a"), shout("b")]), str.upper)
+    ['A', 'B']
+    """
+    results: dict[int, Result] = {}
+    waiting: dict[int, Sequence[str]] = {}
+    replies: dict[int, Sequence[Reply] | None] = dict.fromkeys(range(len(dialogues)))
+    while True:
+        for number, own in replies.items():
+            try:
+                waiting[number] = next(dialogues[number]) if own is None else dialogues[number].send(own)
+            except StopIteration as stop:  # noqa: PERF203  # how a dialogue ends
+                results[number] = stop.value
+                waiting.pop(number, None)
+        if not waiting:
+            return [results[number] for number in range(len(dialogues))]
+        answered = iter((yield [prompt for prompts in waiting.values() for prompt in prompts]))
+        replies = {number: list(islice(answered, len(prompts))) for number, prompts in waiting.items()}
+
+
+def _filled(template: str, name: str, text: str) -> str:
+    """The template with name and text in their places; braces in them stay what they are."""
+    places = {"{section_name}": name, "{section_text}": text}
+    return _PLACE.sub(lambda place: places[place[0]], template)
+
+
+def _is_useful(view: View, answer: str) -> bool:
+    return bool(parse_keywords(answer) if view == "keywords" else WORD.search(answer))

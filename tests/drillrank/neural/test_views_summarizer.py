@@ -1,0 +1,92 @@
+"""The summariser reads all of a long section, and equals plain generation text by text."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import transformers
+
+from drillrank.errors import InvalidInput
+from drillrank.views import HuggingFaceSummarizer
+from tests.drillrank.neural.conftest import bart
+
+SENTENCE = "The old town of Basel lies on the Rhine, a river of Europe. "
+LONG = SENTENCE * 18
+OTHER = "Emma is a novel by Jane Austen; who wrote it? " * 25
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    torch.manual_seed(3)
+    model, tokenizer = bart()
+    for weight in model.parameters():
+        weight.data += 0.2 * torch.randn_like(weight)
+    place = tmp_path_factory.mktemp("summariser")
+    model.generation_config.max_new_tokens = 12
+    model.generation_config.max_length = None
+    model.save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    return str(place)
+
+
+@pytest.fixture(scope="module")
+def summarizer(folder):
+    return HuggingFaceSummarizer(folder, dtype="float32", device="cpu", batch_size=3)
+
+
+def generated(folder, text):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
+    ids = tokenizer(text, return_tensors="pt")
+    answer = model.generate(input_ids=ids["input_ids"], attention_mask=ids["attention_mask"], do_sample=False)
+    return tokenizer.decode(answer[0], skip_special_tokens=True).strip()
+
+
+def test_short_sections_are_their_own_summary_and_load_nothing():
+    summarizer = HuggingFaceSummarizer("no/such-model")
+    assert summarizer.summaries(["Short.", ""]) == ["Short.", ""]
+    with pytest.raises(InvalidInput, match="no/such-model"):
+        HuggingFaceSummarizer("/no/such/folder/no/such-model").summaries([LONG])
+
+
+def test_every_part_of_a_long_section_is_summarised_as_it_would_be_alone(folder, summarizer):
+    windows = summarizer._windows(LONG)
+    assert len(windows) > 1
+    assert "".join(windows).strip() == LONG.strip()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    assert all(len(tokenizer(window)["input_ids"]) <= 300 for window in windows)
+    assert all(window.startswith("The old town") for window in windows)
+    expected = " ".join(filter(None, (generated(folder, window) for window in windows)))
+    assert summarizer.summaries(["Short.", LONG]) == ["Short.", expected]
+    assert expected
+
+
+def test_batches_threads_and_copies_change_nothing(summarizer, folder):
+    texts = [LONG, OTHER, "Short.", LONG + OTHER]
+    expected = [summarizer.summaries([text])[0] for text in texts]
+    assert summarizer.summaries(texts) == expected
+    copy = pickle.loads(pickle.dumps(summarizer))
+    assert copy.summaries(texts) == expected
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda text: summarizer.summaries([text])[0], texts)) == expected
+
+
+def test_a_sentence_longer_than_the_window_is_cut(summarizer):
+    text = "town " * 900
+    assert len(summarizer._windows(text)) > 2
+    assert isinstance(summarizer.summaries([text])[0], str)
+
+
+def test_length_can_be_limited(folder):
+    short = HuggingFaceSummarizer(folder, dtype="float32", device="cpu", max_tokens=2)
+    long = HuggingFaceSummarizer(folder, dtype="float32", device="cpu", max_tokens=20)
+    assert len(short.summaries([OTHER])[0]) < len(long.summaries([OTHER])[0])
+
+
+@pytest.mark.parametrize("settings", [{"batch_size": 0}, {"max_tokens": 0}])
+def test_numbers_below_one_are_refused(settings):
+    with pytest.raises(InvalidInput, match="at least 1"):
+        HuggingFaceSummarizer("x", **settings)

@@ -1,0 +1,226 @@
+"""Units lose nothing, respect the limit, and cut no paragraph that fits."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.structure import parse_document
+from drillrank.tokens import count_tokens
+from drillrank.views import content_aware_fixed, fixed, make_cutter, paragraphs, whole_sections
+
+TABLE = "| name | value |\n|---|---|\n" + "".join(f"| row {i} | number {i} |\n" for i in range(12))
+PARTS = [
+    "# One\n",
+    "## Two\n",
+    "### Three\n",
+    "A short paragraph about foxes.\n",
+    "Foxes hunt mice. Mice fear foxes! Owls watch them? They do, and every night they do it again.\n",
+    "word " * 60 + "\n",
+    "x" * 300 + "\n",
+    "漢字" * 40 + "\n",
+    "\U0001f98a" * 50 + "\n",
+    "- an item\n- another item\n- a third item that is a little longer\n",
+    "```\ncode = 1\nmore = 2\n```\n",
+    "```\n" + "line of code\n" * 20 + "```\n",
+    TABLE,
+    " \t\n",
+    "\x0c\n",
+    "\ud800\n",
+]
+documents = (
+    st.lists(st.sampled_from(PARTS), max_size=7).map("\n".join).map(lambda text: parse_document(text, "markdown"))
+)
+limits = st.integers(12, 80)
+cutters = st.one_of(
+    st.builds(whole_sections),
+    st.builds(whole_sections, limits),
+    st.builds(whole_sections, st.none(), limits),
+    limits.flatmap(lambda size: st.builds(whole_sections, st.just(size), st.integers(1, size))),
+    st.builds(paragraphs),
+    st.builds(paragraphs, limits),
+    st.builds(content_aware_fixed, limits),
+    st.builds(fixed, limits),
+)
+
+
+def slices(document, units):
+    return [document.text[unit.start : unit.end] for unit in units]
+
+
+@given(documents, cutters)
+def test_spans_tile_all_text_and_are_what_the_units_show(document, cutter):
+    units = cutter(document)
+    at = 0
+    for unit, own in zip(units, slices(document, units), strict=True):
+        assert not document.text[at : unit.start].strip()
+        assert unit.start >= at
+        assert unit.text.endswith(own)  # a table's header may stand before it
+        assert unit.text == own or unit.text == "| name | value |\n|---|---|\n" + own
+        assert unit.text.strip()
+        at = unit.end
+    assert not document.text[at:].strip()
+
+
+@given(documents, limits)
+def test_no_unit_is_too_long(document, limit):
+    for cutter in (whole_sections(limit), paragraphs(limit), content_aware_fixed(limit), fixed(limit)):
+        assert all(count_tokens(unit.text.strip()) <= limit for unit in cutter(document))
+
+
+@given(documents, limits)
+def test_a_block_that_fits_is_in_one_unit(document, limit):
+    for cutter in (whole_sections(limit), paragraphs(limit)):
+        spans = [(unit.start, unit.end) for unit in cutter(document)]
+        for section in document.sections():
+            for block in document.blocks(section):
+                if count_tokens(document.slice(block).strip()) <= limit:
+                    assert any(start <= block.start and block.end <= end for start, end in spans)
+
+
+@given(documents, cutters)
+def test_places_are_unique_and_no_unit_crosses_a_section_unless_it_joins_or_ignores_them(document, cutter):
+    units = cutter(document)
+    places = [(unit.ordinal, unit.part) for unit in units]
+    assert places == sorted(set(places))
+    sections = document.sections()
+    for unit in units:
+        assert sections[unit.ordinal].start <= unit.start < sections[unit.ordinal].end
+
+
+@given(documents, limits)
+def test_content_aware_chunks_stay_inside_their_section(document, limit):
+    sections = document.sections()
+    for cutter in (whole_sections(limit), paragraphs(limit), content_aware_fixed(limit)):
+        for unit in cutter(document):
+            section = sections[unit.ordinal]
+            assert (unit.path, unit.level, unit.depth) == (section.path, section.level, len(section.path))
+            assert section.start <= unit.start <= unit.end <= section.end
+
+
+@given(st.lists(st.sampled_from(["Foxes hunt mice.", "The owl sleeps by day.", "It rains."]), min_size=1), limits)
+def test_chunks_of_fixed_length_are_as_long_as_the_limit_allows(chosen, limit):
+    expected: list[str] = []
+    for sentence in chosen:
+        if expected and count_tokens(f"{expected[-1]} {sentence}") <= limit:
+            expected[-1] += f" {sentence}"
+        else:
+            expected.append(sentence)
+    document = parse_document(" ".join(chosen), "text")
+    for cutter in (content_aware_fixed(limit), fixed(limit)):
+        assert [unit.text.strip() for unit in cutter(document)] == expected
+
+
+def test_a_long_sentence_fills_its_units():
+    units = whole_sections(20)(parse_document("word " * 100, "text"))
+    assert [count_tokens(unit.text.strip()) for unit in units] == [20] * 5
+
+
+@given(documents, limits)
+def test_small_sections_join_under_their_parent_only(document, size):
+    whole = whole_sections()(document)
+    joined = whole_sections(min_tokens=size)(document)
+    starts = {unit.start: unit for unit in whole}
+    for unit in joined:
+        members = [other for other in whole if unit.start <= other.start < unit.end]
+        assert members[0] is starts[unit.start]
+        if len(members) == 1:
+            assert unit == members[0]
+            continue
+        assert all(count_tokens(member.text.strip()) < size for member in members)
+        assert {member.path[:-1] for member in members[1:]} == {unit.path}
+        assert unit.path in (members[0].path, members[0].path[:-1])
+        assert sum(count_tokens(member.text.strip()) for member in members[:-1]) < size
+
+
+def test_small_siblings_join_until_they_are_large_enough():
+    small = "# A\n\nIntro.\n\n## B\n\nOne.\n\n## C\n\nTwo.\n\n"
+    document = parse_document(small + "## D\n\n" + "long " * 50 + "\n\n# E\n\nThree.\n")
+    units = whole_sections(min_tokens=30)(document)
+    assert [unit.path for unit in units] == [("A",), ("A", "D"), ("E",)]
+    assert units[0].text == small
+    assert units[0].body == small.removeprefix("# A\n\n").strip()
+    assert units[0].level == 1
+
+
+def test_joined_siblings_without_their_parent_have_its_path():
+    document = parse_document("# A\n\n" + "long " * 50 + "\n\n## B\n\nOne.\n\n## C\n\nTwo.\n")
+    first, second = whole_sections(min_tokens=30)(document)
+    assert (first.path, first.level, second.path, second.level) == (("A",), 1, ("A",), 1)
+    assert second.body == second.text.strip()
+    assert second.text == "## B\n\nOne.\n\n## C\n\nTwo.\n"
+
+
+def test_tables_repeat_their_header_and_keep_their_rows_whole():
+    units = whole_sections(40)(parse_document(f"# Data\n\n{TABLE}"))
+    assert len(units) > 2
+    rows = [line for unit in units for line in unit.text.splitlines() if line.startswith("| row")]
+    assert rows == TABLE.splitlines()[2:]
+    for unit in units:
+        assert unit.text.count("| name | value |\n|---|---|\n") == 1
+
+
+def test_code_that_fits_is_kept_and_longer_code_is_cut_between_lines():
+    code = "```\n" + "".join(f"call({i})\n" for i in range(6)) + "```"
+    text = "Before it, some words stand here.\n\n" + code + "\n\nBehind it, too.\n"
+    fits = whole_sections(count_tokens(code))(parse_document(text))
+    assert any(code in unit.text for unit in fits)
+    cut = whole_sections(12)(parse_document(code))
+    assert len(cut) > 1
+    assert all(unit.text.endswith("\n") for unit in cut[:-1])
+
+
+def test_a_heading_goes_with_the_text_behind_it():
+    text = "# Title\n\n" + "One sentence of ordinary length stands here. " * 10
+    for cutter in (whole_sections(40), paragraphs(40), content_aware_fixed(40)):
+        first = cutter(parse_document(text))[0]
+        assert first.text.startswith("# Title\n\nOne sentence")
+        assert first.body.startswith("One sentence")
+
+
+def test_parts_of_rendered_blocks_have_the_span_of_the_block():
+    pytest.importorskip("justhtml")
+    text = "<h1>Birds</h1><p>" + "<b>Owls</b> &amp; crows fly at night. " * 8 + "</p><p>The end.</p>"
+    document = parse_document(text, "html")
+    units = whole_sections(30)(document)
+    assert len(units) > 2
+    assert "".join(unit.text for unit in units).count("Owls & crows fly at night.") == 8
+    assert all("<b>" not in unit.text and count_tokens(unit.text) <= 30 for unit in units)
+    assert all("Owls" in document.text[unit.start : unit.end] for unit in units[:-1])
+
+
+def test_a_megabyte_on_one_line_is_cut_in_reasonable_time():
+    for text in ("word " * 40_000, "x" * 200_000, "a. " * 40_000):
+        started = time.perf_counter()
+        units = whole_sections(300)(parse_document(text, "text"))
+        assert "".join(unit.text for unit in units) == text
+        assert time.perf_counter() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"chunking": "page"}, "Unknown chunking"),
+        ({"chunking": "fixed"}, "needs max_tokens"),
+        ({"chunking": "content_aware_fixed"}, "needs max_tokens"),
+        ({"chunking": "paragraph", "min_tokens": 5}, "min_tokens"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": 10, "min_tokens": 20}, "above"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(settings, match):
+    with pytest.raises(InvalidInput, match=match):
+        make_cutter(**settings)
+
+
+def test_cutters_by_name():
+    document = parse_document("# A\n\nOne. Two.\n\nThree.\n\n# B\n\nFour.\n")
+    assert make_cutter()(document) == whole_sections()(document)
+    assert make_cutter("section", 6)(document) == whole_sections(6)(document)
+    assert make_cutter("paragraph")(document) == paragraphs()(document)
+    assert make_cutter("content_aware_fixed", 6)(document) == content_aware_fixed(6)(document)
+    assert make_cutter("fixed", 6)(document) == fixed(6)(document)

@@ -1,0 +1,277 @@
+"""An LLM's views: every unit has them, whatever the LLM does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.dialogue import Usage, run
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT
+from drillrank.structure import parse_document
+from drillrank.views import (
+    MultiViewChunker,
+    ViewTexts,
+    ViewWriter,
+    keywords,
+    paragraphs,
+    parse_keywords,
+    section_chunks,
+    summaries,
+    together,
+    whole_sections,
+)
+from drillrank.views.asking import aask, ask
+
+LONG = "Foxes hunt mice at night. " * 60
+TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoot {{section_name}}.\n\n## Empty\n"
+DOCUMENT = parse_document(TEXT)
+BODIES = [unit.body.strip() for unit in whole_sections()(DOCUMENT)]
+
+answers = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(['["a", "b"]', "", "...", "[]", "- x\n- y", "word " * 50, None, 7, ValueError("no")]),
+)
+
+
+def scripted(script):
+    script = iter(script)
+
+    def answer(prompt):
+        given_answer = next(script, "")
+        if isinstance(given_answer, Exception):
+            raise given_answer
+        return given_answer
+
+    return answer
+
+
+def quietly(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        return call()
+
+
+@given(st.lists(answers, max_size=12), st.integers(0, 2))
+def test_every_unit_has_its_views_whatever_the_llm_answers(script, retries):
+    written = quietly(lambda: run(ViewWriter(retries=retries).write(DOCUMENT), scripted(script)))
+    assert len(written.keyword_lists) == len(written.summary_texts) == len(BODIES)
+    for body, words, summary in zip(BODIES, written.keyword_lists, written.summary_texts, strict=True):
+        assert bool(words) == bool(summary.strip()) == bool(body)
+    chunks = section_chunks(DOCUMENT, "d", keyword_lists=written.keyword_lists, summary_texts=written.summary_texts)
+    assert len([chunk for chunk in chunks if chunk.view == "raw"]) == len(BODIES)
+
+
+def test_the_papers_prompts_are_filled_and_text_is_data():
+    prompts = []
+    run(ViewWriter().write(DOCUMENT), lambda prompt: prompts.append(prompt) or "[some words]")
+    name, text = "Foxes", BODIES[1]
+    assert prompts[:2] == [
+        KEYWORD_PROMPT.format(section_name=name, section_text=text),
+        SUMMARY_PROMPT.format(section_name=name, section_text=text),
+    ]
+    assert "Section Name: Owls {section_text}\n" in prompts[2]
+    assert "They hoot {section_name}." in prompts[2]
+    assert len(prompts) == 3  # short and empty sections need no summary, empty ones no keywords
+
+
+def test_without_an_answer_the_views_are_computed_and_it_is_said_once():
+    with pytest.warns(DrillrankWarning, match=r"did not write 3 of 3.*out of order") as caught:
+        written = run(ViewWriter().write(DOCUMENT), scripted([ValueError("out of order")] * 6))
+    assert len(caught) == 1
+    assert written == ViewTexts(keywords(BODIES), summaries(BODIES))
+
+
+def test_a_failed_call_is_repeated():
+    usage = Usage()
+    script = [ValueError(), "A summary.", "[b]", "[a]"]
+    written = run(ViewWriter().write(DOCUMENT), scripted(script), usage)
+    assert written.keyword_lists == [[], ["a"], ["b"], []]
+    assert written.summary_texts[1] == "A summary."
+    assert (usage.calls, usage.failures) == (4, 1)
+
+
+def test_answers_are_remembered_by_content_model_and_prompt():
+    cache: dict[str, str] = {}
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return f"[answer {len(prompts)}]"
+
+    first = run(ViewWriter("m", cache).write(DOCUMENT), llm)
+    asked = len(prompts)
+    assert run(ViewWriter("m", cache).write(DOCUMENT), llm) == first
+    assert len(prompts) == asked
+    other = parse_document(TEXT.replace("They hoot", "They sleep"))
+    run(ViewWriter("m", cache).write(other), llm)
+    assert len(prompts) == asked + 1
+    run(ViewWriter("other model", cache).write(DOCUMENT), llm)
+    assert len(prompts) == 2 * asked + 1
+    run(ViewWriter("m", cache, keyword_prompt="Words of {section_name}: {section_text}").write(DOCUMENT), llm)
+    assert len(prompts) == 2 * asked + 3
+    assert all(isinstance(entry, str) for pair in cache.items() for entry in pair)
+
+
+def test_failures_are_not_remembered_and_a_broken_cache_entry_is_asked_for_again():
+    cache: dict[str, str] = {}
+    quietly(lambda: run(ViewWriter("m", cache).write(DOCUMENT), scripted([""] * 6)))
+    assert not cache
+    run(ViewWriter("m", cache).write(DOCUMENT), lambda prompt: "[a]")
+    cache.update(dict.fromkeys(cache, ""))
+    assert run(ViewWriter("m", cache).write(DOCUMENT), lambda prompt: "[b]").keyword_lists[1] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"retries": -1}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}]
+)
+def test_unusable_settings_are_refused(settings):
+    with pytest.raises(InvalidInput):
+        ViewWriter(**settings)
+
+
+@given(
+    st.one_of(
+        st.text(), st.lists(st.sampled_from(['"', "'", "[", "]", ",", "\n", "- ", "a", "B c", "1. "])).map("".join)
+    )
+)
+def test_any_answer_gives_a_list_of_keywords(answer):
+    found = parse_keywords(answer)
+    folded = [word.casefold() for word in found]
+    assert len(set(folded)) == len(folded)
+    for word in found:
+        assert len(word.splitlines()) == 1
+        assert word == word.strip()
+        assert any(character.isalnum() or character == "_" for character in word)
+
+
+@given(st.lists(st.text("abcXYZ éß", min_size=1).filter(lambda word: word.strip() == word), unique_by=str.casefold))
+def test_json_and_python_lists_are_read_as_they_are(words):
+    import json
+
+    expected = [" ".join(word.split()) for word in words]
+    expected = [word for word in expected if len(word.split(" ")) <= 10]
+    if len(set(map(str.casefold, expected))) == len(expected):
+        assert parse_keywords(json.dumps(words)) == expected
+        assert parse_keywords(f"Sure:\n```python\n{words!r}\n```") == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("[alpha, beta gamma]", ["alpha", "beta gamma"]),
+        ("Keywords: alpha; beta", ["alpha", "beta"]),
+        ("1. alpha\n2) **beta**\n- alpha", ["alpha", "beta"]),
+        ('{"keywords": ["alpha", "beta"]}', ["alpha", "beta"]),
+        ('[["alpha", "beta"]]', ["alpha", "beta"]),
+        ("__import__('os').system('x')", ["__import__('os').system('x')"]),
+        ("I am sorry, but it is impossible for me to read the section that you gave me.", ["I am sorry"]),
+        ("[]", []),
+    ],
+)
+def test_usual_answers(answer, expected):
+    assert parse_keywords(answer) == expected
+
+
+@pytest.mark.parametrize("answer", ["[" * 50_000, "'a," * 20_000, '"' * 50_000, "- " * 50_000, "1. " * 50_000])
+def test_no_answer_takes_long(answer):
+    started = time.perf_counter()
+    parse_keywords(answer)
+    assert time.perf_counter() - started < 5
+
+
+@given(st.lists(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4), max_size=5))
+def test_together_equals_one_after_the_other(scripts):
+    def dialogue(rounds):
+        heard = []
+        for prompts in rounds:
+            heard += [reply.text for reply in (yield prompts)]
+        return heard
+
+    assert run(together([dialogue(rounds) for rounds in scripts]), str.upper) == [
+        run(dialogue(rounds), str.upper) for rounds in scripts
+    ]
+
+
+class Watched:
+    """Counts how many calls run at once."""
+
+    def __init__(self):
+        self.now = self.most = self.calls = 0
+        self.lock = threading.Lock()
+
+    def complete(self, prompt):
+        with self.lock:
+            self.now += 1
+            self.calls += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.02)
+        with self.lock:
+            self.now -= 1
+        return "[word]"
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_calls_run_at_once_but_no_more_than_workers(workers):
+    llm = Watched()
+    chunker = MultiViewChunker(chunking="paragraph", llm=llm, workers=workers)
+    document = parse_document("\n\n".join(f"Paragraph number {i} about foxes." for i in range(8)))
+    chunks = chunker.chunks([("a", document), ("b", document)])
+    assert llm.most == workers
+    assert llm.calls == 16
+    assert [len(own) for own in chunks] == [24, 24]
+
+
+async def test_async_equals_sync_inside_a_running_loop_too():
+    chunker = MultiViewChunker(llm=lambda prompt: "[some, words]")
+    documents = [("a", DOCUMENT), ("b", parse_document("Only text."))]
+    expected = chunker.chunks(documents)
+    assert await chunker.achunks(documents) == expected
+    assert {chunk.text for chunk in expected[1]} == {"Only text.", "some, words"}
+
+
+async def test_an_asynchronous_llm_is_awaited():
+    class Both:
+        def complete(self, prompt):
+            raise AssertionError
+
+        async def acomplete(self, prompt):
+            await asyncio.sleep(0)
+            return "[later]"
+
+    written = await aask(ViewWriter().write(DOCUMENT), Both(), show_progress=True)
+    assert written.keyword_lists[1] == ["later"]
+
+
+def test_the_progress_bar_counts_every_call(capsys):
+    written = ask(ViewWriter().write(DOCUMENT), lambda prompt: "[a]", show_progress=True)
+    assert written.keyword_lists[1] == ["a"]
+    assert "Writing views" in capsys.readouterr().err
+
+
+def test_a_summariser_takes_the_llms_place():
+    class Headline:
+        def summaries(self, texts):
+            return [text[:9] for text in texts]
+
+    prompts = []
+    chunker = MultiViewChunker(llm=lambda prompt: prompts.append(prompt) or "[a]", summarizer=Headline())
+    (chunks,) = chunker.chunks([("d", DOCUMENT)])
+    assert [chunk.text for chunk in chunks if chunk.view == "summary"] == [
+        "Foxes\nFoxes hun",
+        "Owls {section_text}\nThey hoot",
+    ]
+    assert not any("summarization" in prompt for prompt in prompts)
+
+
+def test_units_of_any_size_can_be_written():
+    cutter = paragraphs()
+    document = parse_document("# A\n\nOne fox.\n\nTwo owls.\n")
+    written = run(ViewWriter().write(document, cutter, ["keywords"]), lambda prompt: "[w]")
+    assert written == ViewTexts([["w"], ["w"]], None)

@@ -1,0 +1,164 @@
+"""One store with a filter, a retriever for each view, one retriever, or memory: the same sections, async and sync."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.terms import terms
+from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
+from tests.conformance.corpus import BOOK, QUESTION
+
+PIECES = MultiViewTextSplitter().split_text(BOOK)
+RAW = [piece for piece in PIECES if piece.metadata["view"] == "raw"]
+
+
+class WordEmbeddings(Embeddings):
+    """Words hashed into 64 places."""
+
+    def embed_query(self, text):
+        vector = [0.01] * 64
+        for word in terms(text):
+            vector[sum(map(ord, word)) % 64] += 1.0
+        return vector
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+
+class Scripted(BaseRetriever):
+    """Returns what it is given; knows whether it was asked asynchronously."""
+
+    documents: list[Document]
+    awaited: int = 0
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return self.documents
+
+    async def _aget_relevant_documents(self, query, *, run_manager):
+        self.awaited += 1
+        return self.documents
+
+
+def of_view(view, order):
+    pieces = [piece for piece in PIECES if piece.metadata["view"] == view]
+    return Scripted(documents=[pieces[i] for i in order])
+
+
+def outcome(found):
+    return [
+        (hit.id, hit.page_content, hit.metadata["relevance_score"], hit.metadata.get("matched_views")) for hit in found
+    ]
+
+
+def store(pieces=PIECES):
+    filled = InMemoryVectorStore(WordEmbeddings())
+    filled.add_documents(pieces)
+    return filled
+
+
+async def test_one_store_with_a_view_filter():
+    retriever = MultiViewRetriever(source=store(), top_n=2)
+    found = retriever.invoke(QUESTION)
+    assert found[0].metadata["section_path"] == "Rivers > The Rhine"
+    assert {entry.split(":")[0] for entry in found[0].metadata["matched_views"].split()} == {
+        "raw",
+        "keywords",
+        "summary",
+    }
+    for hit in found:
+        assert hit.metadata["view"] == "raw"
+        assert "section_text" not in hit.metadata
+        assert BOOK[hit.metadata["start_index"] :].startswith(hit.page_content)
+        assert hit.id == hit.metadata["section_id"]
+    assert outcome(await retriever.ainvoke(QUESTION)) == outcome(found)
+    assert outcome(retriever.invoke(QUESTION, top_n=1)) == outcome(
+        MultiViewRetriever(source=store(), top_n=1).invoke(QUESTION)
+    )
+
+
+async def test_a_retriever_for_each_view_and_a_single_one():
+    by_view = {
+        "raw": of_view("raw", [0, 1]),
+        "keywords": of_view("keywords", [2, 1]),
+        "summary": of_view("summary", [1, 2]),
+    }
+    single = Scripted(documents=[piece for inner in by_view.values() for piece in inner.documents])
+    expected = None
+    for source in (by_view, single):
+        retriever = MultiViewRetriever(source=source, top_n=3)
+        found = retriever.invoke(QUESTION)
+        assert [hit.metadata["matched_views"] for hit in found] == [
+            "raw:2 keywords:2 summary:1",
+            "keywords:1 summary:2",
+            "raw:1",
+        ]
+        assert [hit.page_content for hit in found] == [RAW[i].page_content for i in (1, 2, 0)]
+        assert outcome(await retriever.ainvoke(QUESTION)) == outcome(found)
+        assert expected in (None, outcome(found))
+        expected = outcome(found)
+    assert [inner.awaited for inner in (*by_view.values(), single)] == [1, 1, 1, 1]
+
+
+def test_weights():
+    source = {"raw": of_view("raw", [0]), "keywords": of_view("keywords", [1])}
+    for heavy, first in (("raw", 0), ("keywords", 1)):
+        (hit,) = MultiViewRetriever(source=source, top_n=1, weights={heavy: 3.0}).invoke(QUESTION)
+        assert hit.page_content == RAW[first].page_content
+
+
+@pytest.mark.parametrize(
+    ("expand", "expected"),
+    [
+        ("neighbours", ["Rivers > The Rhine", "Rivers", "Rivers > The Thames"]),
+        ("parent", ["Rivers > The Rhine", "Rivers"]),
+    ],
+)
+def test_expansion_in_memory_and_by_id_in_a_store(expand, expected):
+    for settings in ({"documents": PIECES}, {"source": store()}):
+        found = MultiViewRetriever(**settings, top_n=1, expand=expand).invoke(QUESTION)
+        assert [hit.metadata["section_path"] for hit in found] == expected
+        assert {hit.metadata["relevance_score"] for hit in found} == {found[0].metadata["relevance_score"]}
+        assert [hit.metadata.get("expanded_from") for hit in found] == [None, *[found[0].id] * (len(found) - 1)]
+
+
+def test_neighbours_that_are_nowhere_are_left_out_with_a_warning():
+    retriever = MultiViewRetriever(source={"raw": of_view("raw", [1])}, expand="neighbours")
+    with pytest.warns(DrillrankWarning, match="not at hand"):
+        (hit,) = retriever.invoke(QUESTION)
+    assert hit.page_content == RAW[1].page_content
+    assert len(MultiViewRetriever(**dict(retriever) | {"documents": PIECES}).invoke(QUESTION)) == 3
+
+
+def test_inner_retrievers_are_children_of_the_run():
+    class Runs(BaseCallbackHandler):
+        parents: list = []  # noqa: RUF012
+        ended = 0
+
+        def on_retriever_start(self, serialized, query, *, parent_run_id=None, **keywords):
+            self.parents.append(parent_run_id)
+
+        def on_retriever_end(self, documents, **keywords):
+            self.ended += 1
+
+    runs = Runs()
+    source = {"raw": of_view("raw", [0]), "keywords": of_view("keywords", [0])}
+    MultiViewRetriever(source=source).invoke(QUESTION, {"callbacks": [runs]})
+    assert [parent is None for parent in runs.parents] == [True, False, False]
+    assert runs.ended == 3
+
+
+def test_an_empty_store_finds_nothing():
+    assert MultiViewRetriever(source=store([])).invoke(QUESTION) == []
+
+
+def test_unusable_settings_are_named():
+    with pytest.raises(InvalidInput, match="weight"):
+        MultiViewRetriever(documents=PIECES, weights={"raw": -1.0})
+    with pytest.raises(ValueError, match="expand"):
+        MultiViewRetriever(documents=PIECES, expand="all")
