@@ -9,8 +9,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from drillrank import D3, LanguageModel, Passage, Ranked, load_language_model
-from drillrank.drilldown.d3 import Drillable
+from drillrank import D3, LanguageModel, Passage, Ranked
+from drillrank.drilldown.drill import Drillable
+from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.passages import stable_uuid
 from langchain_ext._documents import document_names
 
@@ -21,7 +22,8 @@ class D3Retriever(BaseRetriever):
     Args:
         documents: LangChain documents (Markdown or plain text); parsed and indexed once.
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Paragraphs to return; None returns all of the opened sections. `invoke(query, top_n=...)` overrides it.
+        top_n: Paragraphs to return; None returns as many as make the expected F1 largest. `invoke(query, top_n=...)`
+            overrides it.
 
     The other fields: `model_options`, `sections` (how many are opened), `score_key`.
 
@@ -42,7 +44,7 @@ class D3Retriever(BaseRetriever):
     documents: list[Document]
     model: str = Field(default="unigram", description="Specification of the language model.")
     model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
-    top_n: int | None = Field(default=5, gt=0, description="Paragraphs to return; None returns all.")
+    top_n: int | None = Field(default=5, gt=0, description="Paragraphs to return; None lets likelihood say how many.")
     sections: int = Field(default=8, gt=0, description="How many sections are opened.")
     score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
 
@@ -51,7 +53,7 @@ class D3Retriever(BaseRetriever):
     _names: list[str] = PrivateAttr()
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        language_model = load_language_model(model, **fields.pop("model_options", {}))
+        language_model = load_evidence_model(model, **fields.pop("model_options", {}))
         fields |= {"model": language_model.spec, "model_options": language_model.options}
         super().__init__(**fields)
         self._names = document_names(self.documents)

@@ -10,7 +10,8 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 
-from drillrank import D3, LanguageModel, Passage, Ranked, load_language_model
+from drillrank import D3, LanguageModel, Passage, Ranked
+from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.passages import check_top_n, stable_uuid
 
 _BOOKKEEPING = ["section_path", "section_score"]
@@ -23,7 +24,7 @@ class D3Retriever(BaseRetriever):
         documents: LlamaIndex documents (Markdown or plain text); parsed and indexed once.
         model: A `load_language_model` specification, or a ready language model.
         model_options: Options of the language model.
-        top_n: Paragraphs to return; None returns all of the opened sections.
+        top_n: Paragraphs to return; None returns as many as make the expected F1 largest.
         sections: How many sections are opened.
         callback_manager: As for every LlamaIndex retriever.
 
@@ -56,7 +57,7 @@ class D3Retriever(BaseRetriever):
         self._documents = list(documents)
         self._sources = [document.as_related_node_info() for document in self._documents]
         self._top_n = top_n
-        self._d3 = D3(lm=load_language_model(model, **(model_options or {})), sections=sections)
+        self._d3 = D3(lm=load_evidence_model(model, **(model_options or {})), sections=sections)
         self._prepared = self._d3.prepare([document.get_content() for document in self._documents])
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

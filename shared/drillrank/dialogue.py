@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from drillrank.errors import InvalidInput, LLMFailure, check_positive
 from drillrank.tokens import count_tokens
@@ -58,13 +61,43 @@ class Usage:
         self.failures += reply.failure is not None
 
 
-def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None) -> Result:
+class Workers:
+    """At most so many calls at once, over all dialogues that share this object.
+
+    The limit holds among the threads that `run` is called on, and among the tasks of each event loop.
+
+    Raises:
+        InvalidInput: `count` is below 1.
+    """
+
+    def __init__(self, count: int) -> None:
+        check_positive(workers=count)
+        self._count = count
+        self._threads = threading.BoundedSemaphore(count)
+        self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    def __reduce__(self) -> tuple[type[Workers], tuple[int]]:
+        return Workers, (self._count,)
+
+    @property
+    def threads(self) -> threading.BoundedSemaphore:
+        """Held by a thread while it calls."""
+        return self._threads
+
+    @property
+    def tasks(self) -> asyncio.Semaphore:
+        """Held by a task of the running event loop while it calls."""
+        return self._tasks.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._count))
+
+
+def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, workers: Workers | None = None) -> Result:
     """Drive a dialogue to its result, one call after the other.
 
     Args:
         dialogue: The generator; it decides what a failed call means.
         llm: `complete(prompt)` or a plain function.
         usage: Counts tokens and calls into this object, if given.
+        workers: Limits the calls at once where several threads share it.
 
     Raises:
         InvalidInput: `llm` cannot be called, or is asynchronous only.
@@ -84,7 +117,10 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None) -> Res
     try:
         prompts = next(dialogue)
         while True:
-            replies = [_ask(complete, prompt) for prompt in prompts]
+            replies = []
+            for prompt in prompts:
+                with workers.threads if workers else nullcontext():
+                    replies.append(_ask(complete, prompt))
             _count(usage, prompts, replies)
             prompts = dialogue.send(replies)
     except StopIteration as stop:
@@ -92,10 +128,13 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None) -> Res
         return result
 
 
-async def arun(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, usage: Usage | None = None) -> Result:
+async def arun(
+    dialogue: Dialogue[Result], llm: LLM, *, workers: int | Workers = 4, usage: Usage | None = None
+) -> Result:
     """Drive a dialogue without blocking the event loop, with at most `workers` calls at once.
 
-    `acomplete(prompt)` or an async function is awaited; anything else runs on a worker thread. Same result as `run`.
+    `acomplete(prompt)` or an async function is awaited; anything else runs on a worker thread, and so does what the
+    dialogue computes between its prompts. Same result as `run`.
 
     Raises:
         InvalidInput: `llm` cannot be called, or `workers` is below 1.
@@ -106,11 +145,10 @@ async def arun(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, usage:
     >>> asyncio.run(arun(shout(), str.upper))
     ['HELLO', 'BYE']
     """
-    check_positive(workers=workers)
+    limit = (workers if isinstance(workers, Workers) else Workers(workers)).tasks
     complete = _method(llm, "acomplete") or _method(llm, "complete")
     if complete is None:
         raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
-    limit = asyncio.Semaphore(workers)
 
     async def ask(prompt: str) -> Reply:
         async with limit:
@@ -121,17 +159,26 @@ async def arun(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, usage:
             except Exception as cause:
                 return _failed(cause)
 
-    if usage is not None:
-        await asyncio.to_thread(count_tokens, "")  # the first count loads the encoding
+    replies: Sequence[Reply] | None = None
+    while True:
+        step = await asyncio.to_thread(_advance, dialogue, replies)
+        if isinstance(step, _Finished):
+            return step.result
+        replies = await asyncio.gather(*map(ask, step))
+        await asyncio.to_thread(_count, usage, step, replies)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished(Generic[Result]):
+    result: Result
+
+
+def _advance(dialogue: Dialogue[Result], replies: Sequence[Reply] | None) -> Sequence[str] | _Finished[Result]:
+    """The next prompts, or the result: a `StopIteration` cannot leave a thread."""
     try:
-        prompts = next(dialogue)
-        while True:
-            replies = await asyncio.gather(*map(ask, prompts))
-            _count(usage, prompts, replies)
-            prompts = dialogue.send(replies)
+        return next(dialogue) if replies is None else dialogue.send(replies)
     except StopIteration as stop:
-        result: Result = stop.value
-        return result
+        return _Finished(stop.value)
 
 
 def _method(llm: object, name: str) -> Callable[[str], Any] | None:

@@ -9,7 +9,7 @@ import sys
 
 from .data import data_folder
 
-BENCHMARKS = ("unigram_speed", "multihop", "reranking", "generated", "drilldown")
+BENCHMARKS = ("unigram_speed", "multihop", "reranking", "generated", "drilldown", "views")
 
 
 def main(arguments: list[str]) -> int:

@@ -25,7 +25,10 @@ def main() -> None:
         for dtype in ("bfloat16", "float32"):
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 extra = pool.apply(_extra_megabytes, (model, dtype, " ".join(texts)))
-            print(f"{PASSAGES:,} passages of {TOKENS} tokens, T5-small shape, {dtype}: {extra:.0f} MB above the model", flush=True)
+            print(
+                f"{PASSAGES:,} passages of {TOKENS} tokens, T5-small shape, {dtype}: {extra:.0f} MB above the model",
+                flush=True,
+            )
 
 
 def _extra_megabytes(folder: str, dtype: str, text: str) -> float:

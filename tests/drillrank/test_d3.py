@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, UPR, parse_document
+from drillrank.drilldown.evidence import COSINE_WEIGHT, expected_best, load_evidence_model
 from drillrank.drilldown.outline import outline
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
@@ -38,7 +40,7 @@ documents = st.lists(st.lists(words, max_size=12).map(" ".join).map(lambda text:
 
 
 def test_opens_the_right_section_and_keeps_blocks_whole():
-    result = D3(sections=1).retrieve(QUESTION, [MANUAL])
+    result = D3(sections=1).retrieve(QUESTION, [MANUAL], 9)
     assert {item.passage.title for item in result} == {"Kettle > Warranty"}
     assert "- It leaves out lime scale.\n- It leaves out dents." in [item.passage.text for item in result]
     assert [item.rank for item in result] == [1, 2]
@@ -65,7 +67,7 @@ def test_evidence_is_text_of_the_documents_and_comes_once(texts, sections, top_n
 @given(documents)
 def test_with_all_sections_open_nothing_is_lost(texts):
     expected = [p for section in outline(texts) for p in section.paragraphs]
-    found = D3(sections=10_000).retrieve(QUESTION, texts)
+    found = D3(sections=10_000).retrieve(QUESTION, texts, 10_000)
     assert sorted(item.passage.id for item in found) == sorted(passage.id for passage in expected)
     shown = "".join("".join(passage.text.split()) for passage in expected)
     headings = [d.slice(b) for d in map(parse_document, texts) for s in d.sections() for b in d.blocks(s)]
@@ -75,11 +77,54 @@ def test_with_all_sections_open_nothing_is_lost(texts):
 def test_scores_are_those_of_upr_with_the_documents_statistics():
     sections = outline([MANUAL])
     passages = [p for section in sections for p in (section.passage, *section.paragraphs)]
-    upr = UPR(UnigramModel().fit(passage.titled_text for passage in passages))
+    upr = UPR(load_evidence_model().fit(passage.titled_text for passage in passages))
     chosen = {item.passage.id for item in upr.rank(QUESTION, [section.passage for section in sections], 2)}
     expected = upr.rank(QUESTION, [p for s in sections if s.passage.id in chosen for p in s.paragraphs])
-    found = D3(sections=2).retrieve(QUESTION, [MANUAL])
+    found = D3(sections=2).retrieve(QUESTION, [MANUAL], 9)
     assert [(r.passage.id, r.score) for r in found] == [(r.passage.id, r.score) for r in expected]
+
+
+def test_without_top_n_as_many_as_make_the_expected_f1_largest():
+    everything = D3().retrieve(QUESTION, [MANUAL], 9)
+    kept = D3().retrieve(QUESTION, [MANUAL])
+    best = expected_best([item.details["log_likelihood"] for item in everything])
+    assert [item.passage.id for item in kept] == [item.passage.id for item in everything[:best]]
+    assert 1 <= len(kept) < len(everything)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-60, 0), min_size=1, max_size=12), st.floats(0.5, 4), st.floats(0.5, 4))
+def test_the_expected_f1_is_largest_among_all_numbers(totals, expected, temperature):
+    weights = sorted((math.exp((total - max(totals)) / temperature) for total in totals), reverse=True)
+    chances = [min(1.0, expected * weight / math.fsum(weights)) for weight in weights]
+    f1 = [2 * math.fsum(chances[:n]) / (n + math.fsum(chances)) for n in range(1, len(totals) + 1)]
+    assert f1[expected_best(totals, expected, temperature) - 1] == pytest.approx(max(f1))
+
+
+def test_embeddings_join_the_likelihood():
+    embedded = []
+
+    def embed(texts):
+        embedded.append(list(texts))
+        return [[2.0 * ("lime" in text), 0.5] for text in texts]
+
+    d3 = D3(embed=embed)
+    ready = d3.prepare([MANUAL])
+    lexical = {item.passage.id: item for item in D3().retrieve("lime", [MANUAL], 9)}
+    for item in d3.retrieve("lime", ready, 9):
+        assert item.details["cosine"] == pytest.approx(1.0 if "lime" in item.passage.text else 0.5 / math.hypot(2, 0.5))
+        assert item.score == pytest.approx(
+            lexical[item.passage.id].score + COSINE_WEIGHT * item.details["cosine"] / item.details["tokens"]
+        )
+    assert embedded[1:] == [["lime"]]
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda texts: [], lambda texts: [[math.nan]] * len(texts), lambda texts: [1.0] * len(texts)]
+)
+def test_embeddings_that_are_not_one_vector_a_text(wrong):
+    with pytest.raises(InvalidInput, match="embed"):
+        D3(embed=wrong).prepare([MANUAL])
 
 
 def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
@@ -95,7 +140,7 @@ def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
 def test_prepared_parsed_and_plain_documents_and_async_agree():
     d3 = D3(sections=2)
     expected = [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, [MANUAL])]
-    for given_documents in (d3.prepare([MANUAL]), [parse_document(MANUAL)]):
+    for given_documents in (d3.prepare([MANUAL]), [parse_document(MANUAL)], d3.prepare(outline([MANUAL]))):
         assert [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, given_documents)] == expected
     found = asyncio.run(d3.aretrieve(QUESTION, [MANUAL]))
     assert [(item.passage.id, item.score) for item in found] == expected
@@ -113,7 +158,7 @@ def test_what_is_no_document_is_named(wrong):
 
 
 def test_bad_settings():
-    for wrong in ({"sections": 0}, {"llm": str.upper}):
+    for wrong in ({"sections": 0}, {"documents": 0}, {"paragraphs": "base"}):
         with pytest.raises(InvalidInput):
             D3(**wrong)
     with pytest.raises(InvalidInput):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 import time
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.dialogue import Reply, Usage, arun, run
+from drillrank.dialogue import Reply, Usage, Workers, arun, run
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.tokens import count_tokens
 
@@ -260,3 +261,38 @@ async def test_several_dialogues_share_a_loop_and_an_llm():
     )
     assert [shown(replies) for replies in together] == [shown(run(scripted(script), answer)) for script in scripts]
     assert [usage.calls for usage in usages] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("kind", [Busy, AsyncBusy])
+async def test_dialogues_that_share_their_workers_keep_the_limit_together(kind):
+    llm, workers = kind(12), Workers(3)
+    everything = await asyncio.gather(*(arun(all_at_once(12), llm, workers=workers) for _ in range(4)))
+    assert [[reply.text for reply in replies] for replies in everything] == [[str(i) for i in range(12)]] * 4
+    assert llm.most == 3
+
+
+def test_threads_that_share_their_workers_keep_the_limit_together():
+    llm, workers = Busy(6), pickle.loads(pickle.dumps(Workers(2)))
+    threads = [threading.Thread(target=run, args=(all_at_once(6), llm), kwargs={"workers": workers}) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert llm.most == 2
+
+
+def test_workers_serve_one_event_loop_after_another():
+    workers = Workers(1)
+    for _ in range(2):
+        assert asyncio.run(arun(all_at_once(3), AsyncBusy(3), workers=workers))[2].text == "2"
+
+
+async def test_what_a_dialogue_computes_does_not_block_the_loop():
+    here = threading.get_ident()
+
+    def thinking():
+        before = threading.get_ident()
+        yield ["a"]
+        return {before, threading.get_ident()}
+
+    assert here not in await arun(thinking(), answer)

@@ -1,54 +1,82 @@
-"""D3 without an LLM: choose sections by question likelihood, then paragraphs of the chosen sections.
+"""D3: drill down a document's outline to the sections, and in the sections to the paragraphs, that hold the evidence.
 
-section s, then paragraph p of the best sections:  (1/|q|) Σ_t log p(q_t | q_<t, path of headings and text)
-                                                Nair et al. (2023), section 3, with likelihood in place of the LLM
+Nair et al. (2023), "Drilling Down into the Discourse Structure with LLMs for Long Document Question Answering". With an
+LLM, sections and paragraphs are its choice; without one, likelihood's (see `drillrank.drilldown.evidence`).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, get_args
 
-from drillrank.dialogue import Usage
-from drillrank.drilldown.outline import OutlineSection, outline
-from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.dialogue import LLM, Dialogue, Usage, Workers, arun, run
+from drillrank.drilldown.asking import AnswerBy, Asking
+from drillrank.drilldown.condensing import Condenser, Summarise
+from drillrank.drilldown.drill import Drill, Drillable, Plan, Step, Strategy
+from drillrank.drilldown.evidence import Embed, Evidence, load_evidence_model
+from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
+from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.prompts import PARAGRAPH_PROMPT, SECTION_ID_PROMPT, SECTION_PROMPT, check_places
+from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document
 
 
 class EvidenceRanking(list[Ranked[Passage]]):
-    """Evidence paragraphs, best first, and what the LLM calls for them cost."""
+    """Evidence paragraphs, best first.
 
-    def __init__(self, ranking: Sequence[Ranked[Passage]], usage: Usage) -> None:
+    Attributes:
+        usage: What the LLM calls cost.
+        steps: What was offered and chosen on the way, and what went wrong.
+    """
+
+    def __init__(self, ranking: Sequence[Ranked[Passage]], usage: Usage, steps: Sequence[Step] = ()) -> None:
         super().__init__(ranking)
         self.usage = usage
-
-
-@dataclass(frozen=True, slots=True)
-class Drillable:
-    """Documents made ready for many questions: their outline, and a ranker with their collection statistics."""
-
-    sections: tuple[OutlineSection, ...]
-    ranker: UPR
+        self.steps = tuple(steps)
 
 
 class D3:
     """Finds evidence paragraphs in long structured documents by drilling down their sections.
 
     Args:
-        llm: None, the LLM-free mode, is the only one so far.
-        lm: A language model, or its specification. A lexical model that has not been fitted is fitted with the
-            documents' sections and paragraphs, on a copy.
-        sections: How many sections are opened.
+        llm: Chooses sections and paragraphs: a function from prompt to answer, sync or async, or an object with
+            `complete` and, if it has one, `acomplete`. None chooses by likelihood.
+        lm: A language model, or its specification: scores paragraphs, and chooses where there is no LLM or it fails. A
+            lexical model that has not been fitted is fitted with the documents' sections and paragraphs, on a copy.
+        paragraphs: How paragraphs of the chosen sections are chosen (section 3.3.2): `"base"`, `"hierbase"`,
+            `"monot5"`, `"base+monot5"`, `"monot5+base"` or `"likelihood"`; by default base with an LLM, likelihood
+            without.
+        embed: A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.
+        monot5: The ranker of the strategies that name it; by default `MonoT5(lm)`.
+        sections: How many sections are opened where likelihood chooses them.
+        documents: Of more documents than this, only those with the best paragraphs by likelihood are drilled into.
+        guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too:
+            a summary may have lost what they say. 0 for none.
+        summarise: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
+            `"llm"`. They are made once for each document.
+        summary_words: Longest summary; 36 words come to about 42 tokens on average.
+        max_prompt_tokens: Budget of a prompt, as `count_tokens` counts. An outline that does not fit is read level by
+            level, paragraphs that do not fit go into several prompts; a paragraph is never cut.
+        max_calls: Most calls for one question, summaries apart; with fewer calls than it takes, the likeliest sections
+            or paragraphs are asked about.
+        sections_by: Whether the LLM names sections or gives their numbers.
+        on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
+        on_failure: For a call that fails or an answer that cannot be read: `"likelihood"`'s choice, or `"raise"`.
+        workers: Most LLM calls at once, all questions of this object together.
+        section_prompt: With `{outline}` and `{question}`; the paper's, or one for numbers, by default.
+        paragraph_prompt: With `{paragraphs}` and `{question}`.
 
-    Scores are mean log-probabilities per question token, at most 0, comparable within one question only. `details`
-    holds those of `UPR` and `section_score`, `section_rank`.
+    Scores are mean log-likelihoods per question token (with `embed`, plus six cosines spread over the tokens), or
+    MonoT5's where it has the last word; comparable within one question only. `details` holds those of `UPR` or
+    `MonoT5`, `guarded`, and without an LLM `section_score` and `section_rank`.
 
     Raises:
-        InvalidInput: `sections` is below 1, or an LLM is given.
+        InvalidInput: a setting is out of its range, or a strategy lacks the model it needs.
 
     >>> manual = '''# Manual
     ...
@@ -64,56 +92,186 @@ class D3:
     ...
     ... Clean the screen with a dry cloth.
     ... '''
-    >>> result = D3(sections=1).retrieve("How many hours does the battery last?", [manual])
-    >>> [item.passage.text for item in result]
-    ['The battery lasts nine hours.', 'Charge it over night.']
+    >>> [item.passage.text for item in D3().retrieve("How many hours does the battery last?", [manual])]
+    ['The battery lasts nine hours.']
+    >>> llm = lambda prompt: "Battery" if "section names" in prompt else "2"
+    >>> found = D3(llm).retrieve("When should I charge it?", [manual])
+    >>> [item.passage.text for item in found], found.usage.calls
+    (['Charge it over night.'], 2)
     """
 
-    def __init__(self, llm: None = None, lm: str | LanguageModel = "unigram", *, sections: int = 8) -> None:
-        if llm is not None:
-            raise InvalidInput("This version drills down without an LLM: leave llm out; lm chooses by likelihood.")
-        check_positive(sections=sections)
-        self.lm = load_language_model(lm)
-        self._sections = sections
+    def __init__(
+        self,
+        llm: LLM | None = None,
+        lm: str | LanguageModel = "unigram",
+        *,
+        paragraphs: Strategy | None = None,
+        embed: Embed | None = None,
+        monot5: MonoT5 | None = None,
+        sections: int = 8,
+        documents: int = 8,
+        guard_tokens: int = 0,
+        summarise: Summarise = None,
+        summary_words: int = 36,
+        max_prompt_tokens: int = 4000,
+        max_calls: int = 40,
+        sections_by: AnswerBy = "names",
+        on_empty: Literal["nothing", "likelihood"] = "nothing",
+        on_failure: Literal["likelihood", "raise"] = "likelihood",
+        workers: int = 4,
+        section_prompt: str | None = None,
+        paragraph_prompt: str = PARAGRAPH_PROMPT,
+    ) -> None:
+        strategy: Strategy = paragraphs or ("base" if llm is not None else "likelihood")
+        _check_one_of(strategy, Strategy, "paragraphs")
+        _check_one_of(sections_by, AnswerBy, "sections_by")
+        _check_one_of(on_empty, Literal["nothing", "likelihood"], "on_empty")
+        _check_one_of(on_failure, Literal["likelihood", "raise"], "on_failure")
+        check_positive(sections=sections, documents=documents, max_prompt_tokens=max_prompt_tokens, max_calls=max_calls)
+        if guard_tokens != 0:
+            check_positive(guard_tokens=guard_tokens)
+        if llm is None and ("base" in strategy or summarise == "llm"):
+            raise InvalidInput(f"paragraphs={strategy!r} with summarise={summarise!r} needs an LLM: give llm.")
+        self.lm = load_evidence_model(lm)
+        self._llm = llm
+        self._workers = Workers(workers)
+        self._embed = embed
+        self._limits = max_prompt_tokens, max_calls
+        self._on_failure: Literal["likelihood", "raise"] = on_failure
+        self._on_empty: Literal["nothing", "likelihood"] = on_empty
+        by_name = sections_by == "names"
+        self._plan = Plan(
+            with_llm=llm is not None,
+            paragraphs=strategy,
+            monot5=(monot5 or MonoT5(self.lm)) if "monot5" in strategy else None,
+            sections=sections,
+            documents=documents,
+            guard_tokens=guard_tokens,
+            answer_by=sections_by,
+            section_prompt=check_places(
+                section_prompt or (SECTION_PROMPT if by_name else SECTION_ID_PROMPT), "outline", "question"
+            ),
+            paragraph_prompt=check_places(paragraph_prompt, "paragraphs", "question"),
+            condenser=Condenser(summarise, summary_words, max_words_asked=max_prompt_tokens // 2),
+        )
 
-    def prepare(self, documents: Sequence[Document | str]) -> Drillable:
-        """Parse and index documents once, for many questions.
+    def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> Drillable:
+        """Parse and index documents once, for many questions; `embed` runs here.
+
+        Args:
+            documents: Parsed documents or strings, or the sections of documents that live elsewhere.
 
         Raises:
-            InvalidInput: an item is neither a parsed document nor a string.
+            InvalidInput: an item is none of these, or the embeddings are not one vector a text.
         """
-        sections = outline(documents)
-        passages = [passage for section in sections for passage in (section.passage, *section.paragraphs)]
-        return Drillable(tuple(sections), UPR(self.lm.fitted(passage.titled_text for passage in passages)))
+        sections = [item for item in documents if isinstance(item, OutlineSection)]
+        if not sections or len(sections) < len(documents):
+            sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
+        tree = Outline(sections)
+        names = [entry.name for entry in tree.leaves(range(len(sections)))]
+        named = [
+            replace(
+                section,
+                passage=_under(name, section.passage),
+                readable=tuple(_under(name, p) for p in section.readable),
+            )
+            for name, section in zip(names, sections, strict=True)
+        ]
+        readable = [paragraph for section in named for paragraph in section.readable]
+        texts = [passage.titled_text for section in named for passage in (section.passage, *section.readable)]
+        lm = self.lm.fitted(texts)
+        evidence = Evidence(readable, lm, self._embed)
+        proposals = evidence
+        if lm.reads_instructions:
+            proposals = Evidence(readable, load_evidence_model().fit(texts))
+        return Drillable(tree, evidence, proposals, UPR(lm), tuple(section.passage for section in named))
 
     def retrieve(
-        self, question: str, documents: Drillable | Sequence[Document | str], top_n: int | None = None
+        self,
+        question: str,
+        documents: Drillable | Sequence[Document | str],
+        top_n: int | None = None,
+        *,
+        on_step: Callable[[Step], None] | None = None,
     ) -> EvidenceRanking:
-        """Evidence paragraphs of the opened sections, best first; ties keep the documents' order.
+        """Evidence paragraphs, best first; ties keep the documents' order.
+
+        Whatever the LLM answers, and whether it answers at all, the result holds paragraphs of the documents, each
+        once. What went wrong is in `steps` and in one `DrillrankWarning`.
 
         Args:
             question: The question.
             documents: What `prepare` returned, or parsed documents or Markdown strings.
-            top_n: Paragraphs to keep; None keeps all of the opened sections.
+            top_n: Most paragraphs to return. None returns all that the LLM chose; where likelihood chooses, as many
+                as make the expected F1 largest.
+            on_step: Called with each step as soon as it is done.
 
         Raises:
-            InvalidInput: the question is blank, `top_n` is below 1, or a document cannot be used.
+            InvalidInput: the question is blank, `top_n` is below 1, a document cannot be used, or the LLM is
+                asynchronous.
+            LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`.
+        """
+        usage = Usage()
+        dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
+        return run(dialogue, self._llm or _no_llm, usage, workers=self._workers)
+
+    async def aretrieve(
+        self,
+        question: str,
+        documents: Drillable | Sequence[Document | str],
+        top_n: int | None = None,
+        *,
+        on_step: Callable[[Step], None] | None = None,
+    ) -> EvidenceRanking:
+        """As `retrieve`, without blocking the event loop; prompts of one step are asked at the same time."""
+        usage = Usage()
+        dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
+        return await arun(dialogue, self._llm or _no_llm, workers=self._workers, usage=usage)
+
+    def dialogue(
+        self,
+        question: str,
+        documents: Drillable | Sequence[Document | str],
+        top_n: int | None = None,
+        *,
+        on_step: Callable[[Step], None] | None = None,
+        usage: Usage | None = None,
+    ) -> Dialogue[EvidenceRanking]:
+        """What `retrieve` runs, for other dialogues to hold: it yields prompts and returns the ranking.
+
+        Args:
+            question: The question.
+            documents: As for `retrieve`.
+            top_n: As for `retrieve`.
+            on_step: As for `retrieve`.
+            usage: Where the caller counts, to be found in the result.
         """
         check_query(question)
         check_top_n(top_n)
-        prepared = documents if isinstance(documents, Drillable) else self.prepare(documents)
-        by_likelihood = prepared.ranker.rank(question, [section.passage for section in prepared.sections])
-        opened = sorted(by_likelihood[: self._sections], key=lambda section: section.details["position"])
-        owners = [section for section in opened for _ in prepared.sections[section.details["position"]].paragraphs]
-        paragraphs = [p for section in opened for p in prepared.sections[section.details["position"]].paragraphs]
-        ranking = prepared.ranker.rank(question, paragraphs, top_n)
-        for item in ranking:
-            owner = owners[item.details["position"]]
-            item.details |= {"section_score": owner.score, "section_rank": owner.rank}
-        return EvidenceRanking(ranking, Usage())
+        ready = documents if isinstance(documents, Drillable) else self.prepare(documents)
+        asking = Asking(question, *self._limits, self._on_failure, self._on_empty)
+        drill = Drill(self._plan, ready, asking, on_step)
+        ranking = yield from drill.ranking(top_n)
+        problems = [f"{step.kind}: {problem}" for step in drill.steps for problem in step.problems]
+        if problems:
+            warnings.warn(
+                f"Drilling down for {question!r:.100}: {'; '.join(problems[:5])}"
+                f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}.",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+        return EvidenceRanking(ranking, usage or Usage(), drill.steps)
 
-    async def aretrieve(
-        self, question: str, documents: Drillable | Sequence[Document | str], top_n: int | None = None
-    ) -> EvidenceRanking:
-        """As `retrieve`, on a worker thread."""
-        return await asyncio.to_thread(self.retrieve, question, documents, top_n)
+
+def _under(name: str, passage: Passage) -> Passage:
+    """The passage as it is scored: under its name in the outline, which leaves out what is above all sections."""
+    return replace(passage, title="" if name == BEGINNING else name)
+
+
+def _no_llm(prompt: str) -> str:
+    raise AssertionError(f"the LLM-free mode asked for {prompt!r:.100}")
+
+
+def _check_one_of(value: object, options: object, name: str) -> None:
+    if value not in get_args(options):
+        raise InvalidInput(f"{name} is one of {', '.join(get_args(options))}; not {value!r}.")

@@ -1,13 +1,20 @@
-"""The outline of one or several documents: their sections in pre-order, and the paragraphs of each."""
+"""The outline of documents: their sections in pre-order, the paragraphs of each, and coarser levels above."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
 from drillrank.structure import Document, breadcrumb, parse_document
+
+BEGINNING = "(beginning)"  # the name of text before the first heading
+OutlinePath = tuple[int | str, ...]
+
+_LISTED = 12  # headings below a chapter that stand for it in an outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +22,36 @@ class OutlineSection:
     """A section with something to read in it.
 
     Attributes:
-        passage: The section's own text; the title is its path from the root, joined.
+        passage: The section's own text; the title is its path from the root, joined. Its metadata hold `document`
+            (its place in the input) and `section_path`.
         paragraphs: Its blocks but for the heading, text as in the source, under the same title. Their metadata hold
-            `document` (its place in the input), `section_path`, `start` and `end`.
+            also `start` and `end`.
+        readable: The same paragraphs, text as a reader sees it: what is scored and shown to an LLM.
     """
 
     passage: Passage
     paragraphs: tuple[Passage, ...]
+    readable: tuple[Passage, ...]
+
+    @property
+    def path(self) -> OutlinePath:
+        """The document's place in the input, then the headings from its root."""
+        return (self.passage.metadata["document"], *self.passage.metadata["section_path"])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of an outline: one section, or a chapter that holds several.
+
+    Attributes:
+        name: Path of headings, joined.
+        path: The document's place in the input, then the headings that all its sections share.
+        sections: Positions of its sections in the outline; a chapter has more than one.
+    """
+
+    name: str
+    path: OutlinePath
+    sections: tuple[int, ...]
 
 
 def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
@@ -39,25 +69,113 @@ def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
     for number, given in enumerate(documents):
         if not isinstance(given, (str, Document)):
             raise InvalidInput(f"Document {number} is a {type(given).__name__}, not a parsed document or a string.")
-        document = parse_document(given) if isinstance(given, str) else given
-        for section in document.sections():
-            title = breadcrumb(section.path)
-            blocks = [block for block in document.blocks(section) if block.kind != "heading"]
-            paragraphs = tuple(
-                Passage(
-                    document.slice(block),
-                    id=f"{number}:{block.start}",
-                    title=title,
-                    metadata={
-                        "document": number,
-                        "section_path": section.path,
-                        "start": block.start,
-                        "end": block.end,
-                    },
-                )
-                for block in blocks
-            )
-            if paragraphs:
-                text = document.text[blocks[0].start : blocks[-1].end]
-                sections.append(OutlineSection(Passage(text, id=f"{number}:{section.start}", title=title), paragraphs))
+        sections += _sections(number, parse_document(given) if isinstance(given, str) else given)
     return sections
+
+
+def _sections(number: int, document: Document) -> list[OutlineSection]:
+    sections = []
+    for section in document.sections():
+        title = breadcrumb(section.path)
+        place = {"document": number, "section_path": section.path}
+        paragraphs, readable = [], []
+        for block in document.blocks(section):
+            shown = document.readable(block)
+            if block.kind != "heading" and shown.strip():
+                where = {**place, "start": block.start, "end": block.end}
+                paragraph = Passage(document.slice(block), id=f"{number}:{block.start}", title=title, metadata=where)
+                paragraphs.append(paragraph)
+                readable.append(paragraph if shown == paragraph.text else replace(paragraph, text=shown))
+        if paragraphs:
+            text = document.body(section).strip()
+            own = Passage(text, id=f"{number}:{section.start}", title=title, metadata=place)
+            sections.append(OutlineSection(own, tuple(paragraphs), tuple(readable)))
+    return sections
+
+
+class Outline:
+    r"""Sections of documents as a tree that can be read level by level.
+
+    Args:
+        sections: What `outline` returns, or sections put together from elsewhere; those of one document stand
+            together and in pre-order.
+
+    >>> book = Outline(outline(["# Sea\n\n## Fish\n\nCod.\n\n## Whales\n\nBlue.\n\n# Land\n\nOwls."]))
+    >>> [entry.name for entry in book.top()]
+    ['Sea', 'Land']
+    >>> [entry.name for entry in book.below(book.top()[0])]
+    ['Sea > Fish', 'Sea > Whales']
+    """
+
+    def __init__(self, sections: Sequence[OutlineSection]) -> None:
+        self.sections = tuple(sections)
+        self._paths = [section.path for section in self.sections]
+        paths_of: dict[int | str, list[OutlinePath]] = {}
+        for path in self._paths:
+            paths_of.setdefault(path[0], []).append(path)
+        # The heading that stands above everything in a document names the document and tells no section apart.
+        titles = {
+            document: str(paths[0][1])
+            for document, paths in paths_of.items()
+            if len(paths) > 1 and len(paths[0]) > 1 and len({path[1:2] for path in paths}) == 1
+        }
+        several = len(paths_of) > 1
+        self._hidden = {document: int(document in titles) for document in paths_of}  # headings that are left out
+        self._prefixes = {  # what stands in their place
+            document: (titles.get(document, f"Document {number}"),) if several else ()
+            for number, document in enumerate(paths_of, start=1)
+        }
+
+    def leaves(self, positions: Iterable[int]) -> list[Entry]:
+        """Sections as entries of their own."""
+        return [Entry(self._name(self._paths[position]), self._paths[position], (position,)) for position in positions]
+
+    def top(self, positions: Sequence[int] | None = None) -> list[Entry]:
+        """The coarsest level with more than one entry: the documents, or the chapters of the only one.
+
+        Args:
+            positions: Only these sections; all by default.
+        """
+        return self._level(range(len(self.sections)) if positions is None else positions, 0)
+
+    def below(self, entry: Entry) -> list[Entry]:
+        """The next finer level of a chapter: its own text and what stands directly below it.
+
+        A section has no finer level than itself.
+        """
+        return self._level(entry.sections, len(entry.path))
+
+    def gist(self, entry: Entry, summaries: Mapping[int, str]) -> str:
+        """What an entry says: a section's summary; for a chapter, that of its own text and the headings below."""
+        if len(entry.sections) == 1:
+            return summaries[entry.sections[0]]
+        below = self.below(entry)
+        own = [summaries[part.sections[0]] for part in below if part.path == entry.path]
+        headings = [str(part.path[-1]) for part in below if part.path != entry.path]
+        more = f"; and {len(headings) - _LISTED} more" if len(headings) > _LISTED else ""
+        listed = [f"Contains: {'; '.join(headings[:_LISTED])}{more}."] if headings else []
+        return " ".join(filter(None, own + listed))
+
+    def _level(self, positions: Sequence[int], depth: int) -> list[Entry]:
+        if not positions:
+            return []
+        keys = [self._paths[position] for position in positions]
+        while True:
+            depth += 1
+            cut = [path[:depth] for path in keys]
+            # Where all headings are the same, the next level may tell the sections apart; twins never differ.
+            if len(set(cut)) > 1 or all(len(path) < depth for path in keys):
+                break
+        entries: list[Entry] = []
+        for key, run in groupby(zip(cut, positions, strict=True), itemgetter(0)):
+            inside = tuple(position for _, position in run)
+            if len(inside) == 1 or len(key) < depth:
+                entries += self.leaves(inside)
+            else:
+                entries.append(Entry(self._name(key), key, inside))
+        return entries
+
+    def _name(self, path: OutlinePath) -> str:
+        document, headings = path[0], tuple(map(str, path[1:]))
+        shown = headings[self._hidden[document] :] or headings
+        return breadcrumb((*self._prefixes[document], *shown)) or BEGINNING

@@ -1,0 +1,93 @@
+"""Summaries of sections and paragraphs for outlines: extractive, by a function, or by the LLM; each made once.
+
+D3 (Nair et al. 2023), section 3.3.1: the condensed representation of a document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from drillrank.dialogue import Dialogue
+from drillrank.errors import InvalidInput, check_positive
+from drillrank.passages import Passage
+from drillrank.prompts import SUMMARY_PROMPT, filled
+from drillrank.terms import WORD
+from drillrank.views.summaries import summaries, summary
+
+Summarise = Callable[[list[str]], Sequence[str]] | Literal["llm"] | None
+
+_REMEMBERED = 256  # documents
+
+
+class Condenser:
+    """Summarises the texts of one document at a time, and remembers them by their content.
+
+    Args:
+        summarise: None for the sentences nearest to a section's centroid; a function from texts to summaries, such as
+            a Hugging Face summariser; or `"llm"`, which asks the LLM with the prompt of MC-indexing.
+        words: Length of a summary; a text of at most that length is its own summary.
+        max_words_asked: A longer text is first condensed to so many words before the LLM sees it.
+
+    Raises:
+        InvalidInput: `summarise` is something else, or a length is below 1.
+    """
+
+    def __init__(self, summarise: Summarise, words: int, max_words_asked: int) -> None:
+        check_positive(summary_words=words)
+        if summarise is not None and summarise != "llm" and not callable(summarise):
+            raise InvalidInput(f"summarise is a function from texts to summaries, 'llm' or None; not {summarise!r}.")
+        self._summarise = summarise
+        self._words = words
+        self._max_words_asked = max(max_words_asked, words)
+        self._known: dict[bytes, tuple[str, ...]] = {}
+
+    def condensed(self, passages: Sequence[Passage]) -> Dialogue[tuple[tuple[str, ...], list[str]]]:
+        """Summaries of passages that belong together, each on one line, and what went wrong.
+
+        Raises:
+            InvalidInput: the given function does not return one string a text.
+        """
+        key = _digest(passages)
+        if key in self._known:
+            return self._known[key], []
+        texts = [passage.text for passage in passages]
+        short = summaries(texts, self._words, self._words)
+        problems: list[str] = []
+        long = [position for position, text in enumerate(texts) if short[position] != text]
+        if long and self._summarise == "llm":
+            replies = yield [self._prompt(passages[position]) for position in long]
+            for position, reply in zip(long, replies, strict=True):
+                if WORD.search(reply.text):
+                    short[position] = summary(reply.text, self._words * 2, self._words * 2)
+            silent = sum(not WORD.search(reply.text) for reply in replies)
+            if silent:
+                problems.append(f"{silent} of {len(long)} summaries failed: sentences of the text stand in")
+        elif long and callable(self._summarise):
+            written = self._summarise([texts[position] for position in long])
+            if len(written) != len(long) or not all(isinstance(text, str) for text in written):
+                raise InvalidInput(
+                    f"summarise must return one string for each of {len(long)} texts; not {written!r:.200}."
+                )
+            for position, text in zip(long, written, strict=True):
+                short[position] = text
+        lines = tuple(" ".join(text.split()) for text in short)
+        if not problems:
+            self._known[key] = lines
+            for oldest in list(self._known)[:-_REMEMBERED]:
+                self._known.pop(oldest, None)
+        return lines, problems
+
+    def _prompt(self, passage: Passage) -> str:
+        text = summary(passage.text, self._max_words_asked, self._max_words_asked)
+        return filled(SUMMARY_PROMPT, section_name=passage.title, section_text=text)
+
+
+def _digest(passages: Sequence[Passage]) -> bytes:
+    content = hashlib.blake2b(digest_size=16)
+    for passage in passages:
+        for text in (passage.title, passage.text):
+            data = text.encode("utf-8", "surrogatepass")
+            content.update(len(data).to_bytes(8, "big") + data)
+    return content.digest()

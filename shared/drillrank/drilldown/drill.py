@@ -1,0 +1,344 @@
+"""One question's way down: documents, sections, paragraphs (D3, Nair et al. 2023, section 3), as one dialogue."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from drillrank.dialogue import Dialogue
+from drillrank.drilldown.asking import AnswerBy, Asking, Item
+from drillrank.drilldown.condensing import Condenser
+from drillrank.drilldown.evidence import Evidence, expected_best
+from drillrank.drilldown.outline import Entry, Outline
+from drillrank.passages import Passage, Ranked, ranked
+from drillrank.rerank.base import Scored
+from drillrank.rerank.monot5 import MonoT5
+from drillrank.rerank.upr import UPR
+from drillrank.tokens import count_tokens
+
+Strategy = Literal["base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood"]
+_STAGES: dict[Strategy, tuple[str, ...]] = {
+    "base": ("paragraphs",),
+    "hierbase": ("gists", "paragraphs"),
+    "monot5": ("monot5",),
+    "base+monot5": ("paragraphs", "monot5"),
+    "monot5+base": ("monot5", "paragraphs"),
+    "likelihood": ("likelihood",),
+}
+_GUARDED = 50  # best paragraphs that the guard looks at
+_RELEVANT = math.log(0.5)  # MonoT5's score from which on a paragraph is rather relevant than not
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happened in one step of drilling down.
+
+    Attributes:
+        kind: `"documents"`, `"sections"`, `"guard"`, `"gists"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
+        offered: How many documents, sections or paragraphs there were to choose from.
+        chosen: Names of the chosen documents and sections, ids of the chosen paragraphs.
+        problems: What the LLM did wrong and what was done about it; empty if all went well.
+    """
+
+    kind: str
+    offered: int
+    chosen: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drillable:
+    """Documents made ready for many questions.
+
+    Attributes:
+        outline: The sections of all documents.
+        evidence: Likelihoods of their paragraphs.
+        proposals: The same by a lexical model, to choose among many documents; `evidence` itself if that is lexical.
+        ranker: Ranks sections by likelihood.
+        named: What it ranks: the sections' own texts under their names in the outline.
+    """
+
+    outline: Outline
+    evidence: Evidence
+    proposals: Evidence
+    ranker: UPR
+    named: tuple[Passage, ...]
+
+    @cached_property
+    def paragraphs(self) -> tuple[Passage, ...]:
+        """All paragraphs, text as in the source."""
+        return tuple(paragraph for section in self.outline.sections for paragraph in section.paragraphs)
+
+    @cached_property
+    def readable(self) -> tuple[Passage, ...]:
+        """All paragraphs, text as a reader sees it."""
+        return tuple(paragraph for section in self.outline.sections for paragraph in section.readable)
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """Position of each paragraph's section."""
+        return tuple(at for at, section in enumerate(self.outline.sections) for _ in section.paragraphs)
+
+    @cached_property
+    def _firsts(self) -> tuple[int, ...]:
+        firsts = [0]
+        for section in self.outline.sections:
+            firsts.append(firsts[-1] + len(section.paragraphs))
+        return tuple(firsts)
+
+    def inside(self, sections: Sequence[int]) -> list[int]:
+        """Positions of the paragraphs of some sections."""
+        return [at for section in sections for at in range(self._firsts[section], self._firsts[section + 1])]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to drill: the settings of `D3`, checked."""
+
+    with_llm: bool
+    paragraphs: Strategy
+    monot5: MonoT5 | None
+    sections: int
+    documents: int
+    guard_tokens: int
+    answer_by: AnswerBy
+    section_prompt: str
+    paragraph_prompt: str
+    condenser: Condenser
+
+
+class Drill:
+    """Drills into prepared documents for one question."""
+
+    def __init__(self, plan: Plan, ready: Drillable, asking: Asking, on_step: Callable[[Step], None] | None) -> None:
+        self._plan = plan
+        self.ready = ready
+        self._asking = asking
+        self._on_step = on_step
+        self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
+        self.steps: list[Step] = []
+
+    def ranking(self, top_n: int | None) -> Dialogue[list[Ranked[Passage]]]:
+        """The evidence, best first."""
+        ready, plan = self.ready, self._plan
+        scope = self._proposed_documents()
+        likely: dict[int, Ranked[Passage]] = {}
+        if plan.with_llm:
+            opened = yield from self._sections(scope)
+        else:
+            likely = self._likely_sections(scope)
+            opened = sorted(likely)
+        guarded = set(self._guarded(scope, opened)) if plan.guard_tokens else set()
+        chosen = sorted({*ready.inside(opened), *guarded})
+        for stage in _STAGES[plan.paragraphs]:
+            if stage == "monot5":
+                chosen = self._monot5(chosen, top_n)
+            elif stage == "likelihood":
+                chosen = self._likelihood(chosen, top_n)
+            else:
+                chosen = yield from self._paragraphs(chosen, stage)
+        scored = [self._judged[at] for at in chosen] if self._judged else self._scored(chosen)
+        details = [
+            {**more, "guarded": position in guarded, **_section_details(likely.get(ready.owners[position]))}
+            for position, (_, more) in zip(chosen, scored, strict=True)
+        ]
+        return ranked([ready.paragraphs[at] for at in chosen], [score for score, _ in scored], details, top_n)
+
+    # Documents
+
+    def _proposed_documents(self) -> list[int]:
+        """Sections of the documents with the best paragraphs, if there are more documents than to be drilled into."""
+        ready, limit = self.ready, self._plan.documents
+        of_document: dict[int | str, list[int]] = {}
+        for position, section in enumerate(ready.outline.sections):
+            of_document.setdefault(section.path[0], []).append(position)
+        if len(of_document) <= limit:
+            return list(range(len(ready.outline.sections)))
+        scored = ready.proposals.scored(self._asking.question, range(len(ready.paragraphs)))
+        best = {
+            document: max(scored[at][1]["total"] for at in ready.inside(sections))
+            for document, sections in of_document.items()
+        }
+        kept = set(sorted(best, key=best.__getitem__, reverse=True)[:limit])
+        self._note(Step("documents", len(of_document), tuple(map(str, sorted(kept, key=list(of_document).index)))))
+        return [position for document, inside in of_document.items() if document in kept for position in inside]
+
+    # Sections
+
+    def _sections(self, scope: Sequence[int]) -> Dialogue[list[int]]:
+        """Sections chosen by the LLM, level by level where one prompt cannot hold them all."""
+        outline, asking, plan = self.ready.outline, self._asking, self._plan
+        if len(scope) < 2:  # nothing to choose, and nothing to summarise
+            return list(scope)
+        summaries, problems = yield from self._summaries(scope)
+        chosen: list[int] = []
+        level = outline.top(scope)
+        while level:
+            leaves = outline.leaves(position for entry in level for position in entry.sections)
+            if len(leaves) == 1:  # nothing to choose
+                chosen.append(leaves[0].sections[0])
+                break
+            if asking.fits(plan.section_prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves]):
+                level = leaves
+            items = [Item(outline.gist(entry, summaries), entry.name) for entry in level]
+            found, said = yield from asking.choose(
+                plan.section_prompt, items, _LikelySections(self, level), by=plan.answer_by, spare=1
+            )
+            kept = [level[position] for position in found]
+            self._note(Step("sections", len(level), tuple(entry.name for entry in kept), tuple(problems + said)))
+            problems = []
+            chosen += [entry.sections[0] for entry in kept if len(entry.sections) == 1]
+            level = [below for entry in kept if len(entry.sections) > 1 for below in outline.below(entry)]
+        return sorted(set(chosen))
+
+    def _summaries(self, scope: Sequence[int]) -> Dialogue[tuple[dict[int, str], list[str]]]:
+        """Summaries of sections by position, made document by document."""
+        sections = self.ready.outline.sections
+        by_document: dict[int | str, list[int]] = {}
+        for position in scope:
+            by_document.setdefault(sections[position].path[0], []).append(position)
+        known: dict[int, str] = {}
+        problems: list[str] = []
+        for positions in by_document.values():
+            texts, said = yield from self._plan.condenser.condensed([sections[at].passage for at in positions])
+            known.update(zip(positions, texts, strict=True))
+            problems += said
+        return known, problems
+
+    def _likely_sections(self, scope: Sequence[int]) -> dict[int, Ranked[Passage]]:
+        """The best sections by likelihood, each with its score and rank."""
+        ranking = self.ready.ranker.rank(self._asking.question, [self.ready.named[at] for at in scope])
+        best = {scope[item.details["position"]]: item for item in ranking[: self._plan.sections]}
+        self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(best))))
+        return best
+
+    def _guarded(self, scope: Sequence[int], opened: Sequence[int]) -> list[int]:
+        """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""
+        opened_ones = set(opened)
+        outside = self.ready.inside([section for section in scope if section not in opened_ones])
+        order = _LikelyParagraphs(self, outside).order(range(len(outside)))
+        left = self._plan.guard_tokens
+        kept = []
+        for position in (outside[place] for place in order[:_GUARDED]):
+            tokens = count_tokens(self.ready.readable[position].text)
+            if tokens <= left:
+                left -= tokens
+                kept.append(position)
+        self._note(Step("guard", len(outside), tuple(self.ready.paragraphs[at].id for at in kept)))
+        return kept
+
+    # Paragraphs
+
+    def _paragraphs(self, candidates: Sequence[int], stage: str) -> Dialogue[list[int]]:
+        """BASE over the paragraphs' text, or over their summaries."""
+        if not candidates:
+            return []
+        readable = [self.ready.readable[position] for position in candidates]
+        texts: Sequence[str] = [passage.text for passage in readable]
+        problems: list[str] = []
+        if stage == "gists":
+            texts, problems = yield from self._plan.condenser.condensed(readable)
+        found, said = yield from self._asking.choose(
+            self._plan.paragraph_prompt,
+            [Item(text) for text in texts],
+            _LikelyParagraphs(self, candidates),
+            spare=int(stage == "gists"),
+        )
+        chosen = [candidates[position] for position in found]
+        self._note_paragraphs(stage, candidates, chosen, problems + said)
+        return chosen
+
+    def _monot5(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
+        """What MonoT5 calls relevant, at least its best; before BASE, its best that fit into one prompt."""
+        if self._plan.monot5 is None or not candidates:
+            return list(candidates)
+        readable = [self.ready.readable[position] for position in candidates]
+        ranking = self._plan.monot5.rank(self._asking.question, readable)
+        order = [candidates[item.details["position"]] for item in ranking]
+        if self._plan.paragraphs == "monot5+base":
+            items = [Item(self.ready.readable[position].text) for position in order]
+            kept = order[: self._asking.holds(self._plan.paragraph_prompt, items)]
+        else:
+            kept = order[: top_n or max(1, sum(item.score >= _RELEVANT for item in ranking))]
+            self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}
+        self._note_paragraphs("monot5", candidates, kept)
+        return sorted(kept)
+
+    def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
+        """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
+        self._judged = dict(zip(candidates, self._scored(candidates), strict=True))
+        order = sorted(candidates, key=lambda at: self._judged[at][0], reverse=True)
+        kept = order[: top_n or expected_best([details["total"] for _, details in self._judged.values()])]
+        self._note_paragraphs("likelihood", candidates, kept)
+        return sorted(kept)
+
+    # Likelihood, where the LLM leaves a gap
+
+    def _scored(self, positions: Sequence[int]) -> list[Scored]:
+        return self.ready.evidence.scored(self._asking.question, positions)
+
+    def totals(self, positions: Sequence[int]) -> dict[int, float]:
+        """S of paragraphs."""
+        return {at: details["total"] for at, (_, details) in zip(positions, self._scored(positions), strict=True)}
+
+    # What happened
+
+    def _note_paragraphs(
+        self, kind: str, offered: Sequence[int], chosen: Sequence[int], said: Sequence[str] = ()
+    ) -> None:
+        ids = tuple(self.ready.paragraphs[position].id for position in chosen)
+        self._note(Step(kind, len(offered), ids, tuple(said)))
+
+    def _note(self, step: Step) -> None:
+        self.steps.append(step)
+        if self._on_step:
+            self._on_step(step)
+
+
+class _LikelyParagraphs:
+    """Likelihood's view of paragraphs, given by their places in a list; nothing is scored before it is asked for."""
+
+    def __init__(self, drill: Drill, paragraphs: Sequence[int]) -> None:
+        self._drill = drill
+        self._paragraphs = paragraphs
+
+    def order(self, positions: Sequence[int]) -> list[int]:
+        totals = self._totals(positions)
+        return sorted(positions, key=totals.__getitem__, reverse=True)
+
+    def choose(self, positions: Sequence[int]) -> list[int]:
+        return sorted(self.order(positions)[: expected_best(list(self._totals(positions).values()))])
+
+    def _totals(self, positions: Sequence[int]) -> dict[int, float]:
+        totals = self._drill.totals([self._paragraphs[position] for position in positions])
+        return dict(zip(positions, totals.values(), strict=True))
+
+
+class _LikelySections:
+    """Likelihood's view of sections and chapters: those that hold what it takes for evidence."""
+
+    def __init__(self, drill: Drill, entries: Sequence[Entry]) -> None:
+        self._drill = drill
+        self._entries = entries
+
+    def order(self, positions: Sequence[int]) -> list[int]:
+        best = {at: max(totals.values()) for at, totals in self._totals(positions).items()}
+        return sorted(positions, key=best.__getitem__, reverse=True)
+
+    def choose(self, positions: Sequence[int]) -> list[int]:
+        totals = self._totals(positions)
+        pool = [(total, at) for at, inside in totals.items() for total in inside.values()]
+        pool.sort(key=lambda pair: pair[0], reverse=True)
+        return sorted({at for _, at in pool[: expected_best([total for total, _ in pool])]})
+
+    def _totals(self, positions: Sequence[int]) -> dict[int, dict[int, float]]:
+        paragraphs = {at: self._drill.ready.inside(self._entries[at].sections) for at in positions}
+        totals = self._drill.totals([paragraph for inside in paragraphs.values() for paragraph in inside])
+        return {at: {paragraph: totals[paragraph] for paragraph in inside} for at, inside in paragraphs.items()}
+
+
+def _section_details(section: Ranked[Passage] | None) -> dict[str, Any]:
+    return {} if section is None else {"section_score": section.score, "section_rank": section.rank}

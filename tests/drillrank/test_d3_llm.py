@@ -1,0 +1,404 @@
+"""Drilling down with an LLM: faithful, budgeted, and unimpressed by what the LLM says."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import threading
+import time
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, MonoT5
+from drillrank.drilldown.drill import Step
+from drillrank.drilldown.outline import outline
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.prompts import PARAGRAPH_PROMPT, SECTION_PROMPT
+from drillrank.tokens import count_tokens
+
+BOOK = "\n\n".join(
+    f"# Part {part}\n\nOf part {part}.\n\n"
+    + "\n\n".join(
+        f"## Chapter {part}.{chapter}\n\nThe code of chapter {part}.{chapter} is {part * 100 + chapter}.\n\n"
+        f"It was written in the year {1900 + part * 10 + chapter}.\n\n- one\n- two"
+        for chapter in range(1, 5)
+    )
+    for part in range(1, 4)
+)
+QUESTION = "What is the code of chapter 2.3?"
+TARGET = "The code of chapter 2.3 is 203."
+
+SECTION = re.compile(r"^\* Section: (.*)$", re.MULTILINE)
+PARAGRAPH = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+
+
+class Finder:
+    """Picks sections whose name, and paragraphs whose text, holds a number; remembers its prompts."""
+
+    def __init__(self, wanted: str = "2.3", chapters: str = "Part 2") -> None:
+        self.wanted, self.chapters = wanted, chapters
+        self.prompts: list[str] = []
+
+    def complete(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        if "section names" in prompt:
+            return ", ".join(n for n in SECTION.findall(prompt) if self.wanted in n or n == self.chapters)
+        if "ids of all sections" in prompt:
+            lines = [(number, name) for number, name in PARAGRAPH.findall(prompt)]
+            return ", ".join(number for number, name in lines if self.wanted in name or name == self.chapters)
+        return ", ".join(number for number, text in PARAGRAPH.findall(prompt) if self.wanted in text)
+
+
+def texts(ranking):
+    return [item.passage.text for item in ranking]
+
+
+def outcome(ranking):
+    return [(item.passage.id, item.score, item.details) for item in ranking], ranking.usage, ranking.steps
+
+
+@pytest.mark.parametrize("strategy", ["base", "hierbase"])
+@pytest.mark.parametrize("sections_by", ["names", "ids"])
+@pytest.mark.parametrize("budget", [4000, 250])
+def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, sections_by, budget):
+    llm = Finder()
+    found = D3(llm, paragraphs=strategy, sections_by=sections_by, max_prompt_tokens=budget).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found.usage.calls == len(llm.prompts)
+    assert found.usage.prompt_tokens == sum(map(count_tokens, llm.prompts))
+    assert all(not step.problems for step in found.steps)
+    assert all(count_tokens(prompt) <= budget for prompt in llm.prompts)
+    if budget == 4000:
+        assert found.usage.calls == (2 if strategy == "base" else 3)
+
+
+def test_the_papers_prompts_are_asked():
+    llm = Finder()
+    D3(llm).retrieve(QUESTION, [BOOK])
+    sections, paragraphs = llm.prompts
+    assert sections.startswith("Document section structure:\n* Section: Part 1\nOf part 1.\n* Section: Part 1 > Chap")
+    assert sections.endswith(SECTION_PROMPT.partition("{question}")[2])
+    assert f"Question: {QUESTION}" in sections
+    assert paragraphs.startswith(
+        f"[1] Of part 2.\n[2] {TARGET}\n[3] It was written in the year 1923.\n[4] - one\n- two\n\n"
+    )
+    assert paragraphs.endswith(PARAGRAPH_PROMPT.partition("{question}")[2])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(["# A", "## B", "## C, D", "word " * 9, "word " * 50]), max_size=9), max_size=3),
+    st.integers(120, 400),
+)
+def test_no_prompt_is_above_the_budget_unless_one_item_is(parts, budget):
+    prompts = []
+
+    def all_of_it(prompt):
+        prompts.append(prompt)
+        return ", ".join(SECTION.findall(prompt) or [number for number, _ in PARAGRAPH.findall(prompt)])
+
+    books = ["\n\n".join(part) for part in parts]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        found = D3(all_of_it, max_prompt_tokens=budget, max_calls=1000).retrieve("Which word?", books)
+    for prompt in prompts:
+        items = len(SECTION.findall(prompt) or PARAGRAPH.findall(prompt))
+        assert items == 1 or count_tokens(prompt) <= budget
+    assert sorted(item.passage.id for item in found) == sorted(p.id for s in outline(books) for p in s.paragraphs)
+
+
+def test_one_section_needs_no_section_call():
+    llm = Finder("Rhine")
+    found = D3(llm).retrieve("Where does it flow?", ["# River\n\nThe Rhine flows to the sea.\n\nThe end."])
+    assert texts(found) == ["The Rhine flows to the sea."]
+    assert found.usage.calls == 1
+
+
+def test_an_empty_answer_means_none_or_likelihood():
+    nothing = D3(lambda prompt: "").retrieve(QUESTION, [BOOK])
+    assert list(nothing) == []
+    assert nothing.usage.calls == 1
+    assert TARGET in texts(D3(lambda prompt: "", on_empty="likelihood").retrieve(QUESTION, [BOOK]))
+
+
+passages = [p for section in outline([BOOK]) for p in section.paragraphs]
+answers = (
+    st.text(max_size=40)
+    | st.sampled_from(
+        [
+            ", ".join(map(str, range(1000))),
+            "Ignore the question. Answer: 999999999999",
+            "我不知道",
+            "Part 1, Part 1, Part 1",
+            "1, 1, 1, 2",
+            "Chapter 2.3",
+            "none",
+        ]
+    )
+    | st.sampled_from([RuntimeError("down"), TimeoutError("slow"), ValueError("é" * 500)])
+    | st.just(None)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(answers, min_size=1, max_size=6),
+    st.sampled_from(["base", "hierbase", "likelihood"]),
+    st.sampled_from(["names", "ids"]),
+    st.sampled_from(["nothing", "likelihood"]),
+    st.sampled_from([150, 400, 4000]),
+    st.integers(1, 5),
+    st.sampled_from([0, 60]),
+)
+def test_an_adversarial_llm(script, strategy, sections_by, on_empty, budget, max_calls, guard):
+    calls = []
+
+    def llm(prompt):
+        calls.append(prompt)
+        answer = script[(len(calls) - 1) % len(script)]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    d3 = D3(
+        llm,
+        paragraphs=strategy,
+        sections_by=sections_by,
+        on_empty=on_empty,
+        max_prompt_tokens=budget,
+        max_calls=max_calls,
+        guard_tokens=guard,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = d3.retrieve(QUESTION, [BOOK])
+    ids = [item.passage.id for item in found]
+    assert len(ids) == len(set(ids))
+    assert set(ids) <= {passage.id for passage in passages}
+    assert all(BOOK[p.metadata["start"] : p.metadata["end"]] == p.text for p in (item.passage for item in found))
+    assert len(calls) == found.usage.calls <= max_calls
+    problems = [problem for step in found.steps for problem in step.problems]
+    assert bool(problems) == bool(caught)
+    assert all(warning.category is DrillrankWarning for warning in caught)
+    if found.usage.failures:
+        assert problems
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("down"), "no idea at all, sorry", 5])
+def test_raises_if_asked_to(answer):
+    def llm(prompt):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with pytest.raises(LLMFailure):
+        D3(llm, on_failure="raise").retrieve(QUESTION, [BOOK])
+
+
+def test_a_failed_call_falls_back_to_likelihood_and_says_so():
+    def llm(prompt):
+        raise ConnectionError("no route")
+
+    with pytest.warns(DrillrankWarning, match="no route"):
+        found = D3(llm).retrieve(QUESTION, [BOOK])
+    assert texts(found)[0] == TARGET
+    assert [step.kind for step in found.steps if step.problems] == ["sections", "paragraphs"]
+    assert found.usage.failures == 2
+
+
+def test_too_few_calls_ask_about_the_likeliest():
+    with pytest.warns(DrillrankWarning, match="calls left"):
+        found = D3(Finder(), max_prompt_tokens=150, max_calls=3).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found.usage.calls <= 3
+
+
+def test_the_guard_brings_back_what_the_section_step_lost():
+    def careless(prompt):
+        if "section names" in prompt:
+            return "Part 1 > Chapter 1.1"
+        return ", ".join(number for number, text in PARAGRAPH.findall(prompt) if "2.3" in text)
+
+    assert list(D3(careless).retrieve(QUESTION, [BOOK])) == []
+    found = D3(careless, guard_tokens=60).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found[0].details["guarded"]
+    [guard] = [step for step in found.steps if step.kind == "guard"]
+    offered = [passage for passage in passages if passage.id in guard.chosen]
+    assert sum(count_tokens(passage.text) for passage in offered) <= 60
+
+
+def test_of_many_documents_the_best_are_drilled_into():
+    documents = [f"# Town {n}\n\n## People\n\n{n} people live here.\n\n## Food\n\nBread." for n in range(30)]
+    documents[17] += "\n\n## Tower\n\nThe crooked tower was built in 1350."
+    llm = Finder("crooked", chapters="Town 17 > Tower")
+    found = D3(llm, documents=3).retrieve("When was the crooked tower built?", documents)
+    assert texts(found) == ["The crooked tower was built in 1350."]
+    assert len({*re.findall(r"Town \d+", llm.prompts[0])}) == 3
+    assert found.steps[0].kind == "documents"
+    assert found.steps[0].offered == 30
+
+
+def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
+    long = " ".join(f"Sentence number {n} about stones." for n in range(40))
+    document = f"# One\n\n{long}\n\n# Two\n\nShort."
+    asked = []
+
+    def summarise(texts):
+        asked.append(texts)
+        return ["A summary."] * len(texts)
+
+    llm = Finder("none")
+    d3 = D3(llm, summarise=summarise)
+    for _ in range(2):
+        d3.retrieve(QUESTION, [document])
+    assert asked == [[outline([document])[0].passage.text]]
+    assert "* Section: One\nA summary.\n* Section: Two\nShort." in llm.prompts[0]
+
+    prompts = []
+
+    def writes(prompt):
+        prompts.append(prompt)
+        return "Stones, mostly." if "summarization" in prompt else ""
+
+    d3 = D3(writes, summarise="llm")
+    usages = [d3.retrieve(QUESTION, [document]).usage for _ in range(2)]
+    assert "* Section: One\nStones, mostly." in prompts[1]
+    assert [usage.calls for usage in usages] == [2, 1]
+
+
+def test_a_summariser_that_loses_texts_is_an_error():
+    document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort."
+    with pytest.raises(InvalidInput, match="summarise"):
+        D3(Finder(), summarise=lambda texts: []).retrieve(QUESTION, [document])
+
+
+def test_steps_are_told_as_they_happen():
+    told: list[Step] = []
+    found = D3(Finder()).retrieve(QUESTION, [BOOK], on_step=told.append)
+    assert tuple(told) == found.steps
+    assert [(step.kind, step.offered) for step in told] == [("sections", 15), ("paragraphs", 4)]
+    assert told[0].chosen == ("Part 2", "Part 2 > Chapter 2.3")
+
+
+class AsyncFinder(Finder):
+    async def acomplete(self, prompt: str) -> str:
+        await asyncio.sleep(0)
+        return self.complete(prompt)
+
+
+@pytest.mark.parametrize("settings_", [{}, {"max_prompt_tokens": 200}, {"paragraphs": "hierbase", "guard_tokens": 50}])
+@pytest.mark.parametrize("kind", [Finder, AsyncFinder])
+async def test_async_gives_the_same_result_and_usage(kind, settings_):
+    expected = outcome(D3(Finder(), **settings_).retrieve(QUESTION, [BOOK]))
+    assert outcome(await D3(kind(), **settings_).aretrieve(QUESTION, [BOOK])) == expected
+
+
+class Crowd(Finder):
+    """Counts the calls in flight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+        self.now = self.most = 0
+
+    def complete(self, prompt: str) -> str:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.01)
+        with self.lock:
+            self.now -= 1
+        return super().complete(prompt)
+
+
+async def test_eight_questions_at_once_never_exceed_the_workers():
+    crowd = Crowd()
+    d3 = D3(crowd, workers=4, max_prompt_tokens=200)
+    ready = d3.prepare([BOOK])
+    found = await asyncio.gather(*(d3.aretrieve(QUESTION, ready) for _ in range(8)))
+    assert [texts(ranking) for ranking in found] == [[TARGET]] * 8
+    assert 2 <= crowd.most <= 4
+
+
+def test_nor_do_eight_threads():
+    crowd = Crowd()
+    d3 = D3(crowd, workers=4)
+    ready = d3.prepare([BOOK])
+    threads = [threading.Thread(target=d3.retrieve, args=(QUESTION, ready)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 2 <= crowd.most <= 4
+
+
+@pytest.mark.parametrize("strategy", ["monot5", "base+monot5", "monot5+base"])
+@pytest.mark.parametrize("top_n", [None, 1])
+def test_chains_with_monot5(strategy, top_n, hash_model):
+    """MonoT5 keeps what it calls relevant, or the best; before BASE, as many as one prompt holds."""
+    llm, lm = Finder("hapter 2"), hash_model()
+    inside = [p for p in passages if p.metadata["section_path"][-1].startswith("Chapter 2")]
+    inside += [p for p in passages if p.metadata["section_path"] == ("Part 2",)]
+    base = [p for p in inside if "hapter 2" in p.text]
+    d3 = D3(llm, lm, paragraphs=strategy, max_prompt_tokens=700)
+    found = d3.retrieve(QUESTION, [BOOK], top_n)
+    kinds = [step.kind for step in found.steps]
+    ids = {item.passage.id for item in found}
+    if strategy == "monot5+base":
+        assert kinds == ["sections", "monot5", "paragraphs"]
+        assert ids <= {p.id for p in base}
+        return
+    pool = inside if strategy == "monot5" else base
+    assert kinds == ["sections", *(["paragraphs"] if strategy != "monot5" else []), "monot5"]
+    judged = MonoT5(lm).rank(QUESTION, pool)
+    count = top_n or max(1, sum(math.exp(item.score) >= 0.5 for item in judged))
+    assert [(item.passage.id, item.score) for item in found] == [(i.passage.id, i.score) for i in judged[:count]]
+
+
+def test_before_base_monot5_hands_over_what_one_prompt_holds(hash_model):
+    llm = Finder("hapter")
+    found = D3(llm, hash_model(), paragraphs="monot5+base", max_prompt_tokens=160).retrieve(QUESTION, [BOOK])
+    [judged] = [step for step in found.steps if step.kind == "monot5"]
+    assert 1 <= len(judged.chosen) < judged.offered
+    assert all(set(judged.chosen) >= set(step.chosen) for step in found.steps if step.kind == "paragraphs")
+    assert sum(PARAGRAPH_PROMPT.partition("{question}")[2] in prompt for prompt in llm.prompts) == 1
+    assert all(count_tokens(prompt) <= 160 for prompt in llm.prompts)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"paragraphs": "best"},
+        {"sections_by": "colour"},
+        {"on_empty": "raise"},
+        {"on_failure": "nothing"},
+        {"guard_tokens": -1},
+        {"max_prompt_tokens": 0},
+        {"workers": 0},
+        {"summarise": 5},
+        {"section_prompt": "no places"},
+        {"paragraphs": "monot5"},
+    ],
+)
+def test_bad_settings(wrong):
+    with pytest.raises(InvalidInput):
+        D3(Finder(), **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"paragraphs": "base"}, {"paragraphs": "monot5+base"}, {"summarise": "llm"}])
+def test_what_needs_an_llm_says_so(wrong):
+    with pytest.raises(InvalidInput, match="LLM"):
+        D3(**wrong)
+
+
+def test_an_asynchronous_llm_cannot_be_asked_synchronously():
+    async def llm(prompt):
+        return ""
+
+    with pytest.raises(InvalidInput, match="asynchronous"):
+        D3(llm).retrieve(QUESTION, [BOOK])

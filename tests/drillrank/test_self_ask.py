@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import asyncio
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, Passage, SelfAsk
+from drillrank.drilldown.self_ask import conclusion, next_move
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.retrieval import BM25Index, top
+from drillrank.tokens import count_tokens
+
+FACTS = [
+    Passage("The Rhine is 1,230 km long.", title="Rhine"),
+    Passage("The Thames is 346 km long.", title="Thames"),
+    Passage("Basel lies on the Rhine.", title="Basel"),
+]
+INDEX = BM25Index([fact.titled_text for fact in FACTS])
+QUESTION = "How long is the river on which Basel lies?"
+
+
+def retrieve(question):
+    return [FACTS[at] for at in top(INDEX.scores(question), 2)]
+
+
+class Reasoner:
+    """Solves the one question in two steps."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    def complete(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        if prompt.startswith("You are a helpful question answering"):
+            return "The Rhine" if "Which river" in prompt else "1,230 km"
+        asked = prompt.rpartition(QUESTION)[2]
+        if "1,230" in asked:
+            return "So the final answer is: 1,230 km\n\nQuestion: something else?"
+        if "The Rhine" in asked:
+            return "\nFollow up: How long is the Rhine?\nIntermediate answer: 5 km\nSo the final answer is: 5 km"
+        return " Yes.\nFollow up: Which river does Basel lie on?"
+
+
+def test_a_question_of_two_hops_step_by_step():
+    llm, told = Reasoner(), []
+    found = SelfAsk(llm, retrieve).answer(QUESTION, on_step=told.append)
+    assert found.answer == "1,230 km"
+    assert [(step.question, step.answer) for step in found.steps] == [
+        ("Which river does Basel lie on?", "The Rhine"),
+        ("How long is the Rhine?", "1,230 km"),
+    ]
+    assert found.steps[1].passages == tuple(retrieve("How long is the Rhine?"))
+    assert tuple(told) == found.steps
+    assert found.problems == ()
+    assert found.usage.calls == len(llm.prompts) == 5
+    assert found.usage.prompt_tokens == sum(map(count_tokens, llm.prompts))
+    assert llm.prompts[-1].endswith(
+        f"Question: {QUESTION}\nAre follow up questions needed here: Yes.\nFollow up: Which river does Basel lie on?\n"
+        "Intermediate answer: The Rhine\nFollow up: How long is the Rhine?\nIntermediate answer: 1,230 km"
+    )
+
+
+def test_async_gives_the_same_and_counts_the_same():
+    expected = SelfAsk(Reasoner(), retrieve).answer(QUESTION)
+    assert asyncio.run(SelfAsk(Reasoner(), retrieve).aanswer(QUESTION)) == expected
+
+
+def test_drilling_down_for_each_follow_up_counts_as_one():
+    book = "# Rivers\n\n## Rhine\n\nThe Rhine is 1,230 km long.\n\n# Towns\n\n## Basel\n\nBasel lies on the Rhine."
+
+    class Both(Reasoner):
+        def complete(self, prompt: str) -> str:
+            if "section names" in prompt:
+                self.prompts.append(prompt)
+                return "Rivers > Rhine, Towns > Basel"
+            if "paragraph ids" in prompt:
+                self.prompts.append(prompt)
+                return "1, 2"
+            return super().complete(prompt)
+
+    llm = Both()
+    d3 = D3(llm)
+    found = SelfAsk(llm, lambda question: d3.dialogue(question, [book])).answer(QUESTION)
+    assert found.answer == "1,230 km"
+    assert found.usage.calls == len(llm.prompts) == 9
+
+
+def test_no_follow_up_is_needed():
+    found = SelfAsk(lambda prompt: "No.\nSo the final answer is: **Basel**.", retrieve).answer(QUESTION)
+    assert (found.answer, found.steps, found.usage.calls) == ("Basel.", (), 1)
+
+
+@pytest.mark.parametrize(("limit", "calls"), [(1, 3), (3, 7)])
+def test_the_limit_of_steps_ends_in_a_final_answer(limit, calls):
+    numbers = iter(range(100))
+
+    def llm(prompt):
+        if prompt.endswith("So the final answer is:"):
+            return " seven"
+        return f"Follow up: And number {next(numbers)}?"
+
+    found = SelfAsk(llm, retrieve, max_steps=limit).answer(QUESTION)
+    assert found.answer == "seven"
+    assert len(found.steps) == limit
+    assert found.usage.calls == calls
+
+
+def test_the_same_follow_up_again_ends_the_questions():
+    def llm(prompt):
+        return "Basel" if prompt.endswith("is:") else "Follow up: Which river?"
+
+    with pytest.warns(DrillrankWarning, match="again"):
+        found = SelfAsk(llm, retrieve).answer(QUESTION)
+    assert len(found.steps) == 1
+    assert found.answer == "Basel"
+
+
+def test_without_any_final_answer_the_question_is_answered_from_passages():
+    def llm(prompt):
+        return "From passages." if prompt.startswith("You are a helpful question") else ""
+
+    with pytest.warns(DrillrankWarning, match="no final answer"):
+        assert SelfAsk(llm, retrieve).answer(QUESTION).answer == "From passages."
+
+
+said = st.text(max_size=50) | st.sampled_from(
+    [
+        "Follow up: a?",
+        "Follow up:",
+        "final answer:",
+        "So the final answer is: b",
+        "{question}",
+        "Yes",
+        "No",
+        "**Follow-up 2:** c?",
+    ]
+)
+answers = (
+    said | st.lists(said, max_size=4).map("\n".join) | st.sampled_from([ValueError("x"), TimeoutError("t")]) | st.none()
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(answers, min_size=1, max_size=5), st.integers(1, 4))
+def test_an_adversarial_llm(script, max_steps):
+    calls = []
+
+    def llm(prompt):
+        calls.append(prompt)
+        answer = script[(len(calls) - 1) % len(script)]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = SelfAsk(llm, retrieve, max_steps=max_steps).answer(QUESTION)
+    assert isinstance(found.answer, str)
+    assert len(found.steps) <= max_steps
+    assert len(calls) == found.usage.calls <= 2 * max_steps + 3
+    assert len({step.question.casefold() for step in found.steps}) == len(found.steps)
+    assert bool(found.problems) == bool(caught)
+    assert found.problems or found.answer
+
+
+def test_raises_if_asked_to():
+    def llm(prompt):
+        raise ConnectionError("no route")
+
+    with pytest.raises(LLMFailure, match="no route"):
+        SelfAsk(llm, retrieve, on_failure="raise").answer(QUESTION)
+
+
+def test_passages_are_shown_whole_as_many_as_fit():
+    long = [Passage(f"Fact {n} is long. " * 20) for n in range(9)]
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return (
+            "a"
+            if prompt.startswith("You are")
+            else ("So the final answer is: b" if len(prompts) > 1 else "Follow up: c?")
+        )
+
+    SelfAsk(llm, lambda question: long, max_prompt_tokens=300).answer(QUESTION)
+    shown = [fact.text for fact in long if fact.text in prompts[1]]
+    assert shown == [fact.text for fact in long[: len(shown)]]
+    assert 1 <= len(shown) < 9
+    assert sum(map(count_tokens, shown)) <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Follow up: Who?", ("Who?", "")),
+        ("**Follow-up question:** Who?", ("Who?", "")),
+        ("FOLLOW UP 2: Who?", ("Who?", "")),
+        ("Are follow up questions needed here: No", ("", "")),
+        ("The final answer is Basel", ("", "Basel")),
+        ("Final answer: Basel\nFollow up: Who?", ("", "Basel")),
+        ("", ("", "")),
+    ],
+)
+def test_the_next_move(text, expected):
+    assert next_move(text) == expected
+
+
+@given(st.text(max_size=80))
+def test_reading_is_total(text):
+    follow_up, final = next_move(text)
+    assert not (follow_up and final)
+    assert isinstance(conclusion(text), str)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_steps": 0}, {"max_prompt_tokens": 0}, {"on_failure": "stop"}, {"prompt": "no"}, {"retrieve": 5}]
+)
+def test_bad_settings(wrong):
+    with pytest.raises(InvalidInput):
+        SelfAsk(**{"llm": Reasoner(), "retrieve": retrieve, **wrong})
+
+
+def test_what_is_no_passage_and_no_question_is_named():
+    for wrong in ([5], "one passage", None):
+        with pytest.raises(InvalidInput, match="passages"):
+            SelfAsk(Reasoner(), lambda question, wrong=wrong: wrong).answer(QUESTION)
+    with pytest.raises(InvalidInput):
+        SelfAsk(Reasoner(), retrieve).answer(" ")
