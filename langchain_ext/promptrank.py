@@ -10,7 +10,9 @@ from pydantic import Field
 from drillrank import Passage, PromptRank, Ranked
 from drillrank.multihop.links import links_from_metadata
 from drillrank.multihop.rerank import PathRerank
-from drillrank.rerank.promptrank import Ensemble
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
+from drillrank.rerank.demonstrations import Demonstration
+from drillrank.rerank.settings import Ensemble
 from langchain_ext._rerank import LikelihoodCompressor
 
 
@@ -24,8 +26,8 @@ class PromptRankRerank(LikelihoodCompressor):
         model: A `load_language_model` specification, or a ready language model.
         top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
 
-    The other fields: those of `UPRRerank` but for its template, and `links_key`, `ensemble`, `temperature`, `hops`,
-    `beam`, `branch`.
+    The other fields: those of `UPRRerank` but for its template, and `links_key`, `instructions`,
+    `ensemble`, `temperature` (those of `tune`), `demonstrations`, `hops`, `beam`, `branch`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -38,8 +40,12 @@ class PromptRankRerank(LikelihoodCompressor):
     """
 
     links_key: str = Field(default="links", description="Metadata key with linked ids, a list or comma-separated.")
+    instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
     ensemble: Ensemble = Field(default="max", description="How scores under several instructions combine.")
     temperature: float = Field(default=1.0, gt=0, description="Divides the logits before the softmax.")
+    demonstrations: tuple[Demonstration, ...] = Field(
+        default=(), description="Questions with their gold paths, shown to a neural model before each candidate."
+    )
     hops: int = Field(default=2, gt=0, description="Longest path.")
     beam: int = Field(default=5, gt=0, description="Paths extended after each hop.")
     branch: int = Field(default=3, gt=0, description="Links followed from each of them.")
@@ -49,5 +55,11 @@ class PromptRankRerank(LikelihoodCompressor):
         return replace(super()._passage(document, position), links=links)
 
     def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        prompt_rank = PromptRank(self._language_model, ensemble=self.ensemble, temperature=self.temperature)
+        prompt_rank = PromptRank(
+            self._language_model,
+            instructions=self.instructions,
+            ensemble=self.ensemble,
+            temperature=self.temperature,
+            demonstrations=self.demonstrations,
+        )
         return PathRerank(prompt_rank, hops=self.hops, beam=self.beam, branch=self.branch).rank(query, passages)

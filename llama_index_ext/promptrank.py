@@ -8,7 +8,9 @@ from llama_index.core.schema import BaseNode, MetadataMode
 from drillrank import Passage, PromptRank, Ranked
 from drillrank.multihop.links import links_from_metadata
 from drillrank.multihop.rerank import PathRerank
-from drillrank.rerank.promptrank import Ensemble
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
+from drillrank.rerank.demonstrations import Demonstration
+from drillrank.rerank.settings import Ensemble
 from llama_index_ext._rerank import LikelihoodRerank
 
 
@@ -22,8 +24,8 @@ class PromptRankRerank(LikelihoodRerank):
         model: A `load_language_model` specification, or a ready language model.
         top_n: Nodes to keep; None keeps all.
 
-    The other fields: those of `UPRRerank` but for its template, and `links_key`, `title_key`, `ensemble`,
-    `temperature`, `hops`, `beam`, `branch`.
+    The other fields: those of `UPRRerank` but for its template, and `links_key`, `title_key`,
+    `instructions`, `ensemble`, `temperature` (those of `tune`), `demonstrations`, `hops`, `beam`, `branch`.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -40,8 +42,12 @@ class PromptRankRerank(LikelihoodRerank):
     )
     links_key: str = Field(default="links", description="Metadata key with linked node ids, a list or comma-separated.")
     title_key: str = Field(default="title", description="Metadata key with the node's title.")
+    instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
     ensemble: Ensemble = Field(default="max", description="How scores under several instructions combine.")
     temperature: float = Field(default=1.0, gt=0, description="Divides the logits before the softmax.")
+    demonstrations: tuple[Demonstration, ...] = Field(
+        default=(), description="Questions with their gold paths, shown to a neural model before each candidate."
+    )
     hops: int = Field(default=2, gt=0, description="Longest path.")
     beam: int = Field(default=5, gt=0, description="Paths extended after each hop.")
     branch: int = Field(default=3, gt=0, description="Links followed from each of them.")
@@ -58,5 +64,11 @@ class PromptRankRerank(LikelihoodRerank):
         return Passage(text, id=node.node_id, title=str(title or ""), links=links)
 
     def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        prompt_rank = PromptRank(self._language_model, ensemble=self.ensemble, temperature=self.temperature)
+        prompt_rank = PromptRank(
+            self._language_model,
+            instructions=self.instructions,
+            ensemble=self.ensemble,
+            temperature=self.temperature,
+            demonstrations=self.demonstrations,
+        )
         return PathRerank(prompt_rank, hops=self.hops, beam=self.beam, branch=self.branch).rank(query, passages)

@@ -1,42 +1,52 @@
 """PromptRank: the score of a path of documents is the likelihood of the question after it.
 
-Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = the path's documents and an instruction
-combined over several instructions by max or mean                             Khalifa et al. (2023), section 2
+Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = demonstrations, the path's documents and an instruction
+combined over several instructions and contexts of demonstrations by max or mean     Khalifa et al. (2023), section 2
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from functools import cached_property
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.likelihood.base import check_temperature
+from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt
+from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, demonstration_text
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
+from drillrank.rerank.settings import Ensemble, PromptRankSettings
 
-Ensemble = Literal["max", "mean"]
+__all__ = ["Ensemble", "PromptRank"]
+
+MAX_PROMPT_TOKENS, MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS = 600, 1024  # section 3
 
 
 class PromptRank:
     """Scores paths of documents jointly by the likelihood of the question.
 
     Args:
-        lm: A language model, or its specification.
+        lm: A language model, or its specification. A T5 that names a limit of 512 tokens has none: load it with
+            `max_length=1024`, or demonstrations leave little room for the candidate.
         instructions: Prompts that hold `{path}`; the first five of the paper's Table A1 by default.
-        ensemble: How a path's scores under several instructions combine.
+        ensemble: How a path's scores under several prompts combine. The prompts are all pairs of an instruction and a
+            context of demonstrations.
         temperature: Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.
-        max_document_tokens: Tokens that each document may keep.
-        max_prompt_tokens: Tokens of the prompt; documents give way, the instruction never does.
+        demonstrations: Questions with their gold paths, shown in front of every candidate with the same instruction,
+            their documents cut to 100 tokens. They say nothing to the unigram model, which leaves them out.
+        demonstrations_per_prompt: How many share a context, of different kinds where possible; more of them make
+            several contexts, each of which scores every path once.
+        max_document_tokens: Tokens that each document of a candidate may keep.
+        max_prompt_tokens: Tokens of the prompt; the candidate's documents give way, demonstrations, instruction and
+            question never do. None for the paper's 600, or 1,024 with demonstrations.
         preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.parity`);
             that code's own ensemble is "mean".
 
     Scores are mean log-probabilities per question token, at most 0, comparable within one question only.
 
     Raises:
-        InvalidInput: an instruction without `{path}`, an unknown ensemble, a limit below 1, or a preset that is
-            unknown or given to the unigram model.
+        InvalidInput: an instruction without `{path}`, an unknown ensemble, a limit below 1, an item that is no
+            demonstration, or a preset that is unknown or given to the unigram model.
 
     >>> from drillrank import Passage
     >>> turing, london = Passage("Alan Turing was born in London."), Passage("London lies on the Thames.")
@@ -53,18 +63,20 @@ class PromptRank:
         instructions: Sequence[str] = PROMPTRANK_INSTRUCTIONS[:5],
         ensemble: Ensemble = "max",
         temperature: float = 1.0,
+        demonstrations: Sequence[Demonstration] = (),
+        demonstrations_per_prompt: int = 2,
         max_document_tokens: int = 230,
-        max_prompt_tokens: int = 600,
+        max_prompt_tokens: int | None = None,
         preset: str | LikelihoodFormula | None = None,
     ) -> None:
-        if ensemble not in ("max", "mean"):
-            raise InvalidInput(f'The ensemble is "max" or "mean", not {ensemble!r}.')
-        check_positive(max_document_tokens=max_document_tokens, max_prompt_tokens=max_prompt_tokens)
-        check_temperature(temperature)
+        check_positive(max_document_tokens=max_document_tokens)
+        if max_prompt_tokens is not None:
+            check_positive(max_prompt_tokens=max_prompt_tokens)
+        self.settings = PromptRankSettings(instructions, ensemble, temperature)  # type: ignore[arg-type]  # a tuple there
+        self.demonstrations = tuple(demonstrations)
+        self._contexts = demonstration_contexts(self.demonstrations, demonstrations_per_prompt)
         self.lm = load_language_model(lm)
-        self._instructions = check_instructions(instructions)
-        self._ensemble = ensemble
-        self._temperature = temperature
+        self._demonstrations_per_prompt = demonstrations_per_prompt
         self._max_document_tokens = max_document_tokens
         self._max_prompt_tokens = max_prompt_tokens
         self._preset = preset
@@ -72,36 +84,32 @@ class PromptRank:
 
     def with_language_model(self, lm: LanguageModel) -> PromptRank:
         """The same settings around another language model."""
-        return PromptRank(
-            lm,
-            instructions=self._instructions,
-            ensemble=self._ensemble,
-            temperature=self._temperature,
-            max_document_tokens=self._max_document_tokens,
-            max_prompt_tokens=self._max_prompt_tokens,
-            preset=self._preset,
-        )
+        return self._changed(lm, self.settings)
+
+    def with_settings(self, settings: PromptRankSettings) -> PromptRank:
+        """Other instructions, ensemble and temperature; all else stays."""
+        return self._changed(self.lm, settings)
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[tuple[float, dict[str, int]]]:
         """Score each path; in the order of the paths, with details: `tokens` of the question and `cut_tokens`."""
-        check_query(query)
-        formula = self._formula
-        target = formula.target_text(query, self.lm)
-        instructions = [instruction.replace("{path}", formula.template) for instruction in self._instructions]
-        requests = [
-            formula.request(path_prompt(path, instruction, self._max_document_tokens), target, self._max_prompt_tokens)
-            for path in paths
-            for instruction in instructions
-        ]
-        likelihoods = self.lm.log_likelihood(requests, temperature=self._temperature, include_eos=formula.include_eos)
-        width = len(instructions)
         scored = []
-        for start in range(0, len(likelihoods), width):
-            group = likelihoods[start : start + width]
-            scores = [formula.score(likelihood) for likelihood in group]
-            score = max(scores) if self._ensemble == "max" else sum(scores) / width
+        for group in self._likelihoods(query, paths):
+            score = self.settings.combined([self._formula.score(likelihood) for likelihood in group])
             details = {"tokens": len(group[0].tokens), "cut_tokens": max(item.cut_tokens for item in group)}
             scored.append((score, details))
+        return scored
+
+    def score_prompts(self, query: str, paths: Sequence[Path]) -> list[list[list[float]]]:
+        """Scores of each path under each prompt, before they are combined: shape (paths, instructions, contexts).
+
+        Without demonstrations there is one context.
+        """
+        width = len(self.settings.instructions)
+        scored = []
+        for group in self._likelihoods(query, paths):
+            scores = [self._formula.score(likelihood) for likelihood in group]
+            contexts = len(scores) // width
+            scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
         return scored
 
     def rank_paths(self, query: str, paths: Sequence[Path], top_n: int | None = None) -> list[Ranked[Path]]:
@@ -121,3 +129,50 @@ class PromptRank:
         scored = self.score_paths(query, paths)
         details = [{**detail, "path": path.ids} for path, (_, detail) in zip(paths, scored, strict=True)]
         return ranked(paths, [score for score, _ in scored], details, top_n)
+
+    def _likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
+        """Of the question after each path, for each instruction and each context of demonstrations behind it."""
+        formula = self._formula
+        target = formula.target_text(check_query(query), self.lm)
+        prompts = self._prompts if paths else []
+        limit = self._max_prompt_tokens or (
+            MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS if self._shown_contexts else MAX_PROMPT_TOKENS
+        )
+        requests = []
+        for path in paths:
+            for instruction, shown in prompts:
+                before, *rest = path_prompt(path, instruction, self._max_document_tokens)
+                requests.append(formula.request((f"{shown}{before}", *rest), target, limit))
+        settings = self.settings
+        found = self.lm.log_likelihood(requests, temperature=settings.temperature, include_eos=formula.include_eos)
+        return [found[start : start + len(prompts)] for start in range(0, len(found), len(prompts) or 1)]
+
+    @cached_property
+    def _prompts(self) -> list[tuple[str, str]]:
+        """Instructions, each with the text of its demonstrations, which stands first, so that all paths share it."""
+        formula, prompts = self._formula, []
+        for instruction in self.settings.instructions:
+            wording = instruction.replace("{path}", formula.template)
+            for context in self._shown_contexts or [()]:
+                shown = [
+                    demonstration_text(item.path, wording, formula.target_text(item.question, self.lm), self.lm)
+                    for item in context
+                ]
+                prompts.append((wording, " ".join([*shown, ""])))
+        return prompts
+
+    @property
+    def _shown_contexts(self) -> Sequence[Sequence[Demonstration]]:
+        """Empty for a model that hears nothing of them: to score each context would cost time for equal numbers."""
+        return self._contexts if self.lm.reads_instructions else ()
+
+    def _changed(self, lm: LanguageModel, settings: PromptRankSettings) -> PromptRank:
+        return PromptRank(
+            lm,
+            **settings.to_dict(),
+            demonstrations=self.demonstrations,
+            demonstrations_per_prompt=self._demonstrations_per_prompt,
+            max_document_tokens=self._max_document_tokens,
+            max_prompt_tokens=self._max_prompt_tokens,
+            preset=self._preset,
+        )

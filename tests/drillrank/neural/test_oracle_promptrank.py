@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 from drillrank import Passage, Path, PromptRank
-from drillrank.prompts import path_prompt, prompt_text
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt, prompt_text
+from drillrank.rerank import demonstrations
+from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.parity import PRESETS
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 
@@ -73,6 +76,39 @@ def test_ensembles_of_templates(name):
         assert [score for score, _ in scored] == pytest.approx(wanted, abs=1e-5)
         compared += len(scored)
     assert compared == 13 * (32 - LEFT_OUT[name])
+
+
+def demonstrations_of(templates: list[str]) -> list[Demonstration]:
+    """The demonstrations in the code's templates, with their documents as they were cut there."""
+    wording = re.escape(PROMPTRANK_INSTRUCTIONS[0].removeprefix("{path}"))
+    pattern = re.compile(rf"Document: (.*?) Document: (.*?) {wording} (.*?\?) (?=Document: )")
+    return [Demonstration(as_path(found[:2]), found[2]) for text in templates for found in pattern.findall(text)]
+
+
+@pytest.mark.parametrize("name", [T5, GPT2])
+def test_demonstrations(name, monkeypatch):
+    """The code puts a full stop behind a document that it cuts at 100 tokens, so that these are given cut."""
+    monkeypatch.setattr(demonstrations, "MAX_DOCUMENT_TOKENS", 10**6)
+    shots = demonstrations_of(golden("promptrank")[name]["demo_templates"])
+    assert len(shots) == 6
+    compared = 0
+    for question, paths, config, templates, chosen in rows_of(name, "whole"):
+        if not config["config"].startswith("demo"):
+            continue
+        ranker = PromptRank(
+            model(name),
+            preset="promptrank",
+            instructions=PROMPTRANK_INSTRUCTIONS[:1],
+            demonstrations=shots[: 2 * len(templates)],
+            ensemble=config["ensembling"],
+            temperature=config["temperature"],
+            **UNLIMITED,
+        )
+        scored = ranker.score_paths(question, [as_path(paths[i]) for i in chosen])
+        wanted = [config["naive"][i]["score"] for i in chosen]
+        assert [score for score, _ in scored] == pytest.approx(wanted, abs=1e-5)
+        compared += len(scored)
+    assert compared == 4 * (32 - LEFT_OUT[name])
 
 
 @pytest.mark.parametrize("name", [T5, GPT2])

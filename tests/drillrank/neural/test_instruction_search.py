@@ -1,0 +1,125 @@
+"""Instructions from a tiny T5 that has learnt to fill the paper's templates, and from one that has learnt nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
+from drillrank import PromptRank, load_language_model
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.passages import Passage, Path
+from drillrank.prompts import INSTRUCTION_SEARCH_TEMPLATES, check_instructions
+from drillrank.rerank.instructions import generate_instructions
+from drillrank.rerank.tuning import LabelledQuestion, tune
+
+X, Y = ["Read the", "Search", "Review all of the"], ["and ask some", "to answer a"]
+SPECIAL = ["<pad>", "</s>", "<unk>", "<extra_id_0>", "<extra_id_1>", "<extra_id_2>"]
+
+
+def tokenizer(special: list[str] = SPECIAL) -> transformers.PreTrainedTokenizerFast:
+    words = sorted(set(" ".join([*INSTRUCTION_SEARCH_TEMPLATES, *X, *Y]).replace("<X>", "").replace("<Y>", "").split()))
+    pieces = [*special, *(f"▁{word}" for word in words), "▁"]
+    backend = Tokenizer(models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.decoder = decoders.Metaspace()
+    backend.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        additional_special_tokens=special[3:],
+    )
+
+
+def saved(place, train_steps: int) -> str:
+    torch.manual_seed(3)
+    tok = tokenizer()
+    config = transformers.T5Config(
+        vocab_size=len(tok), d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4, decoder_start_token_id=0,
+        dropout_rate=0.0,
+    )  # fmt: skip
+    model = transformers.T5ForConditionalGeneration(config)
+    prompts = [t.replace("<X>", "<extra_id_0>").replace("<Y>", "<extra_id_1>") for t in INSTRUCTION_SEARCH_TEMPLATES]
+    pairs = [(p, f"<extra_id_0> {x} <extra_id_1> {y} <extra_id_2>") for p in prompts for x in X for y in Y]
+    given, wanted = (tok([pair[side] for pair in pairs], return_tensors="pt", padding=True) for side in (0, 1))
+    labels = wanted["input_ids"].masked_fill(wanted["attention_mask"] == 0, -100)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(train_steps):
+        optimiser.zero_grad()
+        model(input_ids=given["input_ids"], attention_mask=given["attention_mask"], labels=labels).loss.backward()
+        optimiser.step()
+    model.save_pretrained(place)
+    tok.save_pretrained(place)
+    return f"hf:{place}"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> str:
+    return saved(tmp_path_factory.mktemp("trained"), 60)
+
+
+def possible() -> set[str]:
+    return {f"{{path}} {x} previous documents and {y} question. Question:" for x in X for y in Y} | {
+        f"{x} documents {y} question. {{path}} Question:" for x in X for y in Y
+    }
+
+
+def test_templates_are_filled_and_the_steering_words_dropped(trained):
+    written = generate_instructions(trained, 8, top_k=5, seed=1)
+    assert len(set(written)) == len(written) == 8
+    assert len(set(written) & possible()) >= 6  # it has learnt them by heart, nearly
+    assert check_instructions(written) == tuple(written)
+    assert not any("<" in text or "Task:" in text or "based on them" in text for text in written)
+    assert {text.startswith("{path}") for text in written} == {True, False}
+
+
+def test_a_seed_decides_and_nobody_elses_chance_is_touched(trained):
+    lm = load_language_model(trained)
+    before = torch.random.get_rng_state()
+    first = generate_instructions(lm, 5, top_k=5, seed=4)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.rand(3)
+    assert generate_instructions(lm, 5, top_k=5, seed=4) == first
+    assert any(generate_instructions(lm, 5, top_k=5, seed=seed) != first for seed in range(5, 9))
+
+
+def test_a_model_that_repeats_itself_says_so(trained):
+    with pytest.warns(DrillrankWarning, match="not 50"):
+        written = generate_instructions(trained, 50, top_k=1)
+    assert 1 <= len(written) <= 2  # one for each template
+
+
+def test_what_it_writes_can_be_tuned_over(trained):
+    lm = load_language_model(trained, dtype="float32")
+    written = generate_instructions(lm, 4, top_k=5)
+    passages = [Passage(text) for text in ("Read the documents", "Search", "answer a question")]
+    items = [LabelledQuestion("Search documents", [Path((p,)) for p in passages], Path(passages[1:2]))]
+    tuning = tune(PromptRank(lm), items, instructions=written, temperatures=[1.0, 1.4])
+    assert set(tuning.settings.instructions) <= set(written)
+    assert tuning.scorings == 3 * (4 + 4)
+
+
+def test_a_model_that_fills_no_spans(tmp_path):
+    untrained = saved(tmp_path, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        try:
+            written = generate_instructions(untrained, 20, top_k=2)
+        except InvalidInput as error:
+            assert "fills no spans" in str(error)  # noqa: PT017
+        else:
+            assert check_instructions(written)
+
+
+def test_other_models_are_refused(trained, folder):
+    for wrong in ("unigram", f"hf:{folder}"):
+        with pytest.raises(InvalidInput, match=r"encoder-decoder"):
+            generate_instructions(wrong)
+    for numbers in ({"count": 0}, {"top_k": 0}):
+        with pytest.raises(InvalidInput, match="at least 1"):
+            generate_instructions(trained, **numbers)

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood.budget import allot
+from drillrank.passages import Passage, Path
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, Evidence, prompt_text
+from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations
+from drillrank.rerank.promptrank import PromptRank
+
+QUERY = "who crossed the river"
+texts = st.sampled_from(["a red fox", "a river " * 60, "{path}", " ", "Question: what?", "w " * 150])
+some_paths = st.lists(st.builds(Passage, texts, title=st.sampled_from(["", "T"])), min_size=1, max_size=3).map(Path)
+questions = st.sampled_from(["who?", "which red fox crossed?", "Document: {path} what"])
+kinds = st.sampled_from(["bridge", "comparison", "other", None])
+demonstrations = st.lists(st.builds(Demonstration, some_paths, questions, kinds), max_size=7)
+instructions = st.lists(st.sampled_from(PROMPTRANK_INSTRUCTIONS), min_size=1, max_size=3)
+
+
+@pytest.fixture(scope="module")
+def word_model(hash_model):
+    class WordModel(hash_model):
+        """Words are its tokens; it shortens documents to the budgets, and remembers what it then scored."""
+
+        def __init__(self):
+            super().__init__()
+            self.scored = []
+
+        def first_tokens(self, text, count):
+            return " ".join(text.split(" ")[:count])
+
+        def _log_likelihood(self, requests, temperature, include_eos):
+            for request in requests:
+                documents = [part for part in request.prompt if isinstance(part, Evidence)]
+                fixed = "".join(part for part in request.prompt if isinstance(part, str))
+                lengths = [len(part.text.split(" ")) for part in documents]
+                limits = [part.max_tokens for part in documents]
+                kept = iter(allot(lengths, limits, request.max_tokens - len(fixed.split(" "))))
+                parts = [
+                    part if isinstance(part, str) else self.first_tokens(part.text, next(kept))
+                    for part in request.prompt
+                ]
+                self.scored.append("".join(parts))
+            return super()._log_likelihood(requests, temperature, include_eos)
+
+    return WordModel
+
+
+def cut(passage: Passage) -> str:
+    return " ".join(passage.titled_text.split(" ")[:100])
+
+
+def shown(demonstration: Demonstration, instruction: str) -> str:
+    documents = [f"Document: {cut(p)}" for p in demonstration.path.passages if cut(p).strip()]
+    before, after = instruction.split("{path}")
+    return f"{before}{' '.join(documents)}{after} {demonstration.question} "
+
+
+def candidate(path: Path, instruction: str) -> str:
+    documents = [f"Document: {p.titled_text}" for p in path.passages if p.titled_text.strip()]
+    before, after = instruction.split("{path}")
+    return f"{before}{' '.join(documents)}{after}"
+
+
+@given(
+    st.lists(some_paths, max_size=3), demonstrations, st.integers(1, 3), instructions, st.sampled_from(["max", "mean"])
+)
+def test_every_instruction_is_scored_after_every_context(word_model, paths, given_ones, per_prompt, wording, ensemble):
+    ranker = PromptRank(
+        word_model(),
+        instructions=wording,
+        ensemble=ensemble,
+        demonstrations=given_ones,
+        demonstrations_per_prompt=per_prompt,
+        max_document_tokens=10**6,
+        max_prompt_tokens=10**6,
+    )
+    contexts = demonstration_contexts(given_ones, per_prompt) or [()]
+    scored, apart = ranker.score_paths(QUERY, paths), ranker.score_prompts(QUERY, paths)
+    for path, (score, _), prompts in zip(paths, scored, apart, strict=True):
+        naive = [
+            [
+                sum(word_model.log_probs("".join(shown(d, i) for d in context) + candidate(path, i), QUERY)) / 4
+                for context in contexts
+            ]
+            for i in wording
+        ]
+        flat = [value for row in naive for value in row]
+        assert len(flat) == len(wording) * len(contexts)
+        assert score == pytest.approx(max(flat) if ensemble == "max" else sum(flat) / len(flat))
+        assert prompts == [pytest.approx(row) for row in naive]
+
+
+@given(
+    some_paths, st.lists(st.builds(Demonstration, some_paths, questions, kinds), min_size=1, max_size=4), instructions
+)
+def test_only_the_documents_of_the_candidate_give_way(word_model, path, given_ones, wording):
+    model = word_model()
+    PromptRank(model, instructions=wording, demonstrations=given_ones).score_paths(QUERY, [path])
+    contexts = demonstration_contexts(given_ones)
+    assert {request.target for request in model.requests} == {QUERY}
+    assert len(model.scored) == len(wording) * len(contexts)
+    for text, (instruction, context) in zip(model.scored, product(wording, contexts), strict=True):
+        before, after = instruction.split("{path}")
+        front = "".join(shown(d, instruction) for d in context) + before
+        assert text.startswith(front)
+        assert text.endswith(after)
+        assert len(text) >= len(front) + len(after)
+        words = [word for document in path.passages for word in document.titled_text.split(" ")]
+        assert len(text.split(" ")) <= max(1024, len(front.split(" ")) + len(words) + 20)
+    assert {request.max_tokens for request in model.requests} == {1024}
+
+
+def test_a_long_candidate_loses_what_its_demonstrations_need(word_model):
+    model, river = word_model(), Path((Passage("river " * 300),))
+    shots = [Demonstration(river, "who? " * 200), Demonstration(river, "where? " * 200)]
+    path = Path((Passage("red " * 300), Passage("fox " * 300)))
+    PromptRank(model, instructions=["{path} Ask. Question:"], demonstrations=shots).score_paths(QUERY, [path])
+    [text] = model.scored
+    assert [text.count(word) for word in ("river", "who?", "where?", "Ask. Question:")] == [200, 200, 200, 3]
+    assert len(text.split(" ")) <= 1024
+    assert 150 < text.count("red") == text.count("fox") < 230
+
+
+def test_demonstrations_without_room_for_the_candidate_are_refused(word_model):
+    shots = [Demonstration(Path((Passage("river"),)), "who? " * 1100)]
+    with pytest.raises(InvalidInput, match="Nothing would be left"):
+        PromptRank(word_model(), demonstrations=shots).score_paths(QUERY, [Path((Passage("red fox"),))])
+
+
+@given(demonstrations)
+def test_all_candidates_of_a_context_begin_with_the_same_text(word_model, given_ones):
+    model = word_model()
+    paths = [Path((Passage(text),)) for text in ("a red fox", "river", "town")]
+    PromptRank(model, instructions=["{path} A:"], demonstrations=given_ones).score_paths(QUERY, paths)
+    contexts = max(1, len(demonstration_contexts(given_ones)))
+    beginnings = {prompt_text(request.prompt[:1]) for request in model.requests}
+    assert len(beginnings) <= contexts
+    assert len(model.requests) == 3 * contexts
+
+
+@given(demonstrations, st.lists(some_paths, min_size=1, max_size=3))
+def test_the_unigram_model_leaves_demonstrations_out(given_ones, paths):
+    plain = PromptRank().score_paths("red fox", paths)
+    ranker = PromptRank(demonstrations=given_ones)
+    assert ranker.score_paths("red fox", paths) == plain
+    assert [len(row[0]) for row in ranker.score_prompts("red fox", paths)] == [1] * len(paths)
+
+
+def test_demonstrations_go_with_another_model_and_with_copies(word_model):
+    river = Path((Passage("a river"),))
+    shots = [Demonstration(river, "who?", "bridge"), Demonstration(river, "where?", "comparison")]
+    expected = PromptRank(word_model(), demonstrations=shots, demonstrations_per_prompt=1).score_paths(QUERY, [river])
+    unigram = PromptRank(demonstrations=shots, demonstrations_per_prompt=1)
+    assert unigram.with_language_model(word_model()).score_paths(QUERY, [river]) == expected
+    same = copy.deepcopy(PromptRank(word_model(), demonstrations=shots, demonstrations_per_prompt=1))
+    assert same.score_paths(QUERY, [river]) == expected
+    assert pickle.loads(pickle.dumps(shots)) == shots
+
+
+@given(demonstrations, st.integers(1, 4))
+def test_contexts_hold_every_demonstration_once_and_mix_kinds(given_ones, size):
+    contexts = demonstration_contexts(given_ones, size)
+    flat = [item for context in contexts for item in context]
+    assert Counter(map(id, flat)) == Counter(map(id, given_ones))
+    assert [len(context) for context in contexts[:-1]] == [size] * max(len(contexts) - 1, 0)
+    left = Counter(item.kind for item in given_ones)
+    for context in contexts:
+        counts = Counter(item.kind for item in context)
+        assert len(counts) == min(len(context), len(+left))
+        left -= counts
+    for kind in {item.kind for item in given_ones}:  # the given order within a kind
+        assert [id(i) for i in flat if i.kind == kind] == [id(i) for i in given_ones if i.kind == kind]
+
+
+def test_one_context_of_each_two_kinds():
+    path = Path((Passage("river"),))
+    shots = [Demonstration(path, f"{i}?", "bridge" if i < 5 else "comparison") for i in range(8)]
+    found = [sorted(item.kind for item in context) for context in demonstration_contexts(shots)]
+    assert found.count(["bridge", "comparison"]) == 3
+
+
+@given(demonstrations.filter(bool))
+def test_as_many_pairs_of_two_kinds_as_there_can_be(given_ones):
+    pairs = [context for context in demonstration_contexts(given_ones) if len({item.kind for item in context}) == 2]
+    most = max(Counter(item.kind for item in given_ones).values())
+    assert len(pairs) == min(len(given_ones) // 2, len(given_ones) - most)
+
+
+@given(demonstrations.filter(bool), st.data(), st.integers(0, 5))
+def test_a_sample_is_balanced_and_depends_on_the_seed_alone(given_ones, data, seed):
+    count = data.draw(st.integers(1, len(given_ones)))
+    sample = sample_demonstrations(given_ones, count, seed=seed)
+    assert len(sample) == count
+    assert not Counter(map(id, sample)) - Counter(map(id, given_ones))
+    assert list(map(id, sample)) == list(map(id, sample_demonstrations(given_ones, count, seed=seed)))
+    chosen, there = (Counter(item.kind for item in items) for items in (sample, given_ones))
+    most = max(chosen.values())
+    assert all(chosen[kind] >= min(there[kind], most - 1) for kind in there)
+
+
+def test_seeds_choose_differently():
+    path = Path((Passage("river"),))
+    shots = [Demonstration(path, f"{i}?", "bridge" if i % 4 else "comparison") for i in range(40)]
+    samples = {tuple(d.question for d in sample_demonstrations(shots, 8, seed=seed)) for seed in range(20)}
+    assert len(samples) == 20
+    assert all(sum(int(question[:-1]) % 4 == 0 for question in sample) == 4 for sample in samples)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: Demonstration("path", "who?"),
+        lambda path: Demonstration(path, " "),
+        lambda path: Demonstration(path, None),
+        lambda path: Demonstration(path, "who?", 3),
+        lambda path: sample_demonstrations([], 1),
+        lambda path: sample_demonstrations([Demonstration(path, "who?")], 0),
+        lambda path: sample_demonstrations([Demonstration(path, "who?")], 2),
+        lambda path: sample_demonstrations(["who?"], 1),
+        lambda path: demonstration_contexts([Demonstration(path, "who?")], 0),
+        lambda path: PromptRank(demonstrations=[path]),
+        lambda path: PromptRank(demonstrations="who?"),
+        lambda path: PromptRank(demonstrations_per_prompt=0),
+    ],
+)
+def test_bad_demonstrations_are_refused_at_once(make):
+    with pytest.raises(InvalidInput):
+        make(Path((Passage("river"),)))
