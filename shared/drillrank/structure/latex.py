@@ -12,21 +12,7 @@ import re
 import unicodedata
 
 from drillrank.structure import latex_names as names
-from drillrank.structure.latex_syntax import (
-    CITE,
-    DOCUMENT,
-    ESCAPED,
-    GROUP,
-    INLINE_MATH,
-    LABEL,
-    LETTER,
-    MARKUP,
-    NAME,
-    OPEN,
-    OPTION,
-    TOKEN,
-    Source,
-)
+from drillrank.structure import latex_syntax as syntax
 from drillrank.structure.rendering import Writer
 from drillrank.structure.scan import Scan, Shown, spread
 
@@ -50,17 +36,17 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.links: list[tuple[int, str, str]] = []
         self._text = text
-        self._source = Source(text)
+        self._source = syntax.Source(text)
         self._ranks: list[tuple[int | None, bool]] = []  # of the headings, None for the highest; in the appendix?
         self._groups: list[str] = []  # what follows the closing of each open brace
         self._special = -1  # which of them ends a heading or the title
         self._open: list[str] = []  # environments that make up one block
         self._numbers: list[int] = []  # items so far in the lists among them; -1 if not numbered
         self._appendix = False
-        self._out = Writer(hidden=DOCUMENT.search(text) is not None)  # the preamble is
+        self._out = Writer(hidden=syntax.DOCUMENT.search(text) is not None)  # the preamble is
         at = 0
         while at < len(text):
-            token = TOKEN.search(text, at)
+            token = syntax.TOKEN.search(text, at)
             end = token.start() if token else len(text)
             if end > at:
                 self._plain(at, text[at:end])
@@ -85,7 +71,7 @@ class _Reader:
         elif token["mark"]:
             return self._mark(at, token["mark"])
         elif token["command"] in ("begin", "end"):
-            name = NAME.match(self._text, end)
+            name = syntax.NAME.match(self._text, end)
             if name and token["command"] == "begin":
                 return self._begin(at, name[1], name.end())
             if name:
@@ -110,7 +96,7 @@ class _Reader:
         elif character == "}":
             self._close_group(at)
         elif character == "$":
-            return self._math(at, INLINE_MATH.match(self._text, at))
+            return self._math(at, syntax.INLINE_MATH.match(self._text, at))
         elif character == "&" and self._out.kind == "table":
             self._out.cell()
         else:
@@ -126,7 +112,7 @@ class _Reader:
             return self._raw(at, close + 2) if close < self._source.blank_line(at) else end
         if mark == "\\":
             self._out.line()
-            option = OPTION.match(self._text, end)
+            option = syntax.OPTION.match(self._text, end)
             return option.end() if option else end
         if mark in names.ACCENTS:
             return self._accent(mark, end)
@@ -136,10 +122,10 @@ class _Reader:
     def _command(self, at: int, name: str, end: int) -> int:
         """A command with a name of letters, but for `begin` and `end`."""
         plain = name.rstrip("*")
-        opened = OPEN.match(self._text, end)
+        opened = syntax.OPEN.match(self._text, end)
         if plain in names.RANKS and not self._out.hidden:
-            option = OPTION.match(self._text, end)
-            opened = OPEN.match(self._text, option.end() if option else end)
+            option = syntax.OPTION.match(self._text, end)
+            opened = syntax.OPEN.match(self._text, option.end() if option else end)
             if opened:
                 self._begin_heading(at, names.RANKS[plain])
                 return self._open_group(opened.end(), "", special=True)
@@ -151,9 +137,9 @@ class _Reader:
         if plain in ("item", "bibitem"):
             return self._item(at, plain, end)
         if plain in names.FILES:
-            group = GROUP.match(self._text, end)
+            group = syntax.GROUP.match(self._text, end)
             return self._raw(at, group.end() if group else end)
-        if plain in names.REFERENCES or (CITE.match(plain) and plain not in names.ARGUMENTS):
+        if plain in names.REFERENCES or (syntax.CITE.match(plain) and plain not in names.ARGUMENTS):
             return self._reference(plain, end)
         if plain in names.FRONT_MATTER and opened and self._out.hidden:
             self._out.begin("paragraph")
@@ -201,7 +187,7 @@ class _Reader:
             self._open.append(plain)
             if plain in names.LISTS:
                 self._numbers.append(0 if plain == "enumerate" else -1)
-            option = OPTION.match(self._text, end)
+            option = syntax.OPTION.match(self._text, end)
             end = option.end() if option else end
         elif not self._open:
             self._out.begin("paragraph")
@@ -244,8 +230,8 @@ class _Reader:
         return close + len(closing)
 
     def _verb(self, end: int) -> int:
-        option = OPTION.match(self._text, end)
-        group = GROUP.match(self._text, option.end() if option else end)
+        option = syntax.OPTION.match(self._text, end)
+        group = syntax.GROUP.match(self._text, option.end() if option else end)
         if group:
             self._out.add(group[1])
             return group.end()
@@ -257,12 +243,12 @@ class _Reader:
         return end + len(inner) + 2
 
     def _link(self, at: int, name: str, end: int) -> int:
-        target = GROUP.match(self._text, end)
+        target = syntax.GROUP.match(self._text, end)
         if not target:
             return end
-        address = ESCAPED.sub(r"\1", target[1].strip())
-        label = GROUP.match(self._text, target.end()) if name == "href" else None
-        self.links.append((at, address, " ".join(MARKUP.sub(" ", label[1]).split()) if label else address))
+        address = syntax.ESCAPED.sub(r"\1", target[1].strip())
+        label = syntax.GROUP.match(self._text, target.end()) if name == "href" else None
+        self.links.append((at, address, " ".join(syntax.MARKUP.sub(" ", label[1]).split()) if label else address))
         if name == "url":
             self._out.add(address)
         return target.end()
@@ -281,18 +267,18 @@ class _Reader:
         return end
 
     def _reference(self, name: str, end: int) -> int:
-        option = OPTION.match(self._text, end)
+        option = syntax.OPTION.match(self._text, end)
         while option:
             end = option.end()
-            option = OPTION.match(self._text, end)
-        group = GROUP.match(self._text, end)
+            option = syntax.OPTION.match(self._text, end)
+        group = syntax.GROUP.match(self._text, end)
         if not group:
             return end
         self._out.add(group[1] if name in names.REFERENCES else f"[{group[1]}]")
         return group.end()
 
     def _accent(self, mark: str, end: int) -> int:
-        found = LETTER.match(self._text, end)
+        found = syntax.LETTER.match(self._text, end)
         if not found:
             return end
         letter = (found[1] or found[2]).removeprefix("\\")
@@ -307,7 +293,7 @@ class _Reader:
 
     def _raw(self, at: int, end: int) -> int:
         """Source that is shown as it is, but for labels."""
-        self._out.add(LABEL.sub("", self._text[at:end]))
+        self._out.add(syntax.LABEL.sub("", self._text[at:end]))
         return end
 
     def _open_group(self, end: int, then: str, special: bool = False) -> int:
