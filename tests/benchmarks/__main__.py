@@ -9,7 +9,17 @@ import sys
 
 from .data import data_folder
 
-BENCHMARKS = ("unigram_speed", "multihop", "reranking", "generated", "drilldown", "views")
+BENCHMARKS = (
+    "unigram_speed",
+    "parsing",
+    "multihop",
+    "reranking",
+    "generated",
+    "drilldown",
+    "views",
+    "neural_speed",
+    "neural_memory",
+)
 
 
 def main(arguments: list[str]) -> int:
