@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
-from drillrank.multihop.links import title_mentions
 from drillrank.multihop.rerank import PathRerank
 from drillrank.multihop.search import PathSearch
+from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
@@ -21,6 +21,7 @@ from drillrank.retrieval import TfidfIndex
 QUERY = "which red fox crossed the river"
 WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])
 INSTRUCTION = "{path} Question:"
+PAPER = {"pairs": 0, "prior": None}
 
 
 @st.composite
@@ -62,7 +63,7 @@ def simple_paths(passages, hops):
 @given(graphs(), st.integers(1, 8))
 def test_a_wide_beam_finds_the_best_path_of_every_passage(hash_model, passages, hops):
     model = hash_model()
-    search = PathSearch(ranker(model), passages, hops=hops, beam=10_000, branch=10)
+    search = PathSearch(ranker(model), passages, hops=hops, beam=10_000, branch=10, **PAPER)
     ranking = search.search(QUERY)
     paths = simple_paths(passages, hops)
     assert sorted(scored_prompts(model)) == sorted(map(whole_prompt, paths))  # each exactly once
@@ -90,7 +91,8 @@ def follow(passages, path, branch):
 @given(graphs(max_size=8), st.integers(1, 4), st.integers(1, 8), st.integers(1, 3), st.integers(1, 3))
 def test_the_beam_extends_the_best_paths_by_the_most_similar_links(hash_model, passages, hops, pool, beam, branch):
     model = hash_model()
-    PathSearch(ranker(model), passages, hops=hops, pool=pool, beam=beam, branch=branch).search(QUERY)
+    search = PathSearch(ranker(model), passages, hops=hops, pool=pool, beam=beam, branch=branch, **PAPER)
+    search.search(QUERY)
     similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
     first = sorted(range(len(passages)), key=lambda i: (-similar[i], i))[:pool]
     frontier = [(passages[i],) for i in first]
@@ -135,7 +137,7 @@ def test_links_lead_from_the_retriever_into_the_pool_and_back(hash_model):
     inside = Passage("a river inside", id="in", links=("out", "back"))
     back = Passage("a town outside", id="back")
     model = hash_model()
-    search = PathSearch(ranker(model), [inside], first_stage=lambda *_: [out, back, out], hops=3)
+    search = PathSearch(ranker(model), [inside], first_stage=lambda *_: [out, back, out], hops=3, **PAPER)
     assert {entry.passage for entry in search.search(QUERY)} == {out, inside, back}
     expected = [(out,), (back,), (out, inside), (out, inside, back)]  # what is found twice is scored once
     assert scored_prompts(model) == list(map(whole_prompt, expected))
@@ -151,7 +153,7 @@ def test_links_may_come_from_a_function(hash_model):
     fox = Passage("He met Reynard there.", id="a")
     name = Passage("A fox of many tales.", id="b", title="Reynard (fox)")
     model = hash_model()
-    PathSearch(ranker(model), [fox, name], links=title_mentions([fox, name])).search(QUERY)
+    PathSearch(ranker(model), [fox, name], links=TitleMentions().over([fox, name])).search(QUERY)
     assert "Document: He met Reynard there. Document: Reynard (fox) A fox of many tales. Question:" in scored_prompts(
         model
     )
@@ -173,7 +175,7 @@ class Indifferent(LanguageModel):
 
 def test_ties_keep_the_order_of_the_first_stage_and_the_shorter_path():
     passages = [Passage(f"n{i}", id=str(i), links=("2", "1", "0")) for i in range(4)]
-    ranking = PathSearch(ranker(Indifferent()), passages).search(QUERY)
+    ranking = PathSearch(ranker(Indifferent()), passages, **PAPER).search(QUERY)
     assert [entry.details["path"] for entry in ranking] == [("0",), ("1",), ("2",), ("3",)]
 
 
@@ -194,7 +196,7 @@ def test_searching_again_gives_the_same_and_top_n_its_beginning(passages, top_n)
 def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages):
     fitted = PromptRank(UnigramModel().fit([passage.text for passage in passages]))
     by_id = {passage.id: passage for passage in passages}
-    for entry in PathSearch(PromptRank(), passages).search(QUERY):
+    for entry in PathSearch(PromptRank(), passages, prior=None).search(QUERY):
         path = Path(tuple(by_id[step] for step in entry.details["path"]))
         assert entry.score == pytest.approx(fitted.score_paths(QUERY, [path])[0][0])
 
@@ -203,7 +205,7 @@ def test_a_model_that_is_already_fitted_stays_as_it_is():
     passages = [Passage("red fox", id="a"), Passage("river", id="b")]
     fitted = UnigramModel().fit(["another collection about foxes", "rivers"])
     expected = {r.passage.ids[0]: r.score for r in PromptRank(fitted).rank_paths(QUERY, [Path((p,)) for p in passages])}
-    found = PathSearch(PromptRank(fitted), passages).search(QUERY)
+    found = PathSearch(PromptRank(fitted), passages, **PAPER).search(QUERY)
     assert {entry.passage.id: entry.score for entry in found} == pytest.approx(expected)
 
 
@@ -215,6 +217,8 @@ def test_a_model_that_is_already_fitted_stays_as_it_is():
         ({"passages": ["a"], "pool": 0}, "at least 1"),
         ({"passages": ["a"], "beam": -1}, "at least 1"),
         ({"passages": ["a"], "branch": 0}, "at least 1"),
+        ({"passages": ["a"], "pairs": -1}, "at least 1"),
+        ({"passages": ["a"], "cascade": 0}, "at least 1"),
         ({"passages": [Passage("a", id="1"), Passage("b", id="1"), Passage("c", id="1")]}, "2 passages share"),
         ({"passages": ["same", "same"]}, "1 passages share"),
         ({"passages": "text"}, "Expected a list of passages"),

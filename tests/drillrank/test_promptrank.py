@@ -76,9 +76,15 @@ def test_nothing_is_mutated_and_ranking_again_gives_the_same(paths):
     assert shown(ranker.rank_paths("red fox", paths)) == shown(first)
 
 
+class Attentive(UnigramModel):
+    """A unigram model that wants to be asked under every instruction."""
+
+    reads_instructions = True
+
+
 def test_the_cut_is_the_largest_over_the_instructions():
     path = Path((Passage("w " * 300), Passage("fox")))
-    fitted = UnigramModel().fit(["w fox"])
+    fitted = Attentive().fit(["w fox"])
     [(_, per_document)] = PromptRank(fitted).score_paths("fox", [path])
     assert per_document["cut_tokens"] == 70
     [(_, per_prompt)] = PromptRank(fitted, max_prompt_tokens=40).score_paths("fox", [path])
@@ -159,3 +165,22 @@ def test_only_paths_are_ranked(item):
 def test_bad_top_n(top_n):
     with pytest.raises(InvalidInput, match="top_n"):
         PromptRank().rank_paths("q", [], top_n)
+
+
+def test_a_model_that_hears_no_instruction_is_asked_once(monkeypatch):
+    asked = []
+    whole = UnigramModel._log_likelihood
+    monkeypatch.setattr(
+        UnigramModel, "_log_likelihood", lambda self, r, *rest: asked.extend(r) or whole(self, r, *rest)
+    )
+    paths = [Path((Passage("red fox"),)), Path((Passage("town"),))]
+    ranker = PromptRank(UnigramModel().fit(["red fox", "town"]))
+    assert ranker.score_paths("fox", paths) == PromptRank(ranker.lm, instructions=["{path}"]).score_paths("fox", paths)
+    assert len(asked) == 4
+    by_prompt = ranker.score_prompts("fox", paths)
+    assert [len(of_path) for of_path in by_prompt] == [5, 5]
+    assert all(
+        contexts == [score]
+        for of_path, (score, _) in zip(by_prompt, ranker.score_paths("fox", paths), strict=True)
+        for contexts in of_path
+    )

@@ -1,18 +1,45 @@
-"""Links between passages: which passages a passage points to."""
+"""Links between passages: which passages a path leads to.
+
+The plain form is a function from a passage to ids. Richer links see the question and the whole path, and may ask for a
+retrieval; others must know the passages that may be linked to before they can say anything, and are bound to them once.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from drillrank.passages import Passage
+from drillrank.errors import InvalidInput
+from drillrank.multihop.lookups import Fetch, Lookup, Retrieval, Steps
+from drillrank.passages import Passage, Path
 
 Links = Callable[[Passage], Iterable[str]]
 """From a passage to the ids of the passages that it points to, best known first."""
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-_PARENTHETICAL = re.compile(r"\s*\([^()]*\)\s*$")
-_MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
+Target = str | Passage | Retrieval
+"""Where a link leads: an id, a passage, or whatever a retrieval brings."""
+
+
+@runtime_checkable
+class PathLinks(Protocol):
+    """Links that depend on the question or the whole path."""
+
+    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
+        """Where a path may go on; computes only, a retrieval is asked for by returning it."""
+        ...
+
+
+@runtime_checkable
+class UnboundLinks(Protocol):
+    """Links that must know the passages that may be linked to, such as their titles."""
+
+    def over(self, passages: Sequence[Passage], /) -> Links | PathLinks:
+        """The links among these passages."""
+        ...
+
+
+LinkSource = Links | PathLinks | UnboundLinks
 
 
 def given_links(passage: Passage) -> Iterable[str]:
@@ -20,38 +47,19 @@ def given_links(passage: Passage) -> Iterable[str]:
     return passage.links
 
 
-def title_mentions(passages: Sequence[Passage]) -> Links:
-    """Link a passage to those whose title its text mentions, in the order of the mentions.
+@dataclass(frozen=True, slots=True)
+class MetadataLinks:
+    """Links to the ids that a passage's metadata lists, as `links_from_metadata` reads them.
 
-    A title counts without its trailing parenthetical, with the same letters and case, at word borders, from 4
-    characters on; white space around punctuation does not matter. One pass over the text finds all titles: every title
-    is filed under its first word.
-
-    >>> turing = Passage("He was born in London.", id="1", title="Alan Turing")
-    >>> london = Passage("A town on the Thames.", id="2", title="London (England)")
-    >>> list(title_mentions([turing, london])(turing))
-    ['2']
+    >>> MetadataLinks("see_also")(Passage("a", metadata={"see_also": "b, c"}))
+    ('b', 'c')
     """
-    by_first_word: dict[str, dict[tuple[str, ...], list[str]]] = {}
-    for passage in passages:
-        short = _short_title(passage)
-        words = tuple(_TOKEN.findall(short))
-        if len(short) >= _MIN_TITLE_LENGTH and words:
-            by_first_word.setdefault(words[0], {}).setdefault(words, []).append(passage.id)
-    lengths = {first: sorted({len(words) for words in titles}, reverse=True) for first, titles in by_first_word.items()}
 
-    def mentioned(passage: Passage) -> Iterable[str]:
-        words = _TOKEN.findall(passage.text)
-        own = tuple(_TOKEN.findall(_short_title(passage)))
-        found: dict[str, None] = {}
-        for position, first in enumerate(words):
-            for length in lengths.get(first, ()):
-                mention = tuple(words[position : position + length])
-                if mention != own:
-                    found |= dict.fromkeys(by_first_word[first].get(mention, ()))
-        return found
+    key: str = "links"
 
-    return mentioned
+    def __call__(self, passage: Passage, /) -> Iterable[str]:
+        """Ids in the order of the metadata."""
+        return links_from_metadata(passage.metadata.get(self.key))
 
 
 def links_from_metadata(value: object) -> tuple[str, ...]:
@@ -67,16 +75,126 @@ def links_from_metadata(value: object) -> tuple[str, ...]:
     return tuple(text for text in (str(item).strip() for item in value if item is not None) if text)
 
 
-def combined(*sources: Links) -> Links:
-    """The links of several sources, without repetition."""
-    return lambda passage: dict.fromkeys(target for source in sources for target in source(passage))
+@dataclass(frozen=True, slots=True)
+class RetrievedLinks:
+    """Links by a second retrieval, whose query is the question with a path's last passage: for texts without links.
+
+    The same retriever answers as for the question itself: the `first_stage` of a `PathSearch`, or its TF-IDF index.
+
+    Args:
+        n: Passages that each path leads to, beside its own.
+
+    >>> passage = Passage("It lies on the Rhine.", title="Basel")
+    >>> list(RetrievedLinks(n=3).follow("Which sea does its river reach?", Path((passage,))))
+    [Retrieval(query='Which sea does its river reach? Basel It lies on the Rhine.', n=4)]
+    """
+
+    n: int = 3
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise InvalidInput(f"n must be at least 1, not {self.n}: so many passages are retrieved for each path.")
+
+    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
+        """One retrieval."""
+        yield Retrieval(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
 
 
-def linked_passages(passage: Passage, links: Links, by_id: Mapping[str, Passage]) -> list[Passage]:
-    """The passages that a passage points to; links to itself or to nowhere are left out."""
-    targets = dict.fromkeys(links(passage))
-    return [by_id[target] for target in targets if target in by_id and target != passage.id]
+def bound_links(links: LinkSource | Sequence[LinkSource] | None, passages: Sequence[Passage]) -> PathLinks:
+    """One object to follow links with.
+
+    Args:
+        links: One kind of links, or several, whose targets are combined; None stands for `Passage.links`.
+        passages: The passages that may be linked to.
+
+    Raises:
+        InvalidInput: something else was given for links.
+
+    >>> links = bound_links([given_links, lambda passage: ["y", "z"]], [])
+    >>> list(links.follow("", Path((Passage("a", links=("x", "y")),))))
+    ['x', 'y', 'z']
+    """
+    if links is None:
+        return _PassageLinks(given_links)
+    if isinstance(links, list | tuple):
+        return _CombinedLinks(tuple(bound_links(source, passages) for source in links))
+    if isinstance(links, PathLinks):
+        return links
+    if isinstance(links, UnboundLinks):
+        return bound_links(links.over(passages), passages)
+    if not callable(links):
+        raise InvalidInput(
+            f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
+            "or over(passages), or a list of such."
+        )
+    return _PassageLinks(links)
 
 
-def _short_title(passage: Passage) -> str:
-    return _PARENTHETICAL.sub("", passage.title).strip()
+
+
+def linked(
+    links: PathLinks, query: str, paths: Sequence[Path], reachable: MutableMapping[str, Passage]
+) -> Steps[list[list[Passage]]]:
+    """Follow the links of several paths; the lookups of all of them are asked for together.
+
+    Args:
+        links: What `bound_links` returned.
+        query: The question.
+        paths: Where to start.
+        reachable: Passages at hand, by id; those that a lookup brings are added.
+
+    Returns:
+        For each path the passages that it leads to, each once, in the order of the links. Its own passages and ids that
+        nobody knows are left out, so that cycles end and links to nowhere lead nowhere.
+    """
+    targets = [list(dict.fromkeys(map(_checked, links.follow(query, path)))) for path in paths]
+    distinct = dict.fromkeys(target for of_path in targets for target in of_path)
+    missing = tuple(target for target in distinct if isinstance(target, str) and target not in reachable)
+    retrievals = [target for target in distinct if isinstance(target, Retrieval)]
+    lookups: list[Lookup] = [*([Fetch(missing)] if missing else ()), *retrievals]
+    answers = list((yield lookups) if lookups else ())
+    if missing:
+        wanted = set(missing)
+        for passage in answers.pop(0):
+            if passage.id in wanted:
+                reachable.setdefault(passage.id, passage)
+    retrieved = dict(zip(retrievals, answers, strict=True))
+
+    def passages_at(target: Target) -> Sequence[Passage]:
+        if isinstance(target, str):
+            return [reachable[target]] if target in reachable else []
+        found = retrieved[target] if isinstance(target, Retrieval) else (target,)
+        return [reachable.setdefault(passage.id, passage) for passage in found]
+
+    following = []
+    for path, of_path in zip(paths, targets, strict=True):
+        ids = set(path.ids)
+        led_to = {passage.id: passage for target in of_path for passage in passages_at(target)}
+        following.append([passage for name, passage in led_to.items() if name not in ids])
+    return following
+
+
+def _checked(target: object) -> Target:
+    if not isinstance(target, str | Passage | Retrieval):
+        raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieval; not {target!r:.100}.")
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class _PassageLinks:
+    """The links of a path's last passage."""
+
+    links: Links
+
+    def follow(self, _query: str, path: Path, /) -> Iterable[Target]:
+        return self.links(path.passages[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _CombinedLinks:
+    """The targets of several links, one kind after the other, without repetition."""
+
+    sources: tuple[PathLinks, ...]
+
+    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
+        return dict.fromkeys(target for source in self.sources for target in source.follow(query, path))

@@ -2,30 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
-from drillrank.errors import check_positive
-from drillrank.multihop.links import combined, given_links, title_mentions
+from drillrank.errors import InvalidInput
+from drillrank.multihop.hyperlinks import Hyperlinks
+from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
+from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
 from drillrank.multihop.search import PathSearch
+from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.promptrank import PromptRank
 
+LinkName = Literal["metadata", "hyperlinks", "titles", "relationships", "retrieval"]
+LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
+"""What passages say about each other themselves."""
+
+_IN_TEXTS = (given_links, Hyperlinks(), TitleMentions())
+
+
+def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple[LinkSource, ...]:
+    """Links by name, for configurations.
+
+    Args:
+        names: `"metadata"` (ids under `metadata_key`), `"hyperlinks"`, `"titles"` (mentions of another one's title),
+            `"relationships"` (`Passage.links`), `"retrieval"` (a second retrieval, with the passage in the query).
+        metadata_key: Metadata key with linked ids.
+
+    Raises:
+        InvalidInput: a name is unknown.
+
+    >>> [type(links).__name__ for links in named_links(["metadata", "titles"])]
+    ['MetadataLinks', 'TitleMentions']
+    """
+    known: dict[str, LinkSource] = {
+        "metadata": MetadataLinks(metadata_key),
+        "hyperlinks": Hyperlinks(),
+        "titles": TitleMentions(),
+        "relationships": given_links,
+        "retrieval": RetrievedLinks(),
+    }
+    names = tuple(names)
+    for name in names:
+        if name not in known:
+            raise InvalidInput(f"Links are some of {', '.join(known)}; not {name!r}.")
+    return tuple(known[name] for name in names)
+
 
 class PathRerank:
-    """Orders passages by their best path of linked passages among the given ones.
+    """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
 
-    Links are the passages' own and mentions of another passage's title. Passages that share an id share their links
-    and their score.
+    Passages that share an id share their links and their score.
 
     Args:
         prompt_rank: Scores the paths.
+        links: One kind of links, or several, whose targets are combined; the passages' own links, their hyperlinks and
+            mentions of another one's title by default.
+        corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
+            model that has not been fitted its statistics; without them, the given ones do.
         hops: Longest path.
-        beam: Paths that are extended after each hop.
-        branch: Links followed from each of them.
+        beam: Paths that are extended after each hop; None as for `PathSearch`.
+        branch: Links followed from each of them; None as for `PathSearch`.
 
     Raises:
-        InvalidInput: a number is below 1.
+        InvalidInput: a number is below 1, or two passages of the corpus share an id.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing", id="turing")
     >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
@@ -35,25 +75,60 @@ class PathRerank:
     ('turing', 'vale')
     """
 
-    def __init__(self, prompt_rank: PromptRank, *, hops: int = 2, beam: int = 5, branch: int = 3) -> None:
-        check_positive(hops=hops, beam=beam, branch=branch)  # now, not at the first question
-        self._search_in = partial(PathSearch, prompt_rank, hops=hops, beam=beam, branch=branch)
+    def __init__(
+        self,
+        prompt_rank: PromptRank,
+        *,
+        links: LinkSource | Sequence[LinkSource] = _IN_TEXTS,
+        corpus: Iterable[Passage | str] = (),
+        hops: int = 2,
+        beam: int | None = None,
+        branch: int | None = None,
+    ) -> None:
+        self._search = PathSearch(
+            prompt_rank, corpus, first_stage=Nowhere(), links=links, hops=hops, beam=beam, branch=branch
+        )
 
-    def rank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> list[Ranked[Passage]]:
+    def rank(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        source: Source | None = None,
+        on_hop: OnHop | None = None,
+    ) -> list[Ranked[Passage]]:
         """All passages by falling score, the maximum over their paths; ties keep the input order.
+
+        Args:
+            query: The question.
+            passages: What is reranked.
+            top_n: How many to return; None returns all.
+            source: Where linked passages come from that are neither given nor in the corpus.
+            on_hop: Is told of every hop.
+
+        Returns:
+            The given passages, and behind them in the input order those that were reached over links alone: their
+            `details["position"]` is beyond the given ones.
 
         Raises:
             InvalidInput: the query is blank, or `top_n` is below 1.
         """
+        return run_steps(self.steps(query, passages, top_n), source or Nowhere(), on_hop)
+
+    def steps(
+        self, query: str, passages: Iterable[Passage | str], top_n: int | None = None
+    ) -> Steps[list[Ranked[Passage]]]:
+        """The same as a generator of lookups, for `run_steps` and `arun_steps`."""
         check_query(query)
         check_top_n(top_n)
         given = as_passages(passages)
         if not given:
             return []
-        distinct = list(by_id(given).values())
-        links = combined(given_links, title_mentions(distinct))
-        search = self._search_in(distinct, links=links, pool=len(distinct))
-        best = {item.passage.id: item for item in search.search(query)}
-        return ranked(
-            given, [best[passage.id].score for passage in given], [best[passage.id].details for passage in given], top_n
-        )
+        distinct = by_id(given)
+        found = yield from self._search.steps(query, candidates=list(distinct.values()))
+        best = {item.passage.id: item for item in found}
+        reached = [item.passage for item in found if item.passage.id not in distinct]
+        items = [*given, *reached]
+        scored = [best[passage.id] for passage in items]
+        return ranked(items, [item.score for item in scored], [item.details for item in scored], top_n)

@@ -1,43 +1,53 @@
 """Path search: a beam search over links, every path scored jointly by PromptRank.
 
 TF-IDF gives F candidates (paths of one passage); the best K1 are extended along their links, the L best links each;
-the longer paths are scored; and so on for H hops. A passage's score is the maximum over all paths that hold it, partial
-ones too.                                                          Khalifa et al. (2023), section 2 and Appendix B
+the longer paths are scored; and so on for H hops. Pairs of the best candidates compete with the linked ones, for
+questions that compare. A passage's score is the maximum over all paths that hold it, partial ones too.
+                                                                 Khalifa et al. (2023), section 2 and Appendix B
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.multihop.links import Links, given_links, linked_passages
+from drillrank.multihop.links import LinkSource, bound_links, linked
+from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
+from drillrank.multihop.prior import NamedPassages, PathPrior
+from drillrank.multihop.scoring import PathScorer, Weighed
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
 
-FirstStage = Callable[[str, int], Sequence[Passage]]
-"""A retriever: from a question and a number to that many passages, best first."""
+PAPER_BEAM, PAPER_BRANCH = 5, 3  # section 2
+LEXICAL_BEAM, LEXICAL_BRANCH = 10, 8  # a unigram model scores so fast that a wider beam costs next to nothing
 
 
 class PathSearch:
     """Finds the passages that answer a question together, by searching paths of linked passages.
 
+    Per question, the model scores F + K1 · L · (H - 1) + P · (P - 1) / 2 paths at most, none twice.
+
     Args:
         prompt_rank: Scores the paths. A copy of a lexical model that has not been fitted is fitted with `passages`; if
             there are none, with the candidates of each question.
         passages: The pool, indexed once with TF-IDF.
-        links: From a passage to ids of the pool; None takes each passage's own `links`.
+        links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
         first_stage: A retriever to use in place of TF-IDF. Links are then followed within `passages` and what the
-            retriever returned.
+            retriever returned, or fetches.
         hops: Longest path, H.
         pool: Passages of the first stage, F.
-        beam: Paths that are extended after each hop, K1.
-        branch: Links followed from each of them, L.
+        beam: Paths that are extended after each hop, K1; by default the paper's 5, or 10 with the unigram model.
+        branch: Links followed from each of them, L; by default the paper's 3, or 8 with the unigram model.
+        pairs: P: any two of the best P passages are a path as well if neither links to the other; 0 for none.
+        prior: How likely a path is before its texts are read; None scores by the likelihood alone, as the paper does.
+        cascade: Paths of each hop that `prompt_rank` scores; the embedded unigram model chooses them. None for all.
 
     Raises:
-        InvalidInput: neither passages nor a first stage is given, two passages share an id, or a number is below 1.
+        InvalidInput: neither passages nor a first stage is given, two passages share an id, or a number is too small.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", id="turing", links=("vale",))
     >>> vale = Passage("Maida Vale is a residential district of London.", id="vale")
@@ -53,93 +63,192 @@ class PathSearch:
         prompt_rank: PromptRank,
         passages: Iterable[Passage | str] | None = None,
         *,
-        links: Links | None = None,
-        first_stage: FirstStage | None = None,
+        links: LinkSource | Sequence[LinkSource] | None = None,
+        first_stage: FirstStage | Source | None = None,
         hops: int = 2,
         pool: int = 100,
-        beam: int = 5,
-        branch: int = 3,
+        beam: int | None = None,
+        branch: int | None = None,
+        pairs: int = 6,
+        prior: PathPrior | None = PathPrior(),  # noqa: B008  # frozen
+        cascade: int | None = None,
     ) -> None:
-        check_positive(hops=hops, pool=pool, beam=beam, branch=branch)
+        lexical = not prompt_rank.lm.reads_instructions
+        self._beam = beam if beam is not None else LEXICAL_BEAM if lexical else PAPER_BEAM
+        self._branch = branch if branch is not None else LEXICAL_BRANCH if lexical else PAPER_BRANCH
+        check_positive(hops=hops, pool=pool, beam=self._beam, branch=self._branch)
+        if pairs != 0:
+            check_positive(pairs=pairs)
+        if cascade is not None:
+            check_positive(cascade=cascade)
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
-        self._prompt_rank = prompt_rank
-        self._collection = _Collection(as_passages(passages or []), prompt_rank)
-        self._links = links or given_links
-        self._first_stage = first_stage
-        self._hops, self._pool, self._beam, self._branch = hops, pool, beam, branch
+        self._prompt_rank, self._links, self._cascade = prompt_rank, links, cascade
+        self._hops, self._pool, self._pairs, self._prior = hops, pool, pairs, prior
+        self._collection = self._collect(as_passages(passages or []))
+        self._source: Source = self._collection if first_stage is None else as_source(first_stage)
 
-    def search(self, query: str, top_n: int | None = None) -> list[Ranked[Passage]]:
+    def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Passage]]:
         """Rank every passage that lies on a scored path.
 
+        Args:
+            query: The question.
+            top_n: How many passages to return; None returns all.
+            on_hop: Is told of every hop, with its scored paths.
+
         Returns:
-            Passages by falling score, the maximum over their paths (mean log-likelihood of the question).
-            `details["path"]` holds the ids of a passage's best path.
+            Passages by falling score, the maximum over their paths: the path's mean log-likelihood of the question,
+            plus its log-prior divided by the question's tokens. `details` tells of a passage's best path: `path` (its
+            ids), `log_prior`, `tokens` of the question, and `cut_tokens`.
 
         Raises:
             InvalidInput: the query is blank, or `top_n` is below 1.
         """
+        return run_steps(self.steps(query, top_n), self._source, on_hop)
+
+    def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Path]]:
+        """The scored paths themselves, partial ones too, best first; arguments, details and errors as of `search`.
+
+        >>> passages = [Passage("a fox", id="1", links=("2",)), Passage("a river", id="2")]
+        >>> [best, *_] = PathSearch(PromptRank(), passages).search_paths("Which fox crossed a river?")
+        >>> best.passage.ids
+        ('1', '2')
+        """
+        return run_steps(self.path_steps(query, top_n), self._source, on_hop)
+
+    def steps(
+        self, query: str, top_n: int | None = None, *, candidates: Sequence[Passage] | None = None
+    ) -> Steps[list[Ranked[Passage]]]:
+        """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage."""
         check_top_n(top_n)
         best: dict[str, Ranked[Passage]] = {}
-        for scored in self._scored_paths(check_query(query)):
+        for scored in (yield from self.path_steps(query, candidates=candidates)):
             for passage in scored.passage.passages:
-                if passage.id not in best or scored.score > best[passage.id].score:
-                    best[passage.id] = Ranked(passage, scored.score, 0, scored.details)
-        ordered = sorted(best.values(), key=lambda item: item.score, reverse=True)[:top_n]
+                if passage.id not in best:
+                    best[passage.id] = Ranked(passage, scored.score, len(best) + 1, scored.details)
+        return list(best.values())[:top_n]
+
+    def path_steps(
+        self, query: str, top_n: int | None = None, *, candidates: Sequence[Passage] | None = None
+    ) -> Steps[list[Ranked[Path]]]:
+        """`search_paths` as a generator of lookups."""
+        check_top_n(top_n)
+        check_query(query)
+        if candidates is None:
+            [candidates] = yield [Retrieval(query, self._pool)]
+            candidates = as_passages(candidates)[: self._pool]
+        first = by_id(candidates)
+        collection = self._collection if self._collection.by_id else self._collect(list(first.values()))
+        walk = _Walk(query, collection, ChainMap(first, collection.by_id), self._prior)
+        similarities = collection.similarity_to(query)
+        waiting = [walk.start(passage) for passage in first.values()]
+        found: list[Ranked[Path]] = []
+        for number in range(1, self._hops + 1):
+            frontier = collection.scorer.ranked(query, waiting)
+            found += frontier
+            yield [Hop(number, tuple(frontier))]
+            if number == self._hops:
+                break
+            kept = frontier[: self._beam]
+            following = yield from linked(collection.links, query, [item.passage for item in kept], walk.reachable)
+            waiting = []
+            for item, passages in zip(kept, following, strict=True):
+                similar = similarities(passages)
+                best = sorted(range(len(passages)), key=similar.__getitem__, reverse=True)[: self._branch]
+                waiting += walk.extended(item, [passages[i] for i in best])
+            if number == 1:
+                waiting += walk.pairs(frontier[: self._pairs])
+            if not waiting:
+                break
+        for item in found:
+            del item.details["position"]  # the place among the paths of one hop means nothing outside
+        ordered = sorted(found, key=lambda item: item.score, reverse=True)[:top_n]
         return [replace(item, rank=rank) for rank, item in enumerate(ordered, start=1)]
 
-    def _scored_paths(self, query: str) -> list[Ranked[Path]]:
-        """Every path of the beam search with its score, each scored once."""
-        collection = self._collection
-        if self._first_stage is None:
-            first = collection.most_similar(query, self._pool)
-        else:
-            first = list(by_id(as_passages(self._first_stage(query, self._pool))[: self._pool]).values())
-            if not collection.by_id:
-                collection = _Collection(first, self._prompt_rank)
-        similar = collection.similarities(query, first)
-        reachable = ChainMap(collection.by_id, by_id(first))
-        frontier = collection.prompt_rank.rank_paths(query, [Path((passage,)) for passage in first])
-        found = list(frontier)
-        for _ in range(self._hops - 1):
-            longer = [
-                kept.passage.extended(passage)
-                for kept in frontier[: self._beam]
-                for passage in self._following(kept.passage, reachable, similar)
-            ]
-            if not longer:
-                break
-            frontier = collection.prompt_rank.rank_paths(query, longer)
-            found += frontier
-        for scored in found:
-            del scored.details["position"]  # the place among the paths of one hop means nothing outside
-        return found
+    def _collect(self, passages: Sequence[Passage]) -> _Collection:
+        return _Collection(passages, self._prompt_rank, self._links, self._cascade)
 
-    def _following(self, path: Path, reachable: Mapping[str, Passage], similar: Mapping[str, float]) -> list[Passage]:
-        """The L linked passages most similar to the question that the path does not hold yet."""
-        linked = linked_passages(path.passages[-1], self._links, reachable)
-        new = [passage for passage in linked if passage.id not in path.ids]
-        return sorted(new, key=lambda passage: similar[passage.id], reverse=True)[: self._branch]
+
+class _Walk:
+    """One question's way through the passages: paths and their priors."""
+
+    def __init__(
+        self, query: str, collection: _Collection, reachable: ChainMap[str, Passage], prior: PathPrior | None
+    ) -> None:
+        self.reachable = reachable
+        self._query = query
+        self._links = collection.links
+        self._reader = prior.reader(len(collection.by_id), collection.named(query)) if prior else None
+
+    def start(self, passage: Passage) -> Weighed:
+        """The path of one passage."""
+        return Weighed(Path((passage,)), self._reader.start(passage.id) if self._reader else 0.0)
+
+    def extended(self, item: Ranked[Path], passages: Sequence[Passage]) -> list[Weighed]:
+        """The path, longer by each of the passages."""
+        ways = self._ways(item.passage) if self._reader and passages else ()
+        return [self._step(item, passage, ways) for passage in passages]
+
+    def pairs(self, best: Sequence[Ranked[Path]]) -> list[Weighed]:
+        """Any two of the best passages as a path, the better one first, if neither links to the other."""
+        ways = {item.passage.ids: self._ways(item.passage) for item in best}
+        return [
+            self._step(one, other.passage.passages[0], ways[one.passage.ids])
+            for one, other in combinations(best, 2)
+            if ways[one.passage.ids].isdisjoint(other.passage.ids)
+            and ways[other.passage.ids].isdisjoint(one.passage.ids)
+        ]
+
+    def _step(self, item: Ranked[Path], passage: Passage, ways: Collection[str]) -> Weighed:
+        step = self._reader.step(passage.id, ways) if self._reader else 0.0
+        return Weighed(item.passage.extended(passage), item.details["log_prior"] + step)
+
+    def _ways(self, path: Path) -> set[str]:
+        """Where the path's links lead; what a retrieval brought is no link, but a jump."""
+        targets = self._links.follow(self._query, path)
+        ids = {
+            target if isinstance(target, str) else target.id for target in targets if not isinstance(target, Retrieval)
+        }
+        return {name for name in ids if name in self.reachable and name not in path.ids}
 
 
 class _Collection:
-    """Passages with their TF-IDF index, and a scorer that knows their collection statistics."""
+    """Passages with their TF-IDF index and their links, and a scorer that knows their collection statistics."""
 
-    def __init__(self, passages: Sequence[Passage], prompt_rank: PromptRank) -> None:
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        prompt_rank: PromptRank,
+        links: LinkSource | Sequence[LinkSource] | None,
+        cascade: int | None,
+    ) -> None:
         self.by_id = by_id(passages)
         if len(self.by_id) < len(passages):
             raise InvalidInput(f"{len(passages) - len(self.by_id)} passages share their id with another one.")
         texts = [passage.titled_text for passage in passages]
-        self.prompt_rank = prompt_rank.with_language_model(prompt_rank.lm.fitted(texts)) if texts else prompt_rank
+        self.scorer = PathScorer(prompt_rank, texts, cascade)
+        self.links = bound_links(links, passages)
+        self.named = NamedPassages(passages)
         self._index = TfidfIndex(texts)
+        self._places = {name: place for place, name in enumerate(self.by_id)}
 
-    def most_similar(self, query: str, n: int) -> list[Passage]:
+    def fetch(self, _ids: Sequence[str], /) -> Sequence[Passage]:
+        """Nothing: all that there is can be reached already."""
+        return ()
+
+    def retrieve(self, query: str, n: int, /) -> list[Passage]:
+        """The passages most similar to a query."""
         passages = list(self.by_id.values())
         return [passages[i] for i in top(self._index.scores(query), n)]
 
-    def similarities(self, query: str, others: Sequence[Passage]) -> dict[str, float]:
-        """TF-IDF cosine of the query and each passage; other passages are weighted as if they were in the index."""
-        similar = dict(zip(self.by_id, self._index.scores(query).tolist(), strict=True))
-        foreign = [passage for passage in others if passage.id not in similar]
-        scores = self._index.scores_of(query, [passage.titled_text for passage in foreign])
-        return similar | {passage.id: score for passage, score in zip(foreign, scores.tolist(), strict=True)}
+    def similarity_to(self, query: str) -> Callable[[Sequence[Passage]], list[float]]:
+        """A function from passages to their TF-IDF cosines; foreign ones are weighted as if they were in the index."""
+        of_indexed = self._index.scores(query)
+
+        def similarities(passages: Sequence[Passage]) -> list[float]:
+            places = [self._places.get(passage.id) for passage in passages]
+            foreign = [passage.titled_text for passage, place in zip(passages, places, strict=True) if place is None]
+            of_foreign = iter(self._index.scores_of(query, foreign).tolist())
+            return [next(of_foreign) if place is None else of_indexed[place].item() for place in places]
+
+        return similarities

@@ -108,6 +108,8 @@ class PromptRank:
         scored = []
         for group in self._likelihoods(query, paths):
             scores = [self._formula.score(likelihood) for likelihood in group]
+            if not self.lm.reads_instructions:
+                scores *= width
             contexts = len(scores) // width
             scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
         return scored
@@ -149,9 +151,12 @@ class PromptRank:
 
     @cached_property
     def _prompts(self) -> list[tuple[str, str]]:
-        """Instructions, each with the text of its demonstrations, which stands first, so that all paths share it."""
+        """Instructions, each with the text of its demonstrations, which stands first, so that all paths share it.
+
+        One instruction is enough for a model that hears nothing of them.
+        """
         formula, prompts = self._formula, []
-        for instruction in self.settings.instructions:
+        for instruction in self.settings.instructions[: None if self.lm.reads_instructions else 1]:
             wording = instruction.replace("{path}", formula.template)
             for context in self._shown_contexts or [()]:
                 shown = [

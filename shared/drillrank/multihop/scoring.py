@@ -1,0 +1,61 @@
+"""Scores of reasoning paths: likelihood of the question and prior of the path, cheap models before dear ones.
+
+Score(c) = (log P(q | c) + log P(c | q)) / |q|      the mean log-likelihood of PromptRank, and the prior spread over
+                                                    the same |q| tokens
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from drillrank.likelihood import UnigramModel
+from drillrank.passages import Path, Ranked, ranked
+from drillrank.rerank.promptrank import PromptRank
+
+
+class Weighed(NamedTuple):
+    """A path that waits for its score, with the logarithm of its prior."""
+
+    path: Path
+    log_prior: float
+
+
+class PathScorer:
+    """Scores paths by their posterior.
+
+    Args:
+        prompt_rank: The likelihood of the question after a path.
+        texts: The collection, on which a copy of a lexical model is fitted that has not been fitted.
+        cascade: How many paths of each call are scored by `prompt_rank`, chosen by the embedded unigram model; None
+            for all. The others follow in the order of the cheap model: behind the worst of the chosen ones, with the
+            cheap model's distances.
+    """
+
+    def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
+        self._dear = prompt_rank.with_language_model(prompt_rank.lm.fitted(texts)) if texts else prompt_rank
+        self._cascade = cascade
+        self._cheap = None if cascade is None else PromptRank(UnigramModel().fit(texts))
+
+    def ranked(self, query: str, paths: Sequence[Weighed]) -> list[Ranked[Path]]:
+        """The paths, best first; ties keep the input order."""
+        if self._cheap is None or self._cascade is None or len(paths) <= self._cascade:
+            return _posteriors(self._dear, query, paths)
+        by_cheap = _posteriors(self._cheap, query, paths)
+        chosen, pruned = by_cheap[: self._cascade], by_cheap[self._cascade :]
+        first = sorted(item.details["position"] for item in chosen)
+        kept = _posteriors(self._dear, query, [paths[position] for position in first])
+        fall = kept[-1].score - chosen[-1].score
+        for item in pruned:
+            item.score += fall
+            item.details["model"] = "unigram"
+        return kept + pruned
+
+
+def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[Weighed]) -> list[Ranked[Path]]:
+    scored = prompt_rank.score_paths(query, [path for path, _ in paths])
+    scores, details = [], []
+    for (path, log_prior), (score, detail) in zip(paths, scored, strict=True):
+        scores.append(score + log_prior / max(detail["tokens"], 1))
+        details.append({**detail, "path": path.ids, "log_prior": log_prior})
+    return ranked([path for path, _ in paths], scores, details)

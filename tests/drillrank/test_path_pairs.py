@@ -1,0 +1,151 @@
+"""Unlinked pairs, the prior and the cascade in path search, and how many paths the model scores."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.likelihood import UnigramModel
+from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage
+from drillrank.prompts import prompt_text
+from drillrank.rerank.promptrank import PromptRank
+
+from .test_path_search import INSTRUCTION, QUERY, graphs, ranker, scored_prompts
+
+NUMBERS = {"hops": st.integers(1, 4), "pool": st.integers(1, 8), "beam": st.integers(1, 4), "branch": st.integers(1, 3)}
+OPTIONS = st.fixed_dictionaries({**NUMBERS, "pairs": st.integers(0, 5), "prior": st.none() | st.just(PathPrior())})
+
+
+@given(graphs(max_size=8), OPTIONS)
+def test_the_model_scores_no_more_paths_than_said_and_none_twice(hash_model, passages, options):
+    model = hash_model()
+    paths = PathSearch(ranker(model), passages, **options).search_paths(QUERY)
+    prompts = scored_prompts(model)
+    assert len(prompts) == len(set(prompts)) == len(paths)
+    hops, pairs = options["hops"], options["pairs"]
+    first = min(options["pool"], len(passages))
+    assert len(prompts) <= first + options["beam"] * options["branch"] * (hops - 1) + pairs * (pairs - 1) // 2
+    assert all(len(set(path.passage.ids)) == len(path.passage.ids) <= hops for path in paths)
+
+
+def test_the_number_of_scorings_in_a_dense_graph(hash_model):
+    """F + K1 * L * (H - 1), and the pairs; every passage links to the next ten."""
+    passages = [Passage(f"river {i}", id=str(i), links=[str((i + k) % 60) for k in range(1, 11)]) for i in range(60)]
+    links = {passage.id: set(passage.links) for passage in passages}
+    for hops in (1, 2, 3):
+        model = hash_model()
+        search = PathSearch(ranker(model), passages, hops=hops, pool=40, beam=5, branch=3, pairs=6, prior=None)
+        paths = search.search_paths(QUERY)
+        best = [item.passage.ids[0] for item in paths if len(item.passage.ids) == 1][:6]
+        unlinked = [
+            pair for pair in combinations(best, 2) if pair[1] not in links[pair[0]] and pair[0] not in links[pair[1]]
+        ]
+        assert len(model.requests) == 40 + (hops - 1) * 5 * 3 + (len(unlinked) if hops > 1 else 0)
+
+
+@given(graphs(max_size=7), st.integers(2, 7))
+def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pairs):
+    model = hash_model()
+    search = PathSearch(ranker(model), passages, pairs=pairs, prior=None, beam=100, branch=100)
+    paths = search.search_paths(QUERY)
+    best = [item.passage.passages[0] for item in paths if len(item.passage.ids) == 1][:pairs]
+    expected = {
+        (one.id, other.id)
+        for one, other in combinations(best, 2)
+        if other.id not in one.links and one.id not in other.links
+    }
+    linked = {(one.id, other) for one in passages for other in one.links}
+    assert {item.passage.ids for item in paths if len(item.passage.ids) == 2} - linked == expected
+
+
+@given(graphs(max_size=7), st.integers(1, 4))
+def test_scores_are_posteriors(hash_model, passages, hops):
+    options = {"hops": hops, "beam": 100, "branch": 100}
+    prior = PathPrior(jump=0.3, named=0.2)
+    with_prior = PathSearch(ranker(hash_model()), passages, prior=prior, **options).search_paths(QUERY)
+    alone = PathSearch(ranker(hash_model()), passages, prior=None, pairs=0, **options).search_paths(QUERY)
+    likelihood = {item.passage.ids: item.score for item in alone}
+    reader = prior.reader(len(passages), ())
+    known = {passage.id: passage for passage in passages}
+    for item in with_prior:
+        ids = item.passage.ids
+        steps = [
+            reader.step(there, {link for link in known[here].links if link in known and link not in ids[: place + 1]})
+            for place, (here, there) in enumerate(pairwise(ids))
+        ]
+        assert item.details["log_prior"] == pytest.approx(reader.start(ids[0]) + sum(steps))
+        if ids in likelihood:  # not a pair
+            assert item.score == pytest.approx(likelihood[ids] + item.details["log_prior"] / len(QUERY.split()))
+
+
+def test_a_question_that_compares_finds_both_though_they_do_not_link():
+    director, critic = (
+        Passage("An American film director.", title="Scott Derrickson"),
+        Passage("An American critic.", title="Ed Wood"),
+    )
+    noise = [Passage(f"An American film director and critic number {i}.", title=f"Person {i}") for i in range(8)]
+    question = "Were Scott Derrickson and Ed Wood both American?"
+    ranking = PathSearch(PromptRank(), [*noise, critic, director]).search(question)
+    assert {item.passage for item in ranking[:2]} == {director, critic}
+    assert set(ranking[0].details["path"]) == {director.id, critic.id}
+
+
+def test_what_a_retrieval_brings_is_no_link_to_the_prior(hash_model):
+    passages = [Passage(f"fox {word}", id=word) for word in ("a", "b", "c")]
+    stated = [Passage("fox a", id="a", links=("b",)), *passages[1:]]
+    found = PathSearch(ranker(hash_model()), passages, links=RetrievedLinks(2), pairs=0).search_paths(QUERY)
+    linked = PathSearch(ranker(hash_model()), stated, links=[given_links, RetrievedLinks(2)], pairs=0).search_paths(
+        QUERY
+    )
+    prior = {item.passage.ids: item.details["log_prior"] for item in linked}
+    jumps = {item.passage.ids: item.details["log_prior"] for item in found}
+    assert jumps[("a", "b")] == jumps[("b", "c")] < prior[("a", "b")]
+    assert prior[("b", "c")] == pytest.approx(jumps[("b", "c")])
+
+
+@given(graphs(max_size=8), st.integers(1, 10), st.integers(1, 3))
+def test_a_cascade_asks_the_model_for_the_chosen_only_and_loses_nothing(hash_model, passages, cascade, hops):
+    model = hash_model()
+    search = PathSearch(ranker(model), passages, hops=hops, beam=3, branch=2, cascade=cascade)
+    told = []
+    ranking = search.search(QUERY, on_hop=told.append)
+    assert {item.passage.id for item in ranking} >= {passage.id for passage in passages}
+    assert len(model.requests) == sum(min(cascade, len(hop.paths)) for hop in told)
+    for hop in told:
+        scores = [item.score for item in hop.paths]
+        assert scores == sorted(scores, reverse=True)
+        assert all("model" not in item.details for item in hop.paths[:cascade])
+        assert all(item.details["model"] == "unigram" for item in hop.paths[cascade:])
+
+
+@given(graphs(max_size=8), st.integers(1, 3))
+def test_a_cascade_of_the_unigram_model_into_itself_changes_no_order(passages, cascade):
+    whole = PathSearch(PromptRank(UnigramModel()), passages).search_paths(QUERY)
+    first = [item.passage.ids for item in whole if len(item.passage.ids) == 1]
+    pruned = PathSearch(PromptRank(UnigramModel()), passages, cascade=cascade).search_paths(QUERY)
+    assert [item.passage.ids for item in pruned if len(item.passage.ids) == 1] == first
+
+
+@pytest.mark.parametrize("hops", [1, 2, 5])
+def test_cycles_links_to_nowhere_and_a_passage_that_links_to_all(hash_model, hops):
+    names = [str(i) for i in range(5)]
+    hub = Passage("fox hub", id="0", links=[*names, "nowhere", "0"])
+    others = [Passage(f"river {i}", id=i, links=("0", "nowhere", i)) for i in names[1:]]
+    model = hash_model()
+    paths = PathSearch(ranker(model), [hub, *others], hops=hops, beam=50, branch=50).search_paths(QUERY)
+    assert all(
+        len(set(item.passage.ids)) == len(item.passage.ids) <= min(hops, 4) for item in paths
+    )  # at most a pair, the hub, another
+    assert {name for item in paths for name in item.passage.ids} == set(names)
+
+
+def test_the_prompts_of_pairs_hold_both_documents(hash_model):
+    model = hash_model()
+    PathSearch(ranker(model), ["red fox", "river town"]).search(QUERY)
+    assert prompt_text(model.requests[-1].prompt) == INSTRUCTION.format(path="Document: red fox Document: river town")

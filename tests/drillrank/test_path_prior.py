@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.multihop.prior import NamedPassages, PathPrior
+from drillrank.passages import Passage
+
+SHARES = st.floats(0.01, 0.99)
+IDS = st.sets(st.sampled_from("abcdefgh"), min_size=1)
+
+
+@given(SHARES, SHARES, IDS, st.data())
+def test_every_step_of_the_walk_is_a_distribution_over_the_passages(jump, share, ids, data):
+    some = st.sets(st.sampled_from(sorted(ids)))
+    named, links = data.draw(some), data.draw(some)
+    reader = PathPrior(jump, share).reader(len(ids), named)
+    assert sum(math.exp(reader.start(name)) for name in ids) == pytest.approx(1)
+    assert sum(math.exp(reader.step(name, links)) for name in ids) == pytest.approx(1)
+
+
+@given(SHARES, SHARES, IDS, st.data())
+def test_links_and_names_make_a_step_likelier(jump, share, ids, data):
+    named = data.draw(st.sets(st.sampled_from(sorted(ids))))
+    reader = PathPrior(jump, share).reader(len(ids), named)
+    linked = data.draw(st.sets(st.sampled_from(sorted(ids)), min_size=1))
+    for name in ids:
+        alike = [other for other in ids if (other in named) == (name in named)]
+        for other in alike:
+            assert reader.start(name) == reader.start(other)
+            assert (name in linked) <= (other in linked) or reader.step(name, linked) > reader.step(other, linked)
+        for other in named if name not in named else ():
+            assert reader.start(other) > reader.start(name)
+
+
+def test_a_passage_that_links_to_all_recommends_none_of_them():
+    reader = PathPrior().reader(1000, ())
+    everything = [str(i) for i in range(1000)]
+    assert reader.step("7", everything) == pytest.approx(reader.start("7"))
+    assert reader.step("7", ["7"]) > reader.step("7", everything)
+
+
+def test_the_arithmetic():
+    reader = PathPrior(jump=0.2, named=0.4).reader(100, {"a", "b"})
+    assert math.exp(reader.start("a")) == pytest.approx(0.4 / 2 + 0.6 / 100)
+    assert math.exp(reader.step("c", ["c", "d"])) == pytest.approx(0.8 / 2 + 0.2 * 0.6 / 100)
+    assert math.exp(PathPrior(jump=0.2).reader(100, ()).step("c", ["d"])) == pytest.approx(0.2 / 100)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, -0.5, 2, "half", math.nan, None])
+@pytest.mark.parametrize("name", ["jump", "named"])
+def test_shares_that_are_none(name, wrong):
+    with pytest.raises(InvalidInput, match=name):
+        PathPrior(**{name: wrong})
+
+
+def titled(*titles):
+    return NamedPassages([Passage("", id=title, title=title) for title in titles])
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who directed Gold For The Caesars?", {"Gold for the Caesars (film)"}),
+        ("Who directed gold for the Caesars, and The Up?", {"Gold for the Caesars (film)"}),
+        ("who directed gold for the caesars", set()),  # nothing tells it from ordinary words
+        ("Are Film and Gold For The Caesars films?", {"Film", "Gold for the Caesars (film)"}),
+        ("Which film is older, the film or the other film?", set()),
+        ("Who shot 1984 and 1984?", {"1984"}),
+        ("Goldfor the Caesars'", set()),
+        ("In A Day Of Roses, who sings?", {"A Day of Roses"}),  # the longest title, none inside it
+        ("", set()),
+    ],
+)
+def test_what_a_question_names(question, expected):
+    named = titled("Gold for the Caesars (film)", "Film", "Up", "1984", "A Day", "A Day of Roses", "Roses", "")
+    assert named(question) == expected
+
+
+def test_all_passages_of_one_title_are_named():
+    named = NamedPassages([Passage("a", id="1", title="Basel"), Passage("b", id="2", title="Basel (town)")])
+    assert named("Is Basel a town?") == {"1", "2"}
