@@ -39,6 +39,7 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
         if length and not keep:
             raise InvalidInput(
                 f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens) within the "
-                f"budget: allow more tokens for the prompt or the document, or shorten the instruction."
+                "budget: allow more tokens for the prompt or the document, or shorten the instruction or the "
+                "demonstrations."
             )
     return kept
