@@ -12,6 +12,8 @@ from langchain_ext.monot5 import MonoT5Rerank  # noqa: E402
 from langchain_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
 from langchain_ext.promptrank import PromptRankRerank  # noqa: E402
+from langchain_ext.promptrank_retriever import PromptRankRetriever  # noqa: E402
+from langchain_ext.self_ask import SelfAskChain  # noqa: E402
 from langchain_ext.upr import UPRRerank  # noqa: E402
 
 __all__ = [
@@ -23,5 +25,7 @@ __all__ = [
     "MultiViewRetriever",
     "MultiViewTextSplitter",
     "PromptRankRerank",
+    "PromptRankRetriever",
+    "SelfAskChain",
     "UPRRerank",
 ]

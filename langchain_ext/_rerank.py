@@ -59,7 +59,7 @@ class LikelihoodCompressor(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Rerank documents; `callbacks` has no use, since nothing below calls an LLM of the framework.
+        """Rerank documents; `callbacks` are those of the run that this belongs to, for what is called below.
 
         Raises:
             InvalidInput: the query is blank.
@@ -69,7 +69,12 @@ class LikelihoodCompressor(BaseDocumentCompressor):
             return []
         ranking = self._rank(query, [self._passage(document, i) for i, document in enumerate(documents)])
         kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
-        return [self._scored(documents[item.details["position"]], item.score) for item in kept]
+        return [self._scored(self._before(documents, item), item.score) for item in kept]
+
+    def _before(self, documents: list[Document], item: Ranked[Passage]) -> Document:
+        """What a passage stands for: a given document, or another one that the ranking reached."""
+        reached: Document | None = item.details.get("reached")
+        return documents[item.details["position"]] if reached is None else reached
 
     def _scored(self, document: Document, score: float) -> Document:
         return document.model_copy(update={"metadata": {**document.metadata, self.score_key: score}})

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
@@ -29,6 +31,8 @@ from drillrank.views import (
     merge_views,
 )
 
+Retriever: TypeAlias = Runnable[str, list[Document]]
+
 
 class MultiViewRetriever(BaseRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
@@ -38,7 +42,8 @@ class MultiViewRetriever(BaseRetriever):
             memory.
         source: Where to look instead: a vector store that holds such documents, asked once for each view with the
             filter `{"view": ...}`; a retriever for each view, as a dictionary; or a single retriever over all of
-            them, whose results are ranked by the `view` in their metadata.
+            them, whose results are ranked by the `view` in their metadata. A retriever is any Runnable from a query
+            to documents.
         top_n: Sections to return. `invoke(query, top_n=...)` overrides it.
         retriever: `"bm25"` or `"tfidf"`, one index for each view, in memory.
         weights: Of the views; None takes the best of every view (see `drillrank.views.merge_views`).
@@ -48,12 +53,13 @@ class MultiViewRetriever(BaseRetriever):
 
     Returns raw documents, each section once, their text as in the source; `metadata["matched_views"]` tells the views
     that matched and at which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one result
-    list and mean nothing beyond. Neighbours and parents are taken from `documents` or by id from the vector store;
-    those that are in neither are left out, with a `DrillrankWarning`.
+    list and mean nothing beyond. Neighbours and parents are taken from `documents` or from the vector store, by id or,
+    as `langchain_core.indexing.index` gives ids of its own, by metadata; those that are in neither are left out, with
+    a `DrillrankWarning`.
 
     Raises:
-        InvalidInput: a document was not made by `MultiViewTextSplitter`, the raw view of a section is missing, a
-            weight is below 0, or the query is blank.
+        InvalidInput: a document was not made by `MultiViewTextSplitter`, the raw view of a section is missing,
+            `source` is an empty dictionary, a weight is below 0, or the query is blank.
 
     >>> from langchain_ext import MultiViewTextSplitter
     >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
@@ -66,7 +72,7 @@ class MultiViewRetriever(BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     documents: list[Document] = Field(default_factory=list)
-    source: InstanceOf[VectorStore] | InstanceOf[BaseRetriever] | dict[View, InstanceOf[BaseRetriever]] | None = Field(
+    source: InstanceOf[VectorStore] | InstanceOf[Retriever] | dict[View, InstanceOf[Retriever]] | None = Field(
         default=None, description="Where to look; None indexes the documents in memory."
     )
     top_n: int = Field(default=5, gt=0, description="Sections to return.")
@@ -89,6 +95,8 @@ class MultiViewRetriever(BaseRetriever):
                 for document in self.documents
             ]
             self._index = MultiViewIndex(texts, self.retriever, self.weights)
+        elif self.source == {}:
+            raise InvalidInput(f"source needs a retriever for one of the views {VIEWS} at least.")
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
@@ -100,13 +108,16 @@ class MultiViewRetriever(BaseRetriever):
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
             found = {
-                view: self.source.similarity_search(query, k=k, filter=_filter(self.source, view)) for view in VIEWS
+                view: self.source.similarity_search(query, k=k, filter=_filter(self.source, "view", view))
+                for view in VIEWS
             }
-        elif isinstance(self.source, BaseRetriever):
+        elif isinstance(self.source, Runnable):
             found = _by_view(self.source.invoke(query, config))
         elif self.source is not None:
             found = {view: retriever.invoke(query, config) for view, retriever in self.source.items()}
-        return self._merged(query, found, k)
+        sections, known = self._ranked(query, found, k)
+        around, absent = self._around(sections, known)
+        return self._results(sections, around, ChainMap(self._stored(query, absent), known))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
@@ -118,69 +129,97 @@ class MultiViewRetriever(BaseRetriever):
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
             store = self.source
-            calls = (store.asimilarity_search(query, k=k, filter=_filter(store, view)) for view in VIEWS)
+            calls = (store.asimilarity_search(query, k=k, filter=_filter(store, "view", view)) for view in VIEWS)
             found = dict(zip(VIEWS, await asyncio.gather(*calls), strict=True))
-        elif isinstance(self.source, BaseRetriever):
+        elif isinstance(self.source, Runnable):
             found = _by_view(await self.source.ainvoke(query, config))
         elif self.source is not None:
             lists = await asyncio.gather(*(retriever.ainvoke(query, config) for retriever in self.source.values()))
             found = dict(zip(self.source, lists, strict=True))
-        return await asyncio.to_thread(self._merged, query, found, k)
+        sections, known = await asyncio.to_thread(self._ranked, query, found, k)
+        around, absent = self._around(sections, known)
+        return self._results(sections, around, ChainMap(await self._astored(query, absent), known))
 
-    def _merged(self, query: str, found: Mapping[str, Sequence[Document]], k: int) -> list[Document]:
+    def _ranked(
+        self, query: str, found: Mapping[str, Sequence[Document]], k: int
+    ) -> tuple[list[MergedSection], MutableMapping[str, Document]]:
+        """The best sections, and by id what is at hand of them and others."""
         if self._index is not None:
-            sections = self._index.search(query, k)
-        else:
-            rankings = {view: [_section_id(document) for document in hits] for view, hits in found.items()}
-            sections = merge_views(rankings, k, self.weights)
-        known = {_section_id(document): _as_raw(document) for hits in found.values() for document in reversed(hits)}
-        wanted = (section.section_id for section in sections)
-        known |= {id_: self._raw[id_] for id_ in wanted if id_ in self._raw}
-        result: Iterable[tuple[MergedSection, str | None]] = ((section, None) for section in sections)
-        if self.expand:
-            names = ("parent_id",) if self.expand == "parent" else ("previous_id", "next_id")
-            around = {
-                section.section_id: [
-                    known[section.section_id].metadata[name]
-                    for name in names
-                    if name in known[section.section_id].metadata
-                ]
-                for section in sections
-            }
-            self._fetch([id_ for ids in around.values() for id_ in ids if id_ not in known], known)
-            result = expanded(sections, around.__getitem__)
+            return self._index.search(query, k), self._raw
+        rankings = {view: [_section_id(document) for document in hits] for view, hits in found.items()}
+        known = {_section_id(document): _as_raw(document) for hits in found.values() for document in hits}
+        return merge_views(rankings, k, self.weights), ChainMap(self._raw, known)
+
+    def _around(
+        self, sections: Sequence[MergedSection], known: Mapping[str, Document]
+    ) -> tuple[dict[str, list[str]], list[str]]:
+        """The ids of the sections around each section found, and those of them that are not at hand."""
+        names = {None: (), "parent": ("parent_id",), "neighbours": ("previous_id", "next_id")}[self.expand]
+        around = {}
+        for section in sections:
+            metadata = known[section.section_id].metadata
+            around[section.section_id] = [str(metadata[name]) for name in names if name in metadata]
+        return around, list(dict.fromkeys(id_ for ids in around.values() for id_ in ids if id_ not in known))
+
+    def _stored(self, query: str, ids: Sequence[str]) -> dict[str, Document]:
+        """Sections by id out of the vector store. Documents have other ids there if it was filled by `index`."""
+        found: list[Document] = []
+        if ids and isinstance(self.source, VectorStore):
+            with suppress(NotImplementedError):
+                found = self.source.get_by_ids(ids)
+            for id_ in _left(ids, found):
+                found += self.source.similarity_search(query, k=1, filter=_filter(self.source, "section_id", id_))
+        return _by_section(ids, found)
+
+    async def _astored(self, query: str, ids: Sequence[str]) -> dict[str, Document]:
+        found: list[Document] = []
+        if ids and isinstance(self.source, VectorStore):
+            store = self.source
+            with suppress(NotImplementedError):
+                found = await store.aget_by_ids(ids)
+            calls = (
+                store.asimilarity_search(query, k=1, filter=_filter(store, "section_id", id_))
+                for id_ in _left(ids, found)
+            )
+            found += [hit for hits in await asyncio.gather(*calls) for hit in hits]
+        return _by_section(ids, found)
+
+    def _results(
+        self, sections: Sequence[MergedSection], around: Mapping[str, Sequence[str]], known: Mapping[str, Document]
+    ) -> list[Document]:
         return [
             self._document(known[section.section_id], section, origin)
-            for section, origin in result
+            for section, origin in expanded(sections, around.__getitem__)
             if section.section_id in known
         ]
-
-    def _fetch(self, ids: Sequence[str], known: dict[str, Document]) -> None:
-        """Add what stands around the sections found."""
-        known |= {id_: self._raw[id_] for id_ in ids if id_ in self._raw}
-        left = [id_ for id_ in dict.fromkeys(ids) if id_ not in known]
-        if left and isinstance(self.source, VectorStore):
-            with suppress(NotImplementedError):
-                known |= {_section_id(document): _as_raw(document) for document in self.source.get_by_ids(left)}
-        missing = [id_ for id_ in left if id_ not in known]
-        if missing:
-            warnings.warn(
-                f"{len(missing)} sections around those found are not at hand, for example {missing[0]!r}: pass the "
-                "splitter's documents, too.",
-                DrillrankWarning,
-                stacklevel=2,
-            )
 
     def _document(self, raw: Document, section: MergedSection, origin: str | None) -> Document:
         added = {"matched_views": section.matched_views} if origin is None else {"expanded_from": origin}
         return raw.model_copy(update={"metadata": {**raw.metadata, **added, self.score_key: section.score}})
 
 
-def _filter(store: VectorStore, view: str) -> Any:
+def _filter(store: VectorStore, key: str, value: str) -> Any:
     """The usual filter by metadata; the host's store in memory takes a function."""
     if isinstance(store, InMemoryVectorStore):
-        return lambda document: document.metadata.get("view") == view
-    return {"view": view}
+        return lambda document: document.metadata.get(key) == value
+    return {key: value}
+
+
+def _left(ids: Sequence[str], found: Sequence[Document]) -> list[str]:
+    sections = {_section_id(document) for document in found}
+    return [id_ for id_ in ids if id_ not in sections]
+
+
+def _by_section(ids: Sequence[str], found: Sequence[Document]) -> dict[str, Document]:
+    missing = _left(ids, found)
+    if missing:
+        warnings.warn(
+            f"{len(missing)} sections around those found are not at hand, for example {missing[0]!r}: pass the "
+            "splitter's documents, too.",
+            DrillrankWarning,
+            stacklevel=2,
+        )
+    return {_section_id(document): _as_raw(document) for document in found}
 
 
 def _by_view(documents: Iterable[Document]) -> dict[str, list[Document]]:

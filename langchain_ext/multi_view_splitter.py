@@ -23,8 +23,8 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
 
     The raw view's text is the section, byte for byte; the others carry it as `section_text`, so no second store is
     needed. `Document.id` and the metadata `section_id` depend on the document and the section only. Metadata are the
-    document's, and `section_path`, `section_level`, `section_id`, `view`, `start_index`, and, where there are such
-    sections, `previous_id`, `next_id` and `parent_id`.
+    document's, and `section_path`, `section_level`, `section_id`, `view`, `start_index`, `source_id`, and, where there
+    are such sections, `previous_id`, `next_id` and `parent_id`.
 
     With `context`, the headings and the section's keywords stand in front of the raw text in `page_content`, which is
     what a vector store embeds; the source is in `section_text`, and `MultiViewRetriever` returns that.
@@ -106,10 +106,10 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
         return [(name, parse_document(document.page_content, metadata=document.metadata)) for name, document in named]
 
     def _pieces(self, documents: Sequence[Document], chunks: Sequence[Sequence[SectionChunk]]) -> list[Document]:
-        pairs = zip(documents, chunks, strict=True)
-        return [piece for document, own in pairs for piece in self._views_of(document, own)]
+        named = zip(document_names(documents), documents, chunks, strict=True)
+        return [piece for name, document, own in named for piece in self._views_of(name, document, own)]
 
-    def _views_of(self, document: Document, chunks: Sequence[SectionChunk]) -> list[Document]:
+    def _views_of(self, source_id: str, document: Document, chunks: Sequence[SectionChunk]) -> list[Document]:
         raw = [chunk for chunk in chunks if chunk.view == "raw"]
         sources = {chunk.id: chunk.text for chunk in raw}
         order = [None, *sources, None]
@@ -126,6 +126,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
                 "section_id": chunk.section_id,
                 "view": chunk.view,
                 "start_index": chunk.start,
+                "source_id": source_id,
                 **{name: id_ for name, id_ in around[chunk.section_id].items() if id_ is not None},
             }
             if chunk.view != "raw" or chunk.context:

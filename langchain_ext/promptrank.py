@@ -2,32 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Literal
 
+from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
-from pydantic import Field
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables.config import set_config_context
+from langchain_core.stores import BaseStore
+from langchain_core.vectorstores import VectorStore
+from pydantic import BaseModel, Field, InstanceOf
 
-from drillrank import Passage, PromptRank, Ranked
-from drillrank.multihop.links import links_from_metadata
-from drillrank.multihop.rerank import PathRerank
+from drillrank import Passage, Ranked
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.settings import Ensemble
+from langchain_ext._documents import document_names
 from langchain_ext._rerank import LikelihoodCompressor
+from langchain_ext.promptrank_documents import DocumentSource, tell
 
 
-class PromptRankRerank(LikelihoodCompressor):
-    """Reranks documents by the best path of linked documents among them (multi-hop questions).
+class PathSettings(BaseModel):
+    """Fields of the components that search paths."""
 
-    A document links to the document ids that its metadata lists under `links_key`, and to documents whose title
-    (metadata `title_key`) its text mentions.
+    docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+        default=None, exclude=True, description="Knows linked documents by id."
+    )
+    links_key: str = Field(default="links", description="Metadata key with linked ids, a list or comma-separated.")
+    instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
+    ensemble: Ensemble = Field(default="max", description="How scores under several instructions combine.")
+    temperature: float = Field(default=1.0, gt=0, description="Divides the logits before the softmax.")
+    demonstrations: tuple[Demonstration, ...] = Field(
+        default=(), description="Questions with their gold paths, shown to a neural model before each candidate."
+    )
+    demonstrations_per_prompt: int = Field(default=2, gt=0, description="Demonstrations that share a context.")
+    max_document_tokens: int = Field(default=230, gt=0, description="Tokens that each document of a path may keep.")
+    max_prompt_tokens: int | None = Field(default=None, gt=0, description="Tokens of a prompt; None as for PromptRank.")
+    hops: int = Field(default=2, gt=0, description="Longest path.")
+    beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
+    branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
+    pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")
+    prior: PathPrior | None = Field(default=PathPrior(), description="How likely a path is before it is read.")
+    cascade: int | None = Field(
+        default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
+    )
+
+
+class PromptRankRerank(PathSettings, LikelihoodCompressor):
+    """Reranks documents by the best path of linked documents among them, and beyond them if told where.
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
         top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
+            `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
+            document's title, metadata `title_key`).
+        docstore: Linked documents that were not retrieved are fetched from here by id, and may enter the result: a
+            store of documents by key, or a vector store that knows `get_by_ids`.
+        retriever: Each path that is followed leads to three more documents, those that this retriever finds with the
+            question and the path's last document as its query; for texts without links.
 
-    The other fields: those of `UPRRerank` but for its template, and `links_key`, `instructions`,
-    `ensemble`, `temperature` (those of `tune`), `demonstrations`, `hops`, `beam`, `branch`.
+    The other fields: those of `UPRRerank` but for its template, `links_key`, and the arguments of `PromptRank`
+    (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore` and `retriever`
+    are no part of the serialised configuration. Inside a run every hop dispatches the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -39,27 +80,42 @@ class PromptRankRerank(LikelihoodCompressor):
     ['Maida Vale', 'Alan Turing', 'London']
     """
 
-    links_key: str = Field(default="links", description="Metadata key with linked ids, a list or comma-separated.")
-    instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
-    ensemble: Ensemble = Field(default="max", description="How scores under several instructions combine.")
-    temperature: float = Field(default=1.0, gt=0, description="Divides the logits before the softmax.")
-    demonstrations: tuple[Demonstration, ...] = Field(
-        default=(), description="Questions with their gold paths, shown to a neural model before each candidate."
+    links: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = Field(
+        default=LINKS_IN_TEXTS, description="What links a document to others."
     )
-    hops: int = Field(default=2, gt=0, description="Longest path.")
-    beam: int = Field(default=5, gt=0, description="Paths extended after each hop.")
-    branch: int = Field(default=3, gt=0, description="Links followed from each of them.")
+    retriever: InstanceOf[BaseRetriever] | None = Field(
+        default=None, exclude=True, description="Finds more documents for each path."
+    )
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """Rerank documents; `callbacks` hear of the hops and of what the retriever does.
+
+        Raises:
+            InvalidInput: the query is blank.
+        """
+        if callbacks is None:
+            return super().compress_documents(documents, query)
+        with set_config_context({"callbacks": callbacks}) as context:
+            return context.run(super().compress_documents, documents, query)
 
     def _passage(self, document: Document, position: int) -> Passage:
-        links = links_from_metadata(document.metadata.get(self.links_key))
-        return replace(super()._passage(document, position), links=links)
+        return self._named(document, *document_names([document]))
+
+    def _named(self, document: Document, name: str) -> Passage:
+        return replace(super()._passage(document, 0), id=name, metadata=document.metadata)
 
     def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        prompt_rank = PromptRank(
-            self._language_model,
-            instructions=self.instructions,
-            ensemble=self.ensemble,
-            temperature=self.temperature,
-            demonstrations=self.demonstrations,
-        )
-        return PathRerank(prompt_rank, hops=self.hops, beam=self.beam, branch=self.branch).rank(query, passages)
+        source = DocumentSource(self._named, self.retriever, self.docstore)
+        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(tell, query))
+        for item in ranking:
+            if item.details["position"] >= len(passages):
+                item.details["reached"] = source.documents[item.passage.id]
+        return ranking
+
+    def path_rerank(self, corpus: Sequence[Passage] = ()) -> PathRerank:
+        """The search with these settings."""
+        names: tuple[LinkName, ...] = (*self.links, "retrieval") if self.retriever else self.links
+        links = named_links(names, self.links_key)
+        return PathRerank.configured(self._language_model, self, links=links, corpus=corpus)

@@ -11,6 +11,8 @@ from llama_index_ext.monot5 import MonoT5Rerank  # noqa: E402
 from llama_index_ext.multi_view_parser import MultiViewNodeParser  # noqa: E402
 from llama_index_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from llama_index_ext.promptrank import PromptRankRerank  # noqa: E402
+from llama_index_ext.promptrank_retriever import PromptRankRetriever  # noqa: E402
+from llama_index_ext.self_ask import SelfAskQueryEngine  # noqa: E402
 from llama_index_ext.upr import UPRRerank  # noqa: E402
 
 __all__ = [
@@ -21,5 +23,7 @@ __all__ = [
     "MultiViewNodeParser",
     "MultiViewRetriever",
     "PromptRankRerank",
+    "PromptRankRetriever",
+    "SelfAskQueryEngine",
     "UPRRerank",
 ]

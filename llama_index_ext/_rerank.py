@@ -77,10 +77,15 @@ class LikelihoodRerank(BaseNodePostprocessor):
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             ranking = self._rank(query_bundle.query_str, [self._passage(node.node) for node in nodes])
             kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
-            reranked = [self._reranked(nodes[item.details["position"]], item) for item in kept]
+            reranked = [self._reranked(self._before(nodes, item), item) for item in kept]
             event.on_end(payload={EventPayload.NODES: reranked})
         dispatcher.event(ReRankEndEvent(nodes=reranked))
         return reranked
+
+    def _before(self, nodes: list[NodeWithScore], item: Ranked[Passage]) -> NodeWithScore:
+        """What a passage stands for: a given node, or another one that the ranking reached."""
+        reached: NodeWithScore | None = item.details.get("reached")
+        return nodes[item.details["position"]] if reached is None else reached
 
     def _reranked(self, before: NodeWithScore, item: Ranked[Passage]) -> NodeWithScore:
         node = before.node

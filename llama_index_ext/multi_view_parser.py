@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from typing import Any
 
 from llama_index.core.bridge.pydantic import (
     Field,
     SerializeAsAny,
+    ValidationInfo,
     field_serializer,
     field_validator,
     model_validator,
 )
 from llama_index.core.llms import LLM
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelationship, TextNode
+from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.utils import get_tqdm_iterable
+from pydantic import computed_field
 
 from drillrank import parse_document
 from drillrank.errors import DrillrankWarning, check_positive
@@ -36,6 +40,7 @@ from drillrank.views import (
 )
 from llama_index_ext._llm import FrameworkLLM
 
+VERSION = metadata.version("drillrank")
 BOOKKEEPING = ("view", "section_id", "section_level")
 
 
@@ -50,6 +55,9 @@ class MultiViewNodeParser(NodeParser):
     With `context`, the headings and the section's keywords stand in front of the raw text where it is embedded, as
     metadata `context`; what the LLM reads stays the source.
 
+    A serialised parser names its `llm`, `summarizer` and `id_func`; it is restored without them, with a warning. The
+    cache of an `IngestionPipeline` knows documents by text and metadata, not by id: equal ones share their nodes.
+
     Args:
         views: Views to make; `raw` is always among them.
         chunking: What a node is made of: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
@@ -57,7 +65,7 @@ class MultiViewNodeParser(NodeParser):
         max_tokens: Largest size of a node; longer sections are cut between paragraphs, then sentences.
         min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
         context: `"headings"`, `"keywords"`, or both.
-        llm: Writes keywords and summaries; None computes them. It is not restored from a serialised parser.
+        llm: Writes keywords and summaries; None computes them.
         summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
         workers: LLM calls at the same time.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
@@ -83,7 +91,7 @@ class MultiViewNodeParser(NodeParser):
     min_tokens: int | None = Field(default=None, description="Smaller neighbouring sections are joined.")
     context: list[Context] = Field(default_factory=list, description="What is embedded in front of the raw text.")
     llm: SerializeAsAny[LLM] | None = Field(default=None, description="Writes keywords and summaries.")
-    summarizer: Any = Field(default=None, exclude=True, description="Makes the summaries.")
+    summarizer: Any = Field(default=None, description="Makes the summaries.")
     workers: int = Field(default=4, description="LLM calls at the same time.")
     cache: Any = Field(default_factory=dict, exclude=True, description="Remembers what the LLM wrote.")
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
@@ -107,34 +115,29 @@ class MultiViewNodeParser(NodeParser):
         make_cutter(self.chunking, self.max_tokens, self.min_tokens)
         return self
 
-    @field_validator("llm", mode="before")
+    @field_validator("llm", "summarizer", "id_func", mode="before")
     @classmethod
-    def _restore_llm(cls, llm: Any) -> Any:
-        if isinstance(llm, dict):
+    def _restore(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, dict | str):
             warnings.warn(
-                "The llm of a serialised MultiViewNodeParser is not restored: set it again. Until then keywords and "
-                "summaries are computed.",
+                f"The {info.field_name} of a serialised MultiViewNodeParser, {value!r:.100}, is not restored: set it "
+                "again. Until then the parser does without it.",
                 DrillrankWarning,
                 stacklevel=2,
             )
             return None
-        return llm
+        return value
 
-    @field_validator("id_func", mode="before")
-    @classmethod
-    def _restore_id_func(cls, id_func: Any) -> Any:
-        if isinstance(id_func, str):
-            warnings.warn(
-                f"The id_func {id_func!r} of a serialised MultiViewNodeParser cannot be restored: set it again.",
-                DrillrankWarning,
-                stacklevel=2,
-            )
-            return None
-        return id_func
+    @field_serializer("summarizer", "id_func")
+    def _name(self, value: Any) -> str | None:
+        """Names, so that the host's cache of transformations tells one setting from another."""
+        return None if value is None else re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
 
-    @field_serializer("id_func")
-    def _name_id_func(self, id_func: Callable[[int, BaseNode], str] | None) -> str | None:
-        return None if id_func is None else getattr(id_func, "__qualname__", repr(id_func))
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def version(self) -> str:
+        """Version of drillrank; what another one cached is made anew."""
+        return VERSION
 
     @classmethod
     def from_defaults(cls, **fields: Any) -> MultiViewNodeParser:
@@ -192,7 +195,8 @@ class MultiViewNodeParser(NodeParser):
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, TextNode(**fields)))
             else:
-                nodes.append(IndexNode(**fields, index_id=ids[chunk.section_id], obj=raw[chunk.section_id]))
+                target = raw[chunk.section_id].model_copy()  # so that no store keeps the raw embedding in every view
+                nodes.append(IndexNode(**fields, index_id=ids[chunk.section_id], obj=target))
         self._relate([chunk for chunk in chunks if chunk.view == "raw"], raw)
         return nodes
 
@@ -222,7 +226,11 @@ class MultiViewNodeParser(NodeParser):
         }
 
     def _relate(self, chunks: Sequence[SectionChunk], raw: dict[str, TextNode]) -> None:
-        infos = {id_: node.as_related_node_info() for id_, node in raw.items()}
+        # Without metadata: a node with a hundred children would carry theirs into every store.
+        infos = {
+            id_: RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), hash=node.hash)
+            for id_, node in raw.items()
+        }
         children: dict[str, list[Any]] = {}
         for position, chunk in enumerate(chunks):
             relationships = raw[chunk.id].relationships

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from llama_index.core.bridge.pydantic import Field
-from llama_index.core.schema import BaseNode, MetadataMode
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
 
-from drillrank import Passage, PromptRank, Ranked
-from drillrank.multihop.links import links_from_metadata
-from drillrank.multihop.rerank import PathRerank
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+
+from drillrank import Passage, Ranked
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.settings import Ensemble
 from llama_index_ext._rerank import LikelihoodRerank
+from llama_index_ext.promptrank_nodes import NodeSource, related_ids, tell
 
 
 class PromptRankRerank(LikelihoodRerank):
-    """Reranks nodes by the best path of linked nodes among them (multi-hop questions).
-
-    A node links to the node ids that its metadata lists under `links_key`, and to nodes whose title (metadata
-    `title_key`) its text mentions.
+    """Reranks nodes by the best path of linked nodes among them, and beyond them if told where (multi-hop questions).
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
         top_n: Nodes to keep; None keeps all.
+        links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
+            `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
+            node's title, metadata `title_key`), `"relationships"` (next, previous, parent and child nodes).
+        docstore: Linked nodes that were not retrieved are fetched from here by id, and may enter the result.
+        retriever: Each path that is followed leads to three more nodes, those that this retriever finds with the
+            question and the path's last node as its query; for texts without links.
 
-    The other fields: those of `UPRRerank` but for its template, and `links_key`, `title_key`,
-    `instructions`, `ensemble`, `temperature` (those of `tune`), `demonstrations`, `hops`, `beam`, `branch`.
+    The other fields: those of `UPRRerank` but for its template, `links_key`, `title_key`, and the arguments of
+    `PromptRank` (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore` and
+    `retriever` are no part of the serialised configuration.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -40,6 +51,11 @@ class PromptRankRerank(LikelihoodRerank):
     metadata_mode: MetadataMode = Field(
         default=MetadataMode.NONE, description="Metadata that the model reads beside the title."
     )
+    links: tuple[Literal["metadata", "hyperlinks", "titles", "relationships"], ...] = Field(
+        default=LINKS_IN_TEXTS, description="What links a node to others."
+    )
+    docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
+    retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     links_key: str = Field(default="links", description="Metadata key with linked node ids, a list or comma-separated.")
     title_key: str = Field(default="title", description="Metadata key with the node's title.")
     instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
@@ -48,9 +64,17 @@ class PromptRankRerank(LikelihoodRerank):
     demonstrations: tuple[Demonstration, ...] = Field(
         default=(), description="Questions with their gold paths, shown to a neural model before each candidate."
     )
+    demonstrations_per_prompt: int = Field(default=2, gt=0, description="Demonstrations that share a context.")
+    max_document_tokens: int = Field(default=230, gt=0, description="Tokens that each document of a path may keep.")
+    max_prompt_tokens: int | None = Field(default=None, gt=0, description="Tokens of a prompt; None as for PromptRank.")
     hops: int = Field(default=2, gt=0, description="Longest path.")
-    beam: int = Field(default=5, gt=0, description="Paths extended after each hop.")
-    branch: int = Field(default=3, gt=0, description="Links followed from each of them.")
+    beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
+    branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
+    pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")
+    prior: PathPrior | None = Field(default=PathPrior(), description="How likely a path is before it is read.")
+    cascade: int | None = Field(
+        default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
+    )
 
     @classmethod
     def class_name(cls) -> str:
@@ -58,17 +82,25 @@ class PromptRankRerank(LikelihoodRerank):
         return "PromptRankRerank"
 
     def _passage(self, node: BaseNode) -> Passage:
-        links = links_from_metadata(node.metadata.get(self.links_key))
         title = node.metadata.get(self.title_key)
-        text = node.get_content(metadata_mode=self.metadata_mode)
-        return Passage(text, id=node.node_id, title=str(title or ""), links=links)
+        return Passage(
+            node.get_content(metadata_mode=self.metadata_mode),
+            id=node.node_id,
+            title=str(title or ""),
+            links=related_ids(node),
+            metadata=node.metadata,
+        )
 
     def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        prompt_rank = PromptRank(
-            self._language_model,
-            instructions=self.instructions,
-            ensemble=self.ensemble,
-            temperature=self.temperature,
-            demonstrations=self.demonstrations,
-        )
-        return PathRerank(prompt_rank, hops=self.hops, beam=self.beam, branch=self.branch).rank(query, passages)
+        source = NodeSource(self._passage, self.retriever, self.docstore)
+        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(tell, query))
+        for item in ranking:
+            if item.details["position"] >= len(passages):
+                item.details["reached"] = NodeWithScore(node=source.nodes[item.passage.id])
+        return ranking
+
+    def path_rerank(self, corpus: Sequence[Passage] = ()) -> PathRerank:
+        """The search with these settings."""
+        names: tuple[LinkName, ...] = (*self.links, "retrieval") if self.retriever else self.links
+        links = named_links(names, self.links_key)
+        return PathRerank.configured(self._language_model, self, links=links, corpus=corpus)

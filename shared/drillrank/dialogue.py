@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
-from drillrank.errors import InvalidInput, LLMFailure, check_positive
-from drillrank.tokens import count_tokens
+from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.structured import method_for
+from drillrank.tokens import TokenCount, count_tokens, is_estimate
+from drillrank.workers import Workers
 
 Result = TypeVar("Result")
+Wanted = TypeVar("Wanted")
+Answers = TypeVar("Answers")
 
 
 class CompletesPrompts(Protocol):
-    """Anything with `complete(prompt) -> str`; it may have an async `acomplete(prompt)` too."""
+    """Anything with `complete(prompt) -> str`.
+
+    It may have an async `acomplete(prompt)`, and `complete_json(prompt, schema)`: see `drillrank.structured`.
+    """
 
     def complete(self, prompt: str, /) -> str:
         """The LLM's answer to one prompt."""
@@ -46,48 +51,36 @@ Dialogue = Generator[Sequence[str], Sequence[Reply], Result]
 
 @dataclass(slots=True)
 class Usage:
-    """What a dialogue has cost so far: prompt tokens, completion tokens, calls, and calls that failed."""
+    """What a dialogue has cost so far: prompt tokens, completion tokens, calls, and calls that failed.
+
+    Tokens are counted by `count`, offline: see `drillrank.tokens`.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
     failures: int = 0
+    count: TokenCount = field(default=count_tokens, repr=False, compare=False)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the tokens are an estimate, four bytes each, because no tokenizer is at hand."""
+        return is_estimate(self.count)
 
     def add(self, prompt: str, reply: Reply) -> None:
         """Count one call."""
-        self.prompt_tokens += count_tokens(prompt)
-        self.completion_tokens += count_tokens(reply.text)
+        self.prompt_tokens += self.count(prompt)
+        self.completion_tokens += self.count(reply.text)
         self.calls += 1
         self.failures += reply.failure is not None
 
-
-class Workers:
-    """At most so many calls at once, over all dialogues that share this object.
-
-    The limit holds among the threads that `run` is called on, and among the tasks of each event loop.
-
-    Raises:
-        InvalidInput: `count` is below 1.
-    """
-
-    def __init__(self, count: int) -> None:
-        check_positive(workers=count)
-        self._count = count
-        self._threads = threading.BoundedSemaphore(count)
-        self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-
-    def __reduce__(self) -> tuple[type[Workers], tuple[int]]:
-        return Workers, (self._count,)
-
-    @property
-    def threads(self) -> threading.BoundedSemaphore:
-        """Held by a thread while it calls."""
-        return self._threads
-
-    @property
-    def tasks(self) -> asyncio.Semaphore:
-        """Held by a task of the running event loop while it calls."""
-        return self._tasks.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._count))
+    def as_metadata(self) -> dict[str, int]:
+        """Tokens and calls under the names that hosts' results carry them."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "llm_calls": self.calls,
+        }
 
 
 def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, workers: Workers | None = None) -> Result:
@@ -108,8 +101,8 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, wor
     >>> run(shout(), str.upper)
     ['HELLO', 'BYE']
     """
-    complete = _method(llm, "complete")
-    if complete is None or _is_async(complete):
+    complete = method_of(llm, "complete")
+    if complete is None or is_async(complete):
         raise InvalidInput(
             f"{llm!r:.100} cannot be asked synchronously: pass a plain function from prompt to answer or an object "
             "with complete(prompt), or use the asynchronous method."
@@ -119,8 +112,8 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, wor
         while True:
             replies = []
             for prompt in prompts:
-                with workers.threads if workers else nullcontext():
-                    replies.append(_ask(complete, prompt))
+                with workers.thread() if workers else nullcontext():
+                    replies.append(_ask(method_for(prompt, llm, complete, "complete_json"), prompt))
             _count(usage, prompts, replies)
             prompts = dialogue.send(replies)
     except StopIteration as stop:
@@ -145,49 +138,54 @@ async def arun(
     >>> asyncio.run(arun(shout(), str.upper))
     ['HELLO', 'BYE']
     """
-    limit = (workers if isinstance(workers, Workers) else Workers(workers)).tasks
-    complete = _method(llm, "acomplete") or _method(llm, "complete")
+    limit = workers if isinstance(workers, Workers) else Workers(workers)
+    complete = method_of(llm, "acomplete") or method_of(llm, "complete")
     if complete is None:
         raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
 
     async def ask(prompt: str) -> Reply:
-        async with limit:
-            if not _is_async(complete):
-                return await asyncio.to_thread(_ask, complete, prompt)
+        method = method_for(prompt, llm, complete, "acomplete_json", "complete_json")
+        async with limit.task():
+            if not is_async(method):
+                return await asyncio.to_thread(_ask, method, prompt)
             try:
-                return _as_reply(await complete(prompt))
+                return _as_reply(await method(prompt))
             except Exception as cause:
                 return _failed(cause)
 
     replies: Sequence[Reply] | None = None
     while True:
-        step = await asyncio.to_thread(_advance, dialogue, replies)
-        if isinstance(step, _Finished):
+        step = await asyncio.to_thread(advance, dialogue, replies)
+        if isinstance(step, Finished):
             return step.result
         replies = await asyncio.gather(*map(ask, step))
         await asyncio.to_thread(_count, usage, step, replies)
 
 
 @dataclass(frozen=True, slots=True)
-class _Finished(Generic[Result]):
+class Finished(Generic[Result]):
+    """A generator has returned this."""
+
     result: Result
 
 
-def _advance(dialogue: Dialogue[Result], replies: Sequence[Reply] | None) -> Sequence[str] | _Finished[Result]:
-    """The next prompts, or the result: a `StopIteration` cannot leave a thread."""
+def advance(steps: Generator[Wanted, Answers, Result], answers: Answers | None) -> Wanted | Finished[Result]:
+    """What a generator wants next, or its result: a `StopIteration` cannot leave a thread."""
     try:
-        return next(dialogue) if replies is None else dialogue.send(replies)
+        return next(steps) if answers is None else steps.send(answers)
     except StopIteration as stop:
-        return _Finished(stop.value)
+        return Finished(stop.value)
 
 
-def _method(llm: object, name: str) -> Callable[[str], Any] | None:
-    method = getattr(llm, name, llm)
+def method_of(given: object, name: str) -> Callable[[str], Any] | None:
+    """The method of that name; without one, the object itself if it is a function."""
+    method = getattr(given, name, given)
     return method if callable(method) else None
 
 
-def _is_async(complete: Callable[[str], Any]) -> bool:
-    return inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(getattr(complete, "__call__", None))  # noqa: B004
+def is_async(function: Callable[[str], Any]) -> bool:
+    """Whether what it returns has to be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 def _ask(complete: Callable[[str], Any], prompt: str) -> Reply:

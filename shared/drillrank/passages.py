@@ -22,7 +22,8 @@ class Passage:
         id: Identifier; None or an empty string stands for a stable hash of title and text.
         title: Title, or an empty string.
         links: Identifiers of the passages that this one points to.
-        metadata: Anything else; never read by the core, handed back unchanged.
+        metadata: Anything else; handed back unchanged, and read by nobody but those who are told a key, such as
+            `MetadataLinks`.
 
     Raises:
         InvalidInput: `text` or `title` is not a string.

@@ -7,7 +7,7 @@ shortened; `Evidence` parts are documents, which a token budget may shorten from
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput
@@ -95,6 +95,16 @@ PARAGRAPH_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
     "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
 )
+# The same for LLMs that can be held to a JSON schema; the wording is ours.
+_AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
+SECTION_JSON_PROMPT = (
+    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
+    f"relevant for answering the question. {_AS_JSON}"
+)
+PARAGRAPH_JSON_PROMPT = (
+    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
+    f"question. {_AS_JSON}"
+)
 
 # Self-ask (Press et al. 2022): the scaffold is the paper's, the worked examples are ours. The model goes on writing
 # behind the transcript; what it says after "Follow up:" is asked of a retriever.
@@ -145,6 +155,9 @@ class Evidence:
 
 
 Prompt = tuple["str | Evidence", ...]
+
+Template = str | Callable[..., str]
+"""A prompt with places: a string with `{name}` in it, or a function of keyword arguments, as a host's templates are."""
 
 
 def prompt_text(prompt: Prompt) -> str:
@@ -223,24 +236,36 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
     return (*parts, after)
 
 
-def filled(template: str, **values: str) -> str:
+def filled(template: Template, **values: str) -> str:
     """A template with its `{name}` places filled at once: braces in the values, which are data, stay as they are.
 
     >>> filled("{question} Items: {items}", question="What is {items}?", items="a {b}")
     'What is {items}? Items: a {b}'
     """
+    if callable(template):
+        return template(**values)
     return re.sub(r"\{(\w+)\}", lambda place: values.get(place[1], place[0]), template)
 
 
-def check_places(template: str, *names: str) -> str:
+def check_places(template: Template, *names: str) -> Template:
     """The template itself, once it is known to hold all of the places.
 
     Raises:
-        InvalidInput: it is no string, or lacks one of them.
+        InvalidInput: it is neither a string nor a function, lacks one of them, or cannot be filled with them.
     """
-    for name in names:
-        if not isinstance(template, str) or f"{{{name}}}" not in template:
-            raise InvalidInput(f"This prompt is a string that holds {{{name}}}; not {template!r:.200}.")
+    if callable(template):
+        marks = {name: f"here goes the {name}" for name in names}
+        try:
+            prompt = template(**marks)
+        except Exception as cause:
+            raise InvalidInput(
+                f"This prompt cannot be filled with {' and '.join(names)}: {type(cause).__name__}: {cause}."
+            ) from cause
+        missing = [name for name, mark in marks.items() if not isinstance(prompt, str) or mark not in prompt]
+    else:
+        missing = [name for name in names if not isinstance(template, str) or f"{{{name}}}" not in template]
+    if missing:
+        raise InvalidInput(f"This prompt is a string that holds {{{missing[0]}}}; not {template!r:.200}.")
     return template
 
 

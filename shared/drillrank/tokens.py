@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import tiktoken
+
+TokenCount = Callable[[str], int]
 
 _CL100K_CACHE_KEY = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # tiktoken's file name of cl100k_base
 _SLICE = 20_000  # characters; byte-pair merging is super-linear in unbroken runs
@@ -30,6 +33,21 @@ def count_tokens(text: str) -> int:
     if encoding is None:
         return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
     return sum(len(encoding.encode_ordinary(text[i : i + _SLICE])) for i in range(0, len(text), _SLICE))
+
+
+def token_counter(*models: object) -> TokenCount:
+    """`count_tokens` where its encoding is at hand, else the own `count_tokens` of the first model that has one.
+
+    Without either, `count_tokens` estimates.
+    """
+    own = (getattr(model, "count_tokens", None) for model in models)
+    counters = [count_tokens] if _encoding() else [count for count in own if callable(count)]
+    return counters[0] if counters else count_tokens
+
+
+def is_estimate(count: TokenCount) -> bool:
+    """Whether a counter of `token_counter` estimates."""
+    return count is count_tokens and _encoding() is None
 
 
 @lru_cache(maxsize=1)

@@ -12,14 +12,24 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
-from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, MultiViewTextSplitter, UPRRerank
+from langchain_ext import (
+    BRMGRRetriever,
+    D3Retriever,
+    MultiViewRetriever,
+    MultiViewTextSplitter,
+    PromptRankRetriever,
+    UPRRerank,
+)
 from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, threads_at_work
+from tests.conformance.langchain_reader import Reader
 
 DOCUMENTS = [
     Document(page_content=BOOK, id="book", metadata={"source": "book.md"}),
@@ -31,17 +41,49 @@ def multi_view(documents: list[Document], **fields) -> MultiViewRetriever:
     return MultiViewRetriever(documents=MultiViewTextSplitter().split_documents(documents), **fields)
 
 
+def over_retrievers(documents: list[Document], **fields) -> MultiViewRetriever:
+    by_view = {"raw": multi_view(documents, retriever="tfidf", top_n=99), "keywords": multi_view(documents, top_n=99)}
+    return MultiViewRetriever(source=by_view, **fields)
+
+
 def drill_down(documents: list[Document], **fields) -> D3Retriever:
     return D3Retriever(documents=documents, **fields)
+
+
+def with_llm(documents: list[Document], **fields) -> D3Retriever:
+    return D3Retriever(documents=documents, llm=Reader(), **fields)
+
+
+def over_sections(documents: list[Document], **fields) -> D3Retriever:
+    return D3Retriever(documents=MultiViewTextSplitter().split_documents(documents), llm=Reader(), **fields)
+
+
+def over_a_store(documents: list[Document], **fields) -> D3Retriever:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(MultiViewTextSplitter().split_documents(documents))
+    return D3Retriever(source=store, llm=Reader(), **fields)
 
 
 def with_generated(documents: list[Document], **fields) -> BRMGRRetriever:
     """The guard lets nothing through that the model writes, so that only documents come back."""
     llm = FakeListChatModel(responses=["A zebra plays chess."])
-    return BRMGRRetriever(retriever=drill_down(documents), llm=llm, guard=True, **fields)
+    return BRMGRRetriever(retriever=drill_down(documents, top_n=5), llm=llm, guard=True, **fields)
 
 
-BUILD = {"MultiViewRetriever": multi_view, "D3Retriever": drill_down, "BRMGRRetriever": with_generated}
+def path_search(documents: list[Document], **fields) -> PromptRankRetriever:
+    return PromptRankRetriever(retriever=drill_down(documents, top_n=99), **fields)
+
+
+BUILD = {
+    "MultiViewRetriever": multi_view,
+    "MultiViewRetriever over retrievers": over_retrievers,
+    "D3Retriever": drill_down,
+    "D3Retriever with an LLM": with_llm,
+    "D3Retriever over sections": over_sections,
+    "D3Retriever over a store": over_a_store,
+    "BRMGRRetriever": with_generated,
+    "PromptRankRetriever": path_search,
+}
 Build = Callable[..., BaseRetriever]
 
 for_each = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
@@ -221,4 +263,14 @@ class TestBRMGRRetrieverInTheHostSuite(HostSuite):
     @property
     def retriever_constructor_params(self) -> dict:
         llm = FakeListChatModel(responses=["The Rhine flows through Basel."])
-        return {"retriever": drill_down(DOCUMENTS), "llm": llm}
+        return {"retriever": drill_down(DOCUMENTS, top_n=5), "llm": llm}
+
+
+class TestPromptRankRetrieverInTheHostSuite(HostSuite):
+    @property
+    def retriever_constructor(self) -> type[PromptRankRetriever]:
+        return PromptRankRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict:
+        return {"retriever": drill_down(DOCUMENTS, top_n=99)}

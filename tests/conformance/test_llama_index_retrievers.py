@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from llama_index.core import Document
+from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -18,8 +18,16 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore
 
 from drillrank.errors import InvalidInput
-from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewNodeParser, MultiViewRetriever, UPRRerank
+from llama_index_ext import (
+    BRMGRRetriever,
+    D3Retriever,
+    MultiViewNodeParser,
+    MultiViewRetriever,
+    PromptRankRetriever,
+    UPRRerank,
+)
 from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, threads_at_work
+from tests.conformance.llama_index_reader import Reader
 
 DOCUMENTS = [
     Document(text=BOOK, id_="book", metadata={"source": "book.md"}),
@@ -31,8 +39,28 @@ def multi_view(documents: list[Document], top_n: int = 3, **fields) -> MultiView
     return MultiViewRetriever(MultiViewNodeParser().get_nodes_from_documents(documents), top_n=top_n, **fields)
 
 
+def over_retrievers(documents: list[Document], top_n: int = 3, **fields) -> MultiViewRetriever:
+    by_view = {"raw": multi_view(documents, 99, retriever="tfidf"), "keywords": multi_view(documents, 99)}
+    return MultiViewRetriever(source=by_view, top_n=top_n, **fields)
+
+
 def drill_down(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
     return D3Retriever(documents, top_n=top_n, **fields)
+
+
+def with_llm(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
+    return D3Retriever(documents, Reader(), top_n=top_n, **fields)
+
+
+def over_sections(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
+    nodes = MultiViewNodeParser().get_nodes_from_documents(documents)
+    return D3Retriever(nodes, Reader(), top_n=top_n, **fields)
+
+
+def over_an_index(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
+    nodes = MultiViewNodeParser().get_nodes_from_documents(documents)
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(8))
+    return D3Retriever(source=index, llm=Reader(), top_n=top_n, **fields)
 
 
 def with_generated(documents: list[Document], top_n: int = 3, **fields) -> BRMGRRetriever:
@@ -40,7 +68,20 @@ def with_generated(documents: list[Document], top_n: int = 3, **fields) -> BRMGR
     return BRMGRRetriever(drill_down(documents, 5), MockLLM(), guard=True, top_n=top_n, **fields)
 
 
-BUILD = {"MultiViewRetriever": multi_view, "D3Retriever": drill_down, "BRMGRRetriever": with_generated}
+def path_search(documents: list[Document], top_n: int = 3, **fields) -> PromptRankRetriever:
+    return PromptRankRetriever(drill_down(documents, 99), top_n=top_n, **fields)
+
+
+BUILD = {
+    "MultiViewRetriever": multi_view,
+    "MultiViewRetriever over retrievers": over_retrievers,
+    "D3Retriever": drill_down,
+    "D3Retriever with an LLM": with_llm,
+    "D3Retriever over sections": over_sections,
+    "D3Retriever over an index": over_an_index,
+    "BRMGRRetriever": with_generated,
+    "PromptRankRetriever": path_search,
+}
 Build = Callable[..., BaseRetriever]
 
 pytestmark = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)

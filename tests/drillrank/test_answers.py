@@ -122,6 +122,32 @@ def test_ids_among_words(answer, expected):
     assert chosen_ids(answer, 5).positions == expected
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected", "unknown"),
+    [
+        ('{"ids": [3, 1]}', (0, 2), ()),
+        ('```json\n{"ids": ["2", 9, -4]}\n```', (1,), ("9", "-4")),
+        ("[1, [2, {}], null]", (0, 1), ()),
+        ('{"reason": "Paragraph 4 is about 2 rivers.", "ids": [5]}', (4,), ()),
+        ('{"ids": []}', (), ()),
+        ("{}", (), ()),
+        ('{"ids": [true, false]}', (), ()),
+        ('{"answer": "paragraphs 1 and 2"}', (0, 1), ()),
+    ],
+)
+def test_ids_in_json(answer, expected, unknown):
+    choice = chosen_ids(answer, 5)
+    assert choice.positions == expected
+    assert choice.unknown == unknown
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8))
+def test_whatever_json_says_the_choice_is_of_what_there_is(value):
+    choice = chosen_ids(json.dumps({"ids": value}), 5)
+    assert all(0 <= position < 5 for position in choice.positions)
+    assert list(choice.positions) == sorted(set(choice.positions))
+
+
 @example(1000)
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 1000))

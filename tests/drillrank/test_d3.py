@@ -2,13 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, UPR, parse_document
-from drillrank.drilldown.evidence import COSINE_WEIGHT, expected_best, load_evidence_model
+from drillrank.drilldown.evidence import (
+    COSINE_WEIGHT,
+    FUSED_TEMPERATURE,
+    SECTION_WEIGHT,
+    expected_best,
+    load_evidence_model,
+)
 from drillrank.drilldown.outline import outline
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
@@ -75,11 +82,14 @@ def test_with_all_sections_open_nothing_is_lost(texts):
 
 
 def test_scores_are_those_of_upr_with_the_documents_statistics():
-    sections = outline([MANUAL])
-    passages = [p for section in sections for p in (section.passage, *section.paragraphs)]
+    def named(passage):  # the heading above all sections tells none apart
+        return replace(passage, title=passage.title.removeprefix("Kettle > "))
+
+    sections = [(named(section.passage), [*map(named, section.paragraphs)]) for section in outline([MANUAL])]
+    passages = [passage for own, paragraphs in sections for passage in (own, *paragraphs)]
     upr = UPR(load_evidence_model().fit(passage.titled_text for passage in passages))
-    chosen = {item.passage.id for item in upr.rank(QUESTION, [section.passage for section in sections], 2)}
-    expected = upr.rank(QUESTION, [p for s in sections if s.passage.id in chosen for p in s.paragraphs])
+    chosen = {item.passage.id for item in upr.rank(QUESTION, [own for own, _ in sections], 2)}
+    expected = upr.rank(QUESTION, [p for own, paragraphs in sections if own.id in chosen for p in paragraphs])
     found = D3(sections=2).retrieve(QUESTION, [MANUAL], 9)
     assert [(r.passage.id, r.score) for r in found] == [(r.passage.id, r.score) for r in expected]
 
@@ -111,12 +121,19 @@ def test_embeddings_join_the_likelihood():
     d3 = D3(embed=embed)
     ready = d3.prepare([MANUAL])
     lexical = {item.passage.id: item for item in D3().retrieve("lime", [MANUAL], 9)}
+    other = 0.5 / math.hypot(2, 0.5)  # of a paragraph without lime
     for item in d3.retrieve("lime", ready, 9):
-        assert item.details["cosine"] == pytest.approx(1.0 if "lime" in item.passage.text else 0.5 / math.hypot(2, 0.5))
-        assert item.score == pytest.approx(
-            lexical[item.passage.id].score + COSINE_WEIGHT * item.details["cosine"] / item.details["tokens"]
-        )
+        assert item.details["cosine"] == pytest.approx(1.0 if "lime" in item.passage.text else other)
+        # One of the two paragraphs under "Warranty" has lime: their mean lies halfway between the vectors.
+        halfway = math.sqrt((1 + other) / 2) if "Warranty" in item.passage.title else other
+        assert item.details["section_cosine"] == pytest.approx(halfway)
+        added = COSINE_WEIGHT * item.details["cosine"] + SECTION_WEIGHT * halfway
+        added += math.log(len(item.passage.text.split()))
+        assert item.score == pytest.approx(lexical[item.passage.id].score + added / item.details["tokens"])
     assert embedded[1:] == [["lime"]]
+    totals = [item.details["total"] for item in d3.retrieve("lime", ready, 9)]
+    assert len(d3.retrieve("lime", ready)) == expected_best(totals, temperature=FUSED_TEMPERATURE)
+    assert embedded[1:] == [["lime"]]  # once for a question
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def outcome(ranking):
 
 
 @pytest.mark.parametrize("strategy", ["base", "hierbase"])
-@pytest.mark.parametrize("sections_by", ["names", "ids"])
+@pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
 @pytest.mark.parametrize("budget", [4000, 250])
 def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, sections_by, budget):
     llm = Finder()
@@ -111,6 +111,17 @@ def test_no_prompt_is_above_the_budget_unless_one_item_is(parts, budget):
     assert sorted(item.passage.id for item in found) == sorted(p.id for s in outline(books) for p in s.paragraphs)
 
 
+def test_one_paragraph_needs_no_call_and_neither_does_the_only_one_of_the_chosen_sections():
+    def unasked(prompt):
+        raise AssertionError("there is nothing to choose")
+
+    for strategy in ("base", "hierbase"):
+        found = D3(unasked, paragraphs=strategy).retrieve("Where?", ["# River\n\nThe Rhine flows to the sea."])
+        assert texts(found) == ["The Rhine flows to the sea."]
+    found = D3(Finder("B")).retrieve("Where?", ["# A\n\nOne.\n\nTwo.\n\n# B\n\nThree."])
+    assert (texts(found), found.usage.calls) == (["Three."], 1)
+
+
 def test_one_section_needs_no_section_call():
     llm = Finder("Rhine")
     found = D3(llm).retrieve("Where does it flow?", ["# River\n\nThe Rhine flows to the sea.\n\nThe end."])
@@ -126,66 +137,6 @@ def test_an_empty_answer_means_none_or_likelihood():
 
 
 passages = [p for section in outline([BOOK]) for p in section.paragraphs]
-answers = (
-    st.text(max_size=40)
-    | st.sampled_from(
-        [
-            ", ".join(map(str, range(1000))),
-            "Ignore the question. Answer: 999999999999",
-            "我不知道",
-            "Part 1, Part 1, Part 1",
-            "1, 1, 1, 2",
-            "Chapter 2.3",
-            "none",
-        ]
-    )
-    | st.sampled_from([RuntimeError("down"), TimeoutError("slow"), ValueError("é" * 500)])
-    | st.just(None)
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    st.lists(answers, min_size=1, max_size=6),
-    st.sampled_from(["base", "hierbase", "likelihood"]),
-    st.sampled_from(["names", "ids"]),
-    st.sampled_from(["nothing", "likelihood"]),
-    st.sampled_from([150, 400, 4000]),
-    st.integers(1, 5),
-    st.sampled_from([0, 60]),
-)
-def test_an_adversarial_llm(script, strategy, sections_by, on_empty, budget, max_calls, guard):
-    calls = []
-
-    def llm(prompt):
-        calls.append(prompt)
-        answer = script[(len(calls) - 1) % len(script)]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    d3 = D3(
-        llm,
-        paragraphs=strategy,
-        sections_by=sections_by,
-        on_empty=on_empty,
-        max_prompt_tokens=budget,
-        max_calls=max_calls,
-        guard_tokens=guard,
-    )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = d3.retrieve(QUESTION, [BOOK])
-    ids = [item.passage.id for item in found]
-    assert len(ids) == len(set(ids))
-    assert set(ids) <= {passage.id for passage in passages}
-    assert all(BOOK[p.metadata["start"] : p.metadata["end"]] == p.text for p in (item.passage for item in found))
-    assert len(calls) == found.usage.calls <= max_calls
-    problems = [problem for step in found.steps for problem in step.problems]
-    assert bool(problems) == bool(caught)
-    assert all(warning.category is DrillrankWarning for warning in caught)
-    if found.usage.failures:
-        assert problems
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("down"), "no idea at all, sorry", 5])

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.dialogue import Reply, Usage, Workers, arun, run
+from drillrank.dialogue import Reply, Usage, arun, run
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.tokens import count_tokens
+from drillrank.workers import Workers
 
 prompts = st.text("ab é!?", max_size=5)
 scripts = st.lists(st.lists(prompts, max_size=4), max_size=4)

@@ -1,93 +1,194 @@
 from __future__ import annotations
 
-import re
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.multihop.links import combined, given_links, linked_passages, links_from_metadata, title_mentions
-from drillrank.passages import Passage
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
+from drillrank.multihop.links import (
+    MetadataLinks,
+    RetrievedLinks,
+    bound_links,
+    given_links,
+    linked,
+    links_from_metadata,
+)
+from drillrank.multihop.lookups import Fetch, Retrieval, run_steps
+from drillrank.multihop.rerank import PathRerank, named_links
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.passages import Passage, Path, by_id
+from drillrank.rerank.promptrank import PromptRank
 
-pieces = st.sampled_from(["New", "York", "City", "new", "St", "AC", "DC", "Zürich", ".", "/", "-", "'s"])
-glue = st.sampled_from([" ", " ", " ", "", "\n", "  "])
-phrases = st.lists(st.tuples(pieces, glue), max_size=4).map(lambda parts: "".join(map("".join, parts)))
-titles = st.tuples(phrases, st.sampled_from(["", "", " (film)", " (1999) (film)", "(x)"])).map("".join)
-pools = st.lists(st.tuples(titles, st.lists(phrases, max_size=5).map(" ".join)), min_size=1, max_size=6)
-
-
-def short(title):
-    return re.sub(r"\([^()]*\)\s*$", "", title).strip()
-
-
-def words(text):
-    return re.findall(r"\w+|[^\w\s]", text)
-
-
-def pattern(title):
-    """The title at word borders; white space may stand between any two of its tokens, and must between two words."""
-    tokens = words(title)
-    expression = re.escape(tokens[0])
-    for left, right in pairwise(tokens):
-        both_are_words = left[-1].isalnum() and right[0].isalnum()
-        expression += (r"\s+" if both_are_words else r"\s*") + re.escape(right)
-    front = r"(?<!\w)" if tokens[0][0].isalnum() else ""
-    back = r"(?!\w)" if tokens[-1][-1].isalnum() else ""
-    return f"(?={front}{expression}{back})"
+ids = st.sampled_from("abcdefg")  # "f" and "g" exist nowhere
+graphs = st.dictionaries(st.sampled_from("abcde"), st.lists(ids, max_size=7), min_size=1)
+QUERY = "which red fox crossed the river"
+WORDS = dict(zip("abcde", ["red fox", "river", "which", "crossed the", "whale"], strict=True))
 
 
-@given(pools)
-def test_mentions_are_those_of_one_regular_expression_per_title(pool):
-    passages = [Passage(text, id=str(i), title=title) for i, (title, text) in enumerate(pool)]
-    mentioned = title_mentions(passages)
-    for passage in passages:
-        found = [
-            (match.start(), -len(words(short(other.title))), order)
-            for order, other in enumerate(passages)
-            if len(short(other.title)) >= 4 and words(short(other.title)) != words(short(passage.title))
-            for match in re.finditer(pattern(short(other.title)), passage.text)
-        ]
-        expected = dict.fromkeys(str(order) for _, _, order in sorted(found))
-        assert list(mentioned(passage)) == list(expected)
+def pool_of(graph):
+    return [Passage(WORDS[name], id=name, links=targets) for name, targets in graph.items()]
 
 
-def mentions(text, *named):
-    passages = [Passage(f"text {i}", id=name, title=name) for i, name in enumerate(named)]
-    return list(title_mentions(passages)(Passage(text)))
+class Library:
+    """A source that remembers what it was asked."""
+
+    def __init__(self, passages, found=()):
+        self.passages, self.found = by_id(passages), list(found)
+        self.fetched, self.queries = [], []
+
+    def retrieve(self, query, n):
+        self.queries.append((query, n))
+        return self.found[:n]
+
+    def fetch(self, wanted):
+        self.fetched += wanted
+        return [self.passages[name] for name in wanted if name in self.passages]
 
 
-def test_titles_are_data():
-    assert mentions("C++ (17) costs $5.00 [sic]", "C++ (17) costs", ".*....", "$5.00", "C++ [17]") == [
-        "C++ (17) costs",
-        "$5.00",
+@st.composite
+def graphs_with_paths(draw):
+    pool = pool_of(draw(graphs))
+    paths = draw(st.lists(st.lists(st.sampled_from(pool), min_size=1, max_size=3, unique=True).map(Path), max_size=4))
+    return pool, paths
+
+
+@given(graphs_with_paths(), st.sets(st.sampled_from("abcde")))
+def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
+    pool, paths = pool_and_paths
+    known = by_id(pool)
+    reachable = {name: passage for name, passage in known.items() if name in at_hand}
+    library = Library(pool)
+    found = run_steps(linked(bound_links(None, pool), QUERY, paths, reachable), library)
+    targets = [dict.fromkeys(path.passages[-1].links) for path in paths]
+    assert found == [
+        [known[name] for name in of_path if name in known and name not in path.ids]
+        for path, of_path in zip(paths, targets, strict=True)
     ]
+    missing = dict.fromkeys(name for of_path in targets for name in of_path if name not in at_hand & set(known))
+    assert library.fetched == list(missing)
+    assert set(reachable) == set(known) & (at_hand | set(missing))
 
 
-@pytest.mark.parametrize("text", ["yorks", "New Yorkers", "new york", "NewYork", "Newer York", "New  Yor k"])
-def test_parts_and_other_cases_of_a_title_are_no_mention(text):
-    assert mentions(text, "New York") == []
+@given(graphs, st.integers(1, 8), st.integers(1, 3), st.integers(1, 3))
+def test_cycles_dead_ends_and_more_hops_than_passages_end_in_simple_paths(graph, hops, beam, branch):
+    pool = pool_of(graph)
+    seen = []
+    search = PathSearch(PromptRank(UnigramModel()), pool, hops=hops, beam=beam, branch=branch)
+    ranking = search.search(QUERY, on_hop=seen.append)
+    paths = [scored.passage.ids for hop in seen for scored in hop.paths]
+    assert len(set(paths)) == len(paths)
+    assert all(len(set(path)) == len(path) <= min(hops, len(pool)) for path in paths)
+    assert sorted(item.passage.id for item in ranking) == sorted(graph)
+    assert [hop.number for hop in seen] == list(range(1, len(seen) + 1))
 
 
-def test_the_longest_of_several_titles_comes_first():
-    assert mentions("In New York City, New York.", "New York", "York City", "New York City") == [
-        "New York City",
-        "New York",
-        "York City",
-    ]
+@given(graphs, st.sets(st.sampled_from("abcde"), min_size=1), st.integers(1, 3))
+def test_linked_passages_that_were_not_given_join_from_a_source_or_a_corpus(graph, chosen, hops):
+    pool = pool_of(graph)
+    first = [passage for passage in pool if passage.id in chosen]
+    expected = {passage.id for passage in first}
+    for _ in range(hops - 1):
+        expected |= {target for name in expected for target in graph[name] if target in graph}
+    prompt_rank = PromptRank(UnigramModel())
+    wide = {"hops": hops, "beam": 99, "branch": 9}
+    from_source = PathRerank(prompt_rank, **wide).rank(QUERY, first, source=Library(pool))
+    in_corpus = PathRerank(prompt_rank, corpus=pool, **wide).rank(QUERY, first)
+    for ranking in (from_source, in_corpus):
+        assert sorted(item.passage.id for item in ranking) == sorted(expected)
+        assert all((item.details["position"] < len(first)) == (item.passage in first) for item in ranking)
+        assert [item.score for item in ranking] == sorted((item.score for item in ranking), reverse=True)
 
 
-def test_passages_of_the_same_title_are_all_linked():
-    pool = [Passage("a", id="1", title="Mercury (planet)"), Passage("b", id="2", title="Mercury (element)")]
-    assert list(title_mentions(pool)(Passage("Mercury was known."))) == ["1", "2"]
-    assert list(title_mentions(pool)(Passage("Mercury was known.", title="Mercury"))) == []
+def test_a_passage_that_links_to_all_costs_no_more_than_the_branch():
+    pool = [Passage("a red hub", id="hub", links=[str(i) for i in range(500)])]
+    pool += [Passage(f"river {i}", id=str(i)) for i in range(500)]
+    hops = []
+    PathSearch(PromptRank(UnigramModel()), pool, pool=1, branch=3).search("red hub", on_hop=hops.append)
+    assert [len(hop.paths) for hop in hops] == [1, 3]
 
 
-def test_passages_are_left_alone():
-    pool = [Passage("New York", id="1", title="Albany"), Passage("Albany", id="2", title="New York", links=("x",))]
-    before = list(pool)
-    assert list(title_mentions(pool)(pool[1])) == ["1"]
-    assert pool == before
+def test_links_that_see_the_question_and_the_path():
+    class Asked:
+        def follow(self, query, path):
+            assert path.ids == ("a", "b")
+            return ["c", Passage("new", id="d"), Retrieval(query, 2)]
+
+    pool = [Passage(name, id=name) for name in "abce"]
+    reachable = by_id(pool)
+    library = Library([], found=[pool[3], pool[0], pool[2]])
+    [found] = run_steps(linked(bound_links(Asked(), pool), "who?", [Path(pool[:2])], reachable), library)
+    assert [passage.id for passage in found] == ["c", "d", "e"]  # "a" is on the path
+    assert library.queries == [("who?", 2)]
+    assert library.fetched == []
+    assert reachable["d"].text == "new"
+
+
+def test_the_lookups_of_a_hop_are_asked_for_together():
+    class Both:
+        def follow(self, query, path):
+            return [f"{path.ids[0]}-linked", Retrieval(path.ids[0], 1), Retrieval("the same", 1)]
+
+    paths = [Path([Passage("x", id=name)]) for name in "ab"]
+    [lookups] = [next(linked(Both(), QUERY, paths, {}))]
+    assert lookups == [Fetch(("a-linked", "b-linked")), Retrieval("a", 1), Retrieval("the same", 1), Retrieval("b", 1)]
+
+
+def test_a_second_retrieval_finds_what_the_question_does_not_name():
+    film = Passage("The Silent Pier was directed by Ada Holm.", id="film")
+    holm = Passage("Ada Holm grew up in the port of Esbjerg.", id="holm")
+    others = [Passage(f"Chapter {i} is about something else.", id=str(i)) for i in range(20)]
+    query = "Where did the director of The Silent Pier grow?"
+    search = PathSearch(PromptRank(), [film, *others, holm], links=RetrievedLinks(n=1), pool=1)
+    assert {item.passage.ids for item in search.search_paths(query)} == {("film",), ("film", "holm")}
+
+
+@pytest.mark.parametrize("n", [0, -1, "3"])
+def test_a_retrieval_of_nothing_is_refused(n):
+    with pytest.raises(InvalidInput, match="n must"):
+        RetrievedLinks(n)
+
+
+def test_combined_sources_keep_their_order_without_repetition():
+    path = Path([Passage("a", links=("x", "y", "x"))])
+    links = bound_links([given_links, lambda _: ["z", "y", "w"]], [])
+    assert list(links.follow(QUERY, path)) == ["x", "y", "z", "w"]
+    assert list(bound_links([], []).follow(QUERY, path)) == []
+    assert list(bound_links([[given_links], links], []).follow(QUERY, path)) == ["x", "y", "z", "w"]
+
+
+def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
+    turing = Passage("He was born in Maida Vale.", id="turing", title="Alan Turing")
+    vale = Passage("It is a residential district of London.", id="vale", title="Maida Vale")
+    query = "Which residential district was Alan Turing born in?"
+    by_pool = PathSearch(PromptRank(), [turing, vale], links=TitleMentions(), pool=1)
+    by_candidates = PathSearch(PromptRank(), first_stage=lambda query, n: [turing, vale], links=TitleMentions())
+    for search in (by_pool, by_candidates):
+        assert search.search(query)[0].details["path"] == ("turing", "vale")
+
+
+@pytest.mark.parametrize("links", ["titles", 7, [given_links, 7], {given_links}, TitleMentions, RetrievedLinks])
+def test_what_is_no_link_is_refused_at_once(links):
+    with pytest.raises(InvalidInput, match="are no links"):
+        PathSearch(PromptRank(), ["text"], links=links)
+
+
+@pytest.mark.parametrize("target", [7, None, ["a"], ("a",)])
+def test_a_link_that_leads_to_no_id_is_a_clear_error(target):
+    with pytest.raises(InvalidInput, match="A link leads to an id"):
+        PathSearch(PromptRank(), ["text"], links=lambda _: [target]).search("text")
+
+
+def test_names_of_links():
+    passage = Passage("It is in [Bern](b.md).", links=("x",), metadata={"see": "y"})
+    pool = [Passage("a", id="b", metadata={"file_name": "b.md"}), Passage("a", id="t", title="It is in")]
+    names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
+    links = bound_links(named_links(names, metadata_key="see"), pool)
+    targets = list(links.follow("who?", Path([passage])))
+    assert targets == ["x", "y", "b", "t", Retrieval("who? It is in [Bern](b.md).", 4)]
+    with pytest.raises(InvalidInput, match="not 'title'"):
+        named_links(["title"])
 
 
 @pytest.mark.parametrize(
@@ -106,21 +207,9 @@ def test_passages_are_left_alone():
 )
 def test_links_from_metadata(value, ids):
     assert links_from_metadata(value) == ids
+    assert MetadataLinks("see")(Passage("a", metadata={"see": value})) == ids
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=3), max_size=5))
-def test_a_list_and_its_joined_string_say_the_same(ids):
-    assert links_from_metadata(ids) == links_from_metadata(",".join(ids)) == tuple(ids)
-
-
-def test_combined_sources_keep_their_order_without_repetition():
-    passage = Passage("a", links=("x", "y", "x"))
-    assert list(combined(given_links, lambda _: ["z", "y", "w"])(passage)) == ["x", "y", "z", "w"]
-    assert list(combined()(passage)) == []
-
-
-def test_links_to_itself_to_nowhere_and_twice_are_left_out():
-    one, two, three = (Passage(text, id=text) for text in "123")
-    by_id = {passage.id: passage for passage in (one, two, three)}
-    assert linked_passages(one, lambda _: ["3", "1", "9", "2", "3"], by_id) == [three, two]
-    assert linked_passages(one, given_links, by_id) == []
+def test_a_list_and_its_joined_string_say_the_same(names):
+    assert links_from_metadata(names) == links_from_metadata(",".join(names)) == tuple(names)

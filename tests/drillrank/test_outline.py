@@ -53,9 +53,20 @@ def test_documents_come_first_under_their_titles_or_numbers():
 
 
 def test_text_before_the_first_heading_and_twins():
-    tree = Outline(outline(["Hello.\n\n# Note\n\nOne.\n\n# Note\n\nTwo."]))
-    assert [(entry.name, len(entry.sections)) for entry in tree.top()] == [(BEGINNING, 1), ("Note", 2)]
-    assert [entry.name for entry in tree.leaves(range(3))] == [BEGINNING, "Note", "Note"]
+    twins = Outline(outline(["Hello.\n\n# Note\n\nOne.\n\n# Note\n\nTwo."]))
+    assert [entry.name for entry in twins.leaves(range(3))] == [BEGINNING, "Note", "Note"]
+    assert twins.top() == twins.leaves(range(3))
+    several = Outline(outline(["# Note\n\nOne.\n\n# Note\n\nTwo.\n\n# Other\n\nThree."]))
+    assert [(entry.name, len(entry.sections)) for entry in several.top()] == [("Note", 2), ("Other", 1)]
+
+
+def test_a_title_below_front_matter_is_a_title_and_no_level_offers_a_single_chapter():
+    headings = ["# Book", "## One", "### Two", "#### A", "#### B"]
+    book = "---\nlang: en\n---\n\n" + "\n\n".join(f"{heading}\n\nText." for heading in headings)
+    tree = Outline(outline([book]))
+    names = [BEGINNING, "Book", "One", "One > Two", "One > Two > A", "One > Two > B"]
+    assert [entry.name for entry in tree.leaves(range(6))] == names
+    assert [entry.name for entry in tree.top()] == names
 
 
 def test_only_some_sections():

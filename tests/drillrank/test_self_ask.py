@@ -45,8 +45,8 @@ class Reasoner:
 
 
 def test_a_question_of_two_hops_step_by_step():
-    llm, told = Reasoner(), []
-    found = SelfAsk(llm, retrieve).answer(QUESTION, on_step=told.append)
+    llm = Reasoner()
+    *told, found = SelfAsk(llm, retrieve).stream(QUESTION)
     assert found.answer == "1,230 km"
     assert [(step.question, step.answer) for step in found.steps] == [
         ("Which river does Basel lie on?", "The Rhine"),
@@ -63,9 +63,39 @@ def test_a_question_of_two_hops_step_by_step():
     )
 
 
-def test_async_gives_the_same_and_counts_the_same():
-    expected = SelfAsk(Reasoner(), retrieve).answer(QUESTION)
-    assert asyncio.run(SelfAsk(Reasoner(), retrieve).aanswer(QUESTION)) == expected
+class Library:
+    """A retriever of both kinds."""
+
+    def retrieve(self, question):
+        return retrieve(question)
+
+    async def aretrieve(self, question):
+        await asyncio.sleep(0)
+        return retrieve(question)
+
+
+async def aretrieve(question):
+    return await Library().aretrieve(question)
+
+
+@pytest.mark.parametrize("source", [retrieve, aretrieve, Library()], ids=["function", "async function", "object"])
+async def test_async_gives_the_same_and_counts_the_same(source):
+    expected = list(SelfAsk(Reasoner(), retrieve).stream(QUESTION))
+    asked = SelfAsk(Reasoner(), source)
+    assert [item async for item in asked.astream(QUESTION)] == expected
+    assert await SelfAsk(Reasoner(), source).aanswer(QUESTION) == expected[-1]
+
+
+def test_an_asynchronous_retriever_cannot_be_asked_synchronously():
+    with pytest.raises(InvalidInput, match="asynchronous"):
+        SelfAsk(Reasoner(), aretrieve).answer(QUESTION)
+
+
+def test_steps_come_as_they_happen():
+    llm = Reasoner()
+    steps = SelfAsk(llm, retrieve).stream(QUESTION)
+    assert next(steps).question == "Which river does Basel lie on?"
+    assert len(llm.prompts) == 2
 
 
 def test_drilling_down_for_each_follow_up_counts_as_one():
@@ -83,9 +113,27 @@ def test_drilling_down_for_each_follow_up_counts_as_one():
 
     llm = Both()
     d3 = D3(llm)
-    found = SelfAsk(llm, lambda question: d3.dialogue(question, [book])).answer(QUESTION)
+    both = SelfAsk(llm, lambda question: d3.dialogue(question, [book]))
+    found = both.answer(QUESTION)
     assert found.answer == "1,230 km"
     assert found.usage.calls == len(llm.prompts) == 9
+    llm.prompts.clear()
+    assert asyncio.run(both.aanswer(QUESTION)) == found
+
+
+def test_prompts_may_be_functions():
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return "No. So the final answer is: Basel"
+
+    asked = SelfAsk(llm, retrieve, prompt=lambda question, transcript: f"Q {question}{transcript}")
+    assert asked.answer(QUESTION).answer == "Basel"
+    assert prompts == [f"Q {QUESTION}"]
+    for wrong in (lambda question, transcript: question, lambda question: question):
+        with pytest.raises(InvalidInput, match="prompt"):
+            SelfAsk(llm, retrieve, prompt=wrong)
 
 
 def test_no_follow_up_is_needed():

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt, rules_block
 
@@ -198,7 +198,7 @@ def top_level(parser: MarkdownIt, text: str) -> tuple[list[tuple[str, int, int]]
 def library() -> MarkdownIt:
     """The parser with the library's own rules for paragraphs, lists, tables and code."""
     parser = block_parser()
-    parser.block.ruler.disable(["plain_paragraph", "plain_heading", "plain_list"])
+    parser.block.ruler.disable("plain")
     parser.block.ruler.at("table", rules_block.table, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.at("code", rules_block.code)
     parser.block.ruler.at("fence", rules_block.fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
@@ -216,6 +216,7 @@ LIBRARY, OURS = library(), block_parser()
         max_size=14,
     ).map("\n".join)
 )
+@example("text\n|-|-|\n|-|-|\n2. text")
 def test_our_block_rules_find_what_the_library_finds(text):
     assert top_level(OURS, text) == top_level(LIBRARY, text)
 

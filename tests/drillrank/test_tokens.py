@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import tokens
-from drillrank.tokens import count_tokens
+from drillrank import D3, tokens
+from drillrank.tokens import count_tokens, is_estimate, token_counter
 
 any_text = st.text(st.characters(codec=None))  # lone surrogates too
 
@@ -69,6 +69,36 @@ def test_without_the_encoding_four_bytes_are_a_token(text):
         patched.setattr(tokens, "_encoding", lambda: None)
         size = len(text.encode("utf-8", "surrogatepass"))
         assert count_tokens(text) == size // 4 + bool(size % 4)
+
+
+class Counts:
+    """A model with a tokenizer of its own."""
+
+    def complete(self, prompt):
+        return "none"
+
+    def count_tokens(self, text):
+        return len(text.split())
+
+
+def test_the_encoding_comes_before_a_models_own_tokenizer(encoding):
+    assert token_counter(Counts()) is count_tokens
+    assert not is_estimate(count_tokens)
+
+
+def test_without_the_encoding_the_first_model_that_can_counts_or_the_estimate_says_so(monkeypatch):
+    monkeypatch.setattr(tokens, "_encoding", lambda: None)
+    model = Counts()
+    assert token_counter(str.upper, None, model)("one two three") == 3
+    assert token_counter(str.upper) is count_tokens
+    assert is_estimate(count_tokens)
+    assert not is_estimate(token_counter(model))
+    document = "# One\n\nRain.\n\n# Two\n\nSnow."
+    counted = D3(model).retrieve("Which?", [document]).usage
+    estimated = D3(lambda prompt: "none").retrieve("Which?", [document]).usage
+    assert not counted.estimated
+    assert estimated.estimated
+    assert 0 < counted.prompt_tokens < estimated.prompt_tokens
 
 
 def test_threads_agree():

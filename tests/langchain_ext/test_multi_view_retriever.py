@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.terms import terms
+from drillrank.views import VIEWS
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
-from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 
 PIECES = MultiViewTextSplitter().split_text(BOOK)
 RAW = [piece for piece in PIECES if piece.metadata["view"] == "raw"]
@@ -105,6 +110,39 @@ async def test_a_retriever_for_each_view_and_a_single_one():
     assert [inner.awaited for inner in (*by_view.values(), single)] == [1, 1, 1, 1]
 
 
+async def test_retrievers_of_any_kind():
+    by_view = {view: [piece for piece in PIECES if piece.metadata["view"] == view] for view in VIEWS}
+    ensemble = EnsembleRetriever(retrievers=[store(by_view["summary"]).as_retriever(), of_view("summary", [2])])
+    source = {
+        "raw": store(by_view["raw"]).as_retriever(search_kwargs={"k": 2}),
+        "keywords": RunnableLambda(lambda query: by_view["keywords"]),
+        "summary": ensemble,
+    }
+    retriever = MultiViewRetriever(source=source, top_n=9)
+    found = retriever.invoke(QUESTION)
+    assert found[0].metadata["section_path"] == "Rivers > The Rhine"
+    assert found[0].metadata["matched_views"] == "raw:1 keywords:2 summary:2"
+    assert sorted(hit.id for hit in found) == sorted(piece.id for piece in RAW)
+    assert outcome(await retriever.ainvoke(QUESTION)) == outcome(found)
+
+
+async def test_a_retriever_is_any_runnable():
+    inner = of_view("raw", [1, 0])
+    expected = outcome(MultiViewRetriever(source={"raw": inner}).invoke(QUESTION))
+    lists = RunnableLambda(lambda query: inner.documents)
+    for runnable in (lists, inner.with_config(tags=["a"]), inner.with_retry(), inner.with_fallbacks([lists])):
+        for source in ({"raw": runnable}, runnable):
+            retriever = MultiViewRetriever(source=source)
+            assert outcome(retriever.invoke(QUESTION)) == outcome(await retriever.ainvoke(QUESTION)) == expected
+
+
+def test_eight_threads_over_one_store():
+    retriever = MultiViewRetriever(source=store(), expand="neighbours")
+    expected = [outcome(retriever.invoke(question)) for question in QUESTIONS]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda question: outcome(retriever.invoke(question)), QUESTIONS)) == expected
+
+
 def test_weights():
     source = {"raw": of_view("raw", [0]), "keywords": of_view("keywords", [1])}
     for heavy, first in (("raw", 0), ("keywords", 1)):
@@ -160,5 +198,9 @@ def test_an_empty_store_finds_nothing():
 def test_unusable_settings_are_named():
     with pytest.raises(InvalidInput, match="weight"):
         MultiViewRetriever(documents=PIECES, weights={"raw": -1.0})
+    with pytest.raises(InvalidInput, match="source"):
+        MultiViewRetriever(documents=PIECES, source={})
+    with pytest.raises(ValueError, match="source"):
+        MultiViewRetriever(source="store")
     with pytest.raises(ValueError, match="expand"):
         MultiViewRetriever(documents=PIECES, expand="all")

@@ -3,10 +3,15 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.stores import InMemoryStore
+from pydantic import ValidationError
 
 from drillrank import Passage, Path
 from drillrank.likelihood import LanguageModel, Likelihood
+from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import prompt_text
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.settings import PromptRankSettings
@@ -51,3 +56,86 @@ def test_they_reach_the_language_model():
         "Document: Basel It lies on the Rhine. Ask. Question: Where is Basel? Document: a red fox Ask. Question:"
     )
     assert model.temperatures == [1.4]
+
+
+QUESTION = "In which port did the director of The Silent Pier grow up?"
+FILM = Document("The Silent Pier was directed by Ada Holm.", id="film", metadata={"links": ["holm", "nowhere"]})
+HOLM = Document("She grew up in the port of Esbjerg.", id="holm", metadata={"title": "Ada Holm"})
+WHALE = Document("Whales sing.", id="whale")
+
+
+class Shelf(BaseRetriever):
+    """Always the same documents."""
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [WHALE, HOLM]
+
+
+def stored(*documents):
+    store = InMemoryStore()
+    store.mset([(document.id, document) for document in documents])
+    return store
+
+
+def outcome(documents):
+    return [(found.id, found.metadata["relevance_score"]) for found in documents]
+
+
+def test_linked_documents_are_fetched_from_a_docstore():
+    reranker = PromptRankRerank(docstore=stored(FILM, HOLM, WHALE), top_n=None)
+    found = reranker.compress_documents([FILM, WHALE], QUESTION)
+    assert sorted(document.id for document in found) == ["film", "holm", "whale"]
+    assert {document.id: document.page_content for document in found}["holm"] == HOLM.page_content
+    assert [score for _, score in outcome(found)] == sorted((score for _, score in outcome(found)), reverse=True)
+    without = PromptRankRerank(top_n=None).compress_documents([FILM, WHALE], QUESTION)
+    assert sorted(document.id for document in without) == ["film", "whale"]
+
+
+def test_a_retriever_brings_what_no_link_names():
+    reranker = PromptRankRerank(retriever=Shelf(), links=(), top_n=None)
+    found = reranker.compress_documents([Document("The Silent Pier was directed by somebody.", id="film")], QUESTION)
+    assert sorted(document.id for document in found) == ["film", "holm", "whale"]
+
+
+async def test_expansion_is_the_same_asynchronously():
+    reranker = PromptRankRerank(docstore=stored(HOLM), retriever=Shelf())
+    expected = outcome(reranker.compress_documents([FILM], QUESTION))
+    assert outcome(await reranker.acompress_documents([FILM], QUESTION)) == expected
+
+
+def test_a_given_document_without_an_id_is_not_fetched_once_more():
+    nameless = [document.model_copy(update={"id": None}) for document in (FILM, HOLM)]
+
+    class Nameless(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return nameless
+
+    found = PromptRankRerank(retriever=Nameless(), top_n=None).compress_documents(nameless, QUESTION)
+    assert len(found) == 2
+
+
+def test_stores_and_retrievers_are_no_part_of_the_configuration():
+    given = PromptRankRerank(docstore=stored(), retriever=Shelf(), links=("titles",))
+    again = PromptRankRerank(**json.loads(given.model_dump_json()))
+    assert (again.links, again.docstore, again.retriever) == (("titles",), None, None)
+
+
+@pytest.mark.parametrize("links", [("title",), ("retrieval",), "titles"])
+def test_unknown_links_are_refused(links):
+    with pytest.raises(ValidationError, match="links"):
+        PromptRankRerank(links=links)
+
+
+def test_settings_of_the_search_survive_json_and_reach_it():
+    search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "prior": PathPrior(jump=0.1), "cascade": 7}
+    budgets = {"demonstrations_per_prompt": 1, "max_document_tokens": 5, "max_prompt_tokens": 40}
+    given = PromptRankRerank(**search, **budgets)
+    again = PromptRankRerank(**json.loads(given.model_dump_json()))
+    assert {name: getattr(again, name) for name in (*search, *budgets)} == {**search, **budgets}
+    model = WordModel()
+    long = "one two three four five six seven"
+    PromptRankRerank(model, **search, **budgets).compress_documents([Document(page_content=long)], QUESTION)
+    assert {request.max_tokens for request in model.requests} == {40}
+    assert {part.max_tokens for request in model.requests for part in request.prompt if not isinstance(part, str)} == {
+        5
+    }

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
-from llama_index.core import Document, MockEmbedding, StorageContext, VectorStoreIndex
+from llama_index.core import Document, MockEmbedding, StorageContext, SummaryIndex, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.embeddings import BaseEmbedding
-from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.terms import terms
 from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
-from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 
 NODES = MultiViewNodeParser().get_nodes_from_documents([Document(text=BOOK, id_="book")])
 RAW = [node for node in NODES if node.metadata["view"] == "raw"]
@@ -95,6 +98,30 @@ async def test_a_retriever_for_each_view():
     assert [inner.awaited for inner in source.values()] == [1, 1, 1]
 
 
+async def test_retrievers_of_any_kind():
+    def index(view):
+        return VectorStoreIndex(of_view(view), embed_model=WordEmbedding())
+
+    fused = QueryFusionRetriever(
+        [index("summary").as_retriever(similarity_top_k=3), Scripted(of_view("summary", [2]))],
+        llm=MockLLM(),
+        num_queries=1,
+        similarity_top_k=3,
+        use_async=False,
+    )
+    in_order = SummaryIndex(of_view("keywords")).as_retriever()
+    retriever = MultiViewRetriever(
+        source={"raw": index("raw").as_retriever(similarity_top_k=2), "keywords": in_order, "summary": fused}, top_n=9
+    )
+    found = retriever.retrieve(QUESTION)
+    rhine, *_ = found
+    assert rhine.node.metadata["section_path"] == "Rivers > The Rhine"
+    assert rhine.node.metadata["matched_views"] == "raw:1 keywords:2 summary:2"
+    assert {hit.node.node_id for hit in found} == {node.node_id for node in RAW}
+    assert len(found) == len(RAW)
+    assert outcome(await retriever.aretrieve(QUESTION)) == outcome(found)
+
+
 async def test_one_retriever_over_all_views():
     single = Scripted([of_view("keywords")[1], *of_view("raw", [2, 0])])
     retriever = MultiViewRetriever(source=single, top_n=3)
@@ -102,6 +129,13 @@ async def test_one_retriever_over_all_views():
     assert {hit.node.node_id for hit in found} == {RAW[i].node_id for i in (0, 1, 2)}
     assert outcome(await retriever.aretrieve(QUESTION)) == outcome(found)
     assert single.awaited == 1
+
+
+def test_eight_threads_over_one_store():
+    retriever = MultiViewRetriever(NODES, source=vector_index(), expand="neighbours")
+    expected = [outcome(retriever.retrieve(question)) for question in QUESTIONS]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda question: outcome(retriever.retrieve(question)), QUESTIONS)) == expected
 
 
 def test_weights():

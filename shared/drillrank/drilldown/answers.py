@@ -6,6 +6,7 @@ their own and prose around them; names hold commas themselves.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import defaultdict
@@ -25,6 +26,7 @@ _AROUND = " \t\r\"'`“”‘’«»()[]{}*_#"
 _LEADING = re.compile(r"(?:[-*•–+]|\(?\d{1,4}[.):]|\[\d{1,4}\])\s+|(?:section|name)\s*:\s*", re.IGNORECASE)
 _NO = r"no(?=\W*$| (?:relevant|such|sections?|paragraphs?|ids?|one)\b)"
 _NOTHING = re.compile(rf"\W*(?:(?:none|nothing|empty|n/?a|null|not relevant|{_NO})\b.*)?", re.IGNORECASE | re.DOTALL)
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)```\s*", re.IGNORECASE | re.DOTALL)  # as code in Markdown
 _SHOWN = 80  # characters of a part of the answer that stands for nothing
 _MISSPELLED = 50  # unknown parts from which on no more are compared letter by letter, for the sake of time
 
@@ -91,15 +93,22 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
 def chosen_ids(answer: str, count: int) -> Choice:
     """The ids from 1 to `count` that an answer lists, ranges such as 3-5 included, as 0-based positions.
 
-    A number counts if it stands in a list or behind a word such as "paragraph"; one inside a sentence does not.
+    A number counts if it stands in a list or behind a word such as "paragraph"; one inside a sentence does not. Of a
+    JSON object or list, all whole numbers count.
 
     >>> chosen_ids("[1], 3-4 and 12", 5)
     Choice(positions=(0, 2, 3), unknown=('12',), usable=True)
     >>> chosen_ids("Paragraph 2 gives 5 reasons.", 5).positions
     (1,)
+    >>> chosen_ids('{"ids": [5, 1], "reason": "Paragraph 3 is about rain."}', 5).positions
+    (0, 4)
     >>> chosen_ids("I cannot say.", 5).usable
     False
     """
+    numbers = _json_numbers(answer)
+    if numbers is not None:
+        offered = [number - 1 for number in numbers if 1 <= number <= count]
+        return _choice(answer if numbers else "", offered, [str(n)[:_SHOWN] for n in numbers if not 1 <= n <= count])
     chosen: set[int] = set()
     unknown: dict[str, None] = {}  # a set that keeps its order
     for match in sorted([*_MARKED.finditer(answer), *_LISTED.finditer(answer)], key=lambda match: match.start("first")):
@@ -110,6 +119,29 @@ def chosen_ids(answer: str, count: int) -> Choice:
         if first < 1 or last > count or not inside:
             unknown.setdefault(answer[match.start("first") : match.end("last" if match["last"] else "first")])
     return _choice(answer, chosen, list(unknown))
+
+
+def _json_numbers(answer: str) -> list[int] | None:
+    """The whole numbers in a JSON object or list, at any depth; None if it is none, or holds only words."""
+    fenced = _FENCED.fullmatch(answer)
+    try:
+        open_ = [json.loads(fenced[1] if fenced else answer)]
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(open_[0], dict | list):
+        return None
+    numbers, words = [], False
+    while open_:
+        value = open_.pop()
+        if isinstance(value, dict | list):
+            open_ += reversed(list(value.values() if isinstance(value, dict) else value))
+        elif isinstance(value, str) and re.fullmatch(r"\d{1,9}", value.strip()):
+            numbers.append(int(value))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            numbers.append(value)
+        else:
+            words = words or bool(value)
+    return numbers if numbers or not words else None
 
 
 def _choice(answer: str, chosen: Iterable[int], unknown: Sequence[str]) -> Choice:

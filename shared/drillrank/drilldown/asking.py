@@ -13,12 +13,22 @@ from typing import Literal, Protocol
 from drillrank.dialogue import Dialogue, Reply
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.errors import LLMFailure
-from drillrank.prompts import filled
-from drillrank.tokens import count_tokens
+from drillrank.prompts import Template, filled
+from drillrank.structured import StructuredPrompt
+from drillrank.tokens import TokenCount, count_tokens
 
 _SHOWN = 120  # characters of an answer that could not be used
 
-AnswerBy = Literal["names", "ids"]
+AnswerBy = Literal["names", "ids", "json"]
+
+IDS_SCHEMA = {
+    "title": "RelevantIds",
+    "description": "What is relevant for answering the question.",
+    "type": "object",
+    "properties": {"ids": {"type": "array", "items": {"type": "integer"}, "description": "Numbers, or an empty list."}},
+    "required": ["ids"],
+    "additionalProperties": False,
+}
 
 
 class Likely(Protocol):
@@ -51,6 +61,7 @@ class Asking:
         calls_left: How many more prompts may be sent.
         on_failure: Where a call fails or its answer cannot be used: choose by likelihood, or raise.
         on_empty: What an answer means that chooses nothing: just that, or the choice of likelihood.
+        count: Counts the tokens of a text.
     """
 
     question: str
@@ -58,17 +69,18 @@ class Asking:
     calls_left: int
     on_failure: Literal["likelihood", "raise"] = "likelihood"
     on_empty: Literal["nothing", "likelihood"] = "nothing"
+    count: TokenCount = count_tokens
 
-    def fits(self, template: str, items: Sequence[Item]) -> bool:
+    def fits(self, template: Template, items: Sequence[Item]) -> bool:
         """Whether one prompt can hold all items."""
-        return sum(map(_size, _distinct(items))) <= self._room(template)
+        return sum(map(self._size, _distinct(items))) <= self._room(template)
 
-    def holds(self, template: str, items: Sequence[Item]) -> int:
+    def holds(self, template: Template, items: Sequence[Item]) -> int:
         """How many of the first items one prompt can hold; at least one."""
-        return len(packed(list(map(_size, items)), range(len(items)), self._room(template))[0]) if items else 0
+        return len(packed(list(map(self._size, items)), range(len(items)), self._room(template))[0]) if items else 0
 
     def choose(
-        self, template: str, items: Sequence[Item], likely: Likely, *, by: AnswerBy = "ids", spare: int = 0
+        self, template: Template, items: Sequence[Item], likely: Likely, *, by: AnswerBy = "ids", spare: int = 0
     ) -> Dialogue[tuple[list[int], list[str]]]:
         """Ask about all items, in several prompts at once if need be.
 
@@ -78,7 +90,7 @@ class Asking:
             template: With `{question}`, and `{outline}` or `{paragraphs}` where the items go.
             items: What to choose from.
             likely: The choice to fall back on.
-            by: Whether the answer names the items, or their numbers.
+            by: Whether the answer holds the items' names, or their numbers, or these as JSON.
             spare: Calls to leave for later steps.
 
         Returns:
@@ -93,7 +105,8 @@ class Asking:
         if not groups:
             return likely.choose(everything) if items else [], problems
         self.calls_left -= len(groups)
-        replies = yield [self._prompt(template, "\n".join(_shown([items[at] for at in group], by))) for group in groups]
+        prompts = [self._prompt(template, "\n".join(_shown([items[at] for at in group], by))) for group in groups]
+        replies = yield [StructuredPrompt(prompt, IDS_SCHEMA) for prompt in prompts] if by == "json" else prompts
         chosen: list[int] = []
         for group, reply in zip(groups, replies, strict=True):
             names = [items[at].name for at in group]
@@ -110,11 +123,11 @@ class Asking:
         return sorted(chosen), problems
 
     def _groups(
-        self, template: str, items: Sequence[Item], likely: Likely, calls: int
+        self, template: Template, items: Sequence[Item], likely: Likely, calls: int
     ) -> tuple[list[list[int]], list[str]]:
         """Positions of the items of each prompt; fewer items if there are fewer calls left than it takes."""
         room = self._room(template)
-        sizes = list(map(_size, items))
+        sizes = list(map(self._size, items))
         groups = packed(sizes, range(len(items)), room)
         if len(groups) <= calls:
             longest = max(sizes, default=0)
@@ -134,10 +147,13 @@ class Asking:
         problem = f"{len(items)} items need more than the {calls} calls left: asked about the likeliest {few}"
         return packed(sizes, sorted(order[:few]), room), [problem]
 
-    def _room(self, template: str) -> int:
-        return self.max_prompt_tokens - count_tokens(self._prompt(template, ""))
+    def _room(self, template: Template) -> int:
+        return self.max_prompt_tokens - self.count(self._prompt(template, ""))
 
-    def _prompt(self, template: str, items: str) -> str:
+    def _size(self, item: Item) -> int:
+        return self.count(f"* Section: {item.name}\n{item.text}\n")
+
+    def _prompt(self, template: Template, items: str) -> str:
         return filled(template, question=self.question, outline=items, paragraphs=items)
 
 
@@ -156,10 +172,6 @@ def packed(sizes: Sequence[int], positions: Sequence[int], room: int) -> list[li
         groups[-1].append(position)
         left -= sizes[position]
     return groups
-
-
-def _size(item: Item) -> int:
-    return count_tokens(f"* Section: {item.name}\n{item.text}\n")
 
 
 def _distinct(items: Sequence[Item]) -> list[Item]:
@@ -195,5 +207,6 @@ def _problem(reply: Reply, choice: Choice) -> str:
         return f"the answer {' '.join(reply.text.split())[:_SHOWN]!r} chooses nothing that was offered"
     if choice.unknown:
         listed = ", ".join(map(repr, choice.unknown[:3]))
-        return f"the answer names {len(choice.unknown)} things that were not offered ({listed})"
+        more = f" and {len(choice.unknown) - 3} more" if len(choice.unknown) > 3 else ""
+        return f"the answer names what was not offered: {listed}{more}"
     return ""

@@ -26,8 +26,10 @@ class Condenser:
 
     Args:
         summarise: None for the sentences nearest to a section's centroid; a function from texts to summaries, such as
-            a Hugging Face summariser; or `"llm"`, which asks the LLM with the prompt of MC-indexing.
-        words: Length of a summary; a text of at most that length is its own summary.
+            `HuggingFaceSummarizer(name).summaries`, where a text that comes back as it is keeps its sentences; or
+            `"llm"`, which asks the LLM with the prompt of MC-indexing.
+        words: Length of a summary; a text of at most that length is its own summary. What a function or the LLM writes
+            may be twice as long.
         max_words_asked: A longer text is first condensed to so many words before the LLM sees it.
 
     Raises:
@@ -60,7 +62,7 @@ class Condenser:
             replies = yield [self._prompt(passages[position]) for position in long]
             for position, reply in zip(long, replies, strict=True):
                 if WORD.search(reply.text):
-                    short[position] = summary(reply.text, self._words * 2, self._words * 2)
+                    short[position] = self._bounded(reply.text)
             silent = sum(not WORD.search(reply.text) for reply in replies)
             if silent:
                 problems.append(f"{silent} of {len(long)} summaries failed: sentences of the text stand in")
@@ -71,13 +73,18 @@ class Condenser:
                     f"summarise must return one string for each of {len(long)} texts; not {written!r:.200}."
                 )
             for position, text in zip(long, written, strict=True):
-                short[position] = text
+                if text != texts[position]:
+                    short[position] = self._bounded(text)
         lines = tuple(" ".join(text.split()) for text in short)
         if not problems:
             self._known[key] = lines
             for oldest in list(self._known)[:-_REMEMBERED]:
                 self._known.pop(oldest, None)
         return lines, problems
+
+    def _bounded(self, written: str) -> str:
+        """A summary that others wrote, who count in their own way."""
+        return summary(written, self._words * 2, self._words * 2)
 
     def _prompt(self, passage: Passage) -> str:
         text = summary(passage.text, self._max_words_asked, self._max_words_asked)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from drillrank.dialogue import LLM, Dialogue, Usage, Workers, arun, run
+from drillrank.dialogue import LLM, Dialogue, Usage, arun, run
 from drillrank.drilldown.asking import AnswerBy, Asking
 from drillrank.drilldown.condensing import Condenser, Summarise
 from drillrank.drilldown.drill import Drill, Drillable, Plan, Step, Strategy
@@ -20,10 +20,29 @@ from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outl
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
-from drillrank.prompts import PARAGRAPH_PROMPT, SECTION_ID_PROMPT, SECTION_PROMPT, check_places
+from drillrank.prompts import (
+    PARAGRAPH_JSON_PROMPT,
+    PARAGRAPH_PROMPT,
+    SECTION_ID_PROMPT,
+    SECTION_JSON_PROMPT,
+    SECTION_PROMPT,
+    Template,
+    check_places,
+)
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document
+from drillrank.tokens import token_counter
+from drillrank.workers import Workers
+
+Documents = Drillable | Sequence[Document | str] | Sequence[OutlineSection]
+
+
+_PROMPTS: dict[AnswerBy, tuple[str, str]] = {
+    "names": (SECTION_PROMPT, PARAGRAPH_PROMPT),
+    "ids": (SECTION_ID_PROMPT, PARAGRAPH_PROMPT),
+    "json": (SECTION_JSON_PROMPT, PARAGRAPH_JSON_PROMPT),
+}
 
 
 class EvidenceRanking(list[Ranked[Passage]]):
@@ -58,22 +77,26 @@ class D3:
         guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too:
             a summary may have lost what they say. 0 for none.
         summarise: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
-            `"llm"`. They are made once for each document.
+            `"llm"`. They are made once for each document, by the first question about it.
         summary_words: Longest summary; 36 words come to about 42 tokens on average.
-        max_prompt_tokens: Budget of a prompt, as `count_tokens` counts. An outline that does not fit is read level by
-            level, paragraphs that do not fit go into several prompts; a paragraph is never cut.
+        max_prompt_tokens: Budget of a prompt, as `drillrank.tokens.token_counter` counts. An outline that does not fit
+            is read level by level, paragraphs that do not fit go into several prompts; a paragraph is never cut. One
+            section or paragraph needs no call.
         max_calls: Most calls for one question, summaries apart; with fewer calls than it takes, the likeliest sections
             or paragraphs are asked about.
-        sections_by: Whether the LLM names sections or gives their numbers.
+        sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON,
+            for those of paragraphs too, and holds an LLM with `complete_json(prompt, schema)` to its schema.
         on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
         on_failure: For a call that fails or an answer that cannot be read: `"likelihood"`'s choice, or `"raise"`.
         workers: Most LLM calls at once, all questions of this object together.
-        section_prompt: With `{outline}` and `{question}`; the paper's, or one for numbers, by default.
-        paragraph_prompt: With `{paragraphs}` and `{question}`.
+        section_prompt: With `{outline}` and `{question}`, or a function of these that returns a prompt; the paper's, or
+            one for numbers or JSON, by default.
+        paragraph_prompt: With `{paragraphs}` and `{question}`, or a function of these.
 
-    Scores are mean log-likelihoods per question token (with `embed`, plus six cosines spread over the tokens), or
-    MonoT5's where it has the last word; comparable within one question only. `details` holds those of `UPR` or
-    `MonoT5`, `guarded`, and without an LLM `section_score` and `section_rank`.
+    Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
+    the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
+    question only. `details` holds those of `UPR` or `MonoT5`, `guarded`, and without an LLM `section_score` and
+    `section_rank`.
 
     Raises:
         InvalidInput: a setting is out of its range, or a strategy lacks the model it needs.
@@ -119,12 +142,11 @@ class D3:
         on_empty: Literal["nothing", "likelihood"] = "nothing",
         on_failure: Literal["likelihood", "raise"] = "likelihood",
         workers: int = 4,
-        section_prompt: str | None = None,
-        paragraph_prompt: str = PARAGRAPH_PROMPT,
+        section_prompt: Template | None = None,
+        paragraph_prompt: Template | None = None,
     ) -> None:
         strategy: Strategy = paragraphs or ("base" if llm is not None else "likelihood")
         _check_one_of(strategy, Strategy, "paragraphs")
-        _check_one_of(sections_by, AnswerBy, "sections_by")
         _check_one_of(on_empty, Literal["nothing", "likelihood"], "on_empty")
         _check_one_of(on_failure, Literal["likelihood", "raise"], "on_failure")
         check_positive(sections=sections, documents=documents, max_prompt_tokens=max_prompt_tokens, max_calls=max_calls)
@@ -139,7 +161,8 @@ class D3:
         self._limits = max_prompt_tokens, max_calls
         self._on_failure: Literal["likelihood", "raise"] = on_failure
         self._on_empty: Literal["nothing", "likelihood"] = on_empty
-        by_name = sections_by == "names"
+        self._count = token_counter(llm, self.lm)
+        section_default, paragraph_default = default_prompts(sections_by)
         self._plan = Plan(
             with_llm=llm is not None,
             paragraphs=strategy,
@@ -148,10 +171,8 @@ class D3:
             documents=documents,
             guard_tokens=guard_tokens,
             answer_by=sections_by,
-            section_prompt=check_places(
-                section_prompt or (SECTION_PROMPT if by_name else SECTION_ID_PROMPT), "outline", "question"
-            ),
-            paragraph_prompt=check_places(paragraph_prompt, "paragraphs", "question"),
+            section_prompt=check_places(section_prompt or section_default, "outline", "question"),
+            paragraph_prompt=check_places(paragraph_prompt or paragraph_default, "paragraphs", "question"),
             condenser=Condenser(summarise, summary_words, max_words_asked=max_prompt_tokens // 2),
         )
 
@@ -180,7 +201,8 @@ class D3:
         readable = [paragraph for section in named for paragraph in section.readable]
         texts = [passage.titled_text for section in named for passage in (section.passage, *section.readable)]
         lm = self.lm.fitted(texts)
-        evidence = Evidence(readable, lm, self._embed)
+        owners = [at for at, section in enumerate(named) for _ in section.readable]
+        evidence = Evidence(readable, lm, self._embed, owners)
         proposals = evidence
         if lm.reads_instructions:
             proposals = Evidence(readable, load_evidence_model().fit(texts))
@@ -189,10 +211,11 @@ class D3:
     def retrieve(
         self,
         question: str,
-        documents: Drillable | Sequence[Document | str],
+        documents: Documents,
         top_n: int | None = None,
         *,
-        on_step: Callable[[Step], None] | None = None,
+        llm: LLM | None = None,
+        on_step: Callable[[Step], object] | None = None,
     ) -> EvidenceRanking:
         """Evidence paragraphs, best first; ties keep the documents' order.
 
@@ -201,40 +224,42 @@ class D3:
 
         Args:
             question: The question.
-            documents: What `prepare` returned, or parsed documents or Markdown strings.
+            documents: What `prepare` returned, or what it takes.
             top_n: Most paragraphs to return. None returns all that the LLM chose; where likelihood chooses, as many
                 as make the expected F1 largest.
-            on_step: Called with each step as soon as it is done.
+            llm: Is asked in place of the one given before; it carries what belongs to this question only.
+            on_step: Called with each step as soon as it is done, on a worker thread in asynchronous use.
 
         Raises:
             InvalidInput: the question is blank, `top_n` is below 1, a document cannot be used, or the LLM is
                 asynchronous.
             LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`.
         """
-        usage = Usage()
+        usage = Usage(count=self._count)
         dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
-        return run(dialogue, self._llm or _no_llm, usage, workers=self._workers)
+        return run(dialogue, llm or self._llm or _no_llm, usage, workers=self._workers)
 
     async def aretrieve(
         self,
         question: str,
-        documents: Drillable | Sequence[Document | str],
+        documents: Documents,
         top_n: int | None = None,
         *,
-        on_step: Callable[[Step], None] | None = None,
+        llm: LLM | None = None,
+        on_step: Callable[[Step], object] | None = None,
     ) -> EvidenceRanking:
         """As `retrieve`, without blocking the event loop; prompts of one step are asked at the same time."""
-        usage = Usage()
+        usage = Usage(count=self._count)
         dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
-        return await arun(dialogue, self._llm or _no_llm, workers=self._workers, usage=usage)
+        return await arun(dialogue, llm or self._llm or _no_llm, workers=self._workers, usage=usage)
 
     def dialogue(
         self,
         question: str,
-        documents: Drillable | Sequence[Document | str],
+        documents: Documents,
         top_n: int | None = None,
         *,
-        on_step: Callable[[Step], None] | None = None,
+        on_step: Callable[[Step], object] | None = None,
         usage: Usage | None = None,
     ) -> Dialogue[EvidenceRanking]:
         """What `retrieve` runs, for other dialogues to hold: it yields prompts and returns the ranking.
@@ -249,7 +274,7 @@ class D3:
         check_query(question)
         check_top_n(top_n)
         ready = documents if isinstance(documents, Drillable) else self.prepare(documents)
-        asking = Asking(question, *self._limits, self._on_failure, self._on_empty)
+        asking = Asking(question, *self._limits, self._on_failure, self._on_empty, self._count)
         drill = Drill(self._plan, ready, asking, on_step)
         ranking = yield from drill.ranking(top_n)
         problems = [f"{step.kind}: {problem}" for step in drill.steps for problem in step.problems]
@@ -260,7 +285,17 @@ class D3:
                 DrillrankWarning,
                 stacklevel=2,
             )
-        return EvidenceRanking(ranking, usage or Usage(), drill.steps)
+        return EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps)
+
+
+def default_prompts(sections_by: AnswerBy) -> tuple[str, str]:
+    """The section step's and the paragraph step's prompt for a kind of answer.
+
+    Raises:
+        InvalidInput: there is no such kind.
+    """
+    _check_one_of(sections_by, AnswerBy, "sections_by")
+    return _PROMPTS[sections_by]
 
 
 def _under(name: str, passage: Passage) -> Passage:

@@ -11,13 +11,14 @@ from typing import Any, Literal
 from drillrank.dialogue import Dialogue
 from drillrank.drilldown.asking import AnswerBy, Asking, Item
 from drillrank.drilldown.condensing import Condenser
-from drillrank.drilldown.evidence import Evidence, expected_best
-from drillrank.drilldown.outline import Entry, Outline
+from drillrank.drilldown.evidence import Evidence
+from drillrank.drilldown.likely import Likelihoods
+from drillrank.drilldown.outline import Outline
 from drillrank.passages import Passage, Ranked, ranked
+from drillrank.prompts import Template
 from drillrank.rerank.base import Scored
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
-from drillrank.tokens import count_tokens
 
 Strategy = Literal["base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood"]
 _STAGES: dict[Strategy, tuple[str, ...]] = {
@@ -105,18 +106,19 @@ class Plan:
     documents: int
     guard_tokens: int
     answer_by: AnswerBy
-    section_prompt: str
-    paragraph_prompt: str
+    section_prompt: Template
+    paragraph_prompt: Template
     condenser: Condenser
 
 
 class Drill:
     """Drills into prepared documents for one question."""
 
-    def __init__(self, plan: Plan, ready: Drillable, asking: Asking, on_step: Callable[[Step], None] | None) -> None:
+    def __init__(self, plan: Plan, ready: Drillable, asking: Asking, on_step: Callable[[Step], object] | None) -> None:
         self._plan = plan
         self.ready = ready
         self._asking = asking
+        self._likelihoods = Likelihoods(ready, asking.question)
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
         self.steps: list[Step] = []
@@ -133,14 +135,15 @@ class Drill:
             opened = sorted(likely)
         guarded = set(self._guarded(scope, opened)) if plan.guard_tokens else set()
         chosen = sorted({*ready.inside(opened), *guarded})
+        alone = len(chosen) == 1  # nothing for the LLM to choose
         for stage in _STAGES[plan.paragraphs]:
             if stage == "monot5":
                 chosen = self._monot5(chosen, top_n)
             elif stage == "likelihood":
                 chosen = self._likelihood(chosen, top_n)
-            else:
+            elif not alone:
                 chosen = yield from self._paragraphs(chosen, stage)
-        scored = [self._judged[at] for at in chosen] if self._judged else self._scored(chosen)
+        scored = [self._judged[at] for at in chosen] if self._judged else self._likelihoods.scored(chosen)
         details = [
             {**more, "guarded": position in guarded, **_section_details(likely.get(ready.owners[position]))}
             for position, (_, more) in zip(chosen, scored, strict=True)
@@ -185,7 +188,7 @@ class Drill:
                 level = leaves
             items = [Item(outline.gist(entry, summaries), entry.name) for entry in level]
             found, said = yield from asking.choose(
-                plan.section_prompt, items, _LikelySections(self, level), by=plan.answer_by, spare=1
+                plan.section_prompt, items, self._likelihoods.entries(level), by=plan.answer_by, spare=1
             )
             kept = [level[position] for position in found]
             self._note(Step("sections", len(level), tuple(entry.name for entry in kept), tuple(problems + said)))
@@ -219,11 +222,11 @@ class Drill:
         """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""
         opened_ones = set(opened)
         outside = self.ready.inside([section for section in scope if section not in opened_ones])
-        order = _LikelyParagraphs(self, outside).order(range(len(outside)))
+        order = self._likelihoods.paragraphs(outside).order(range(len(outside)))
         left = self._plan.guard_tokens
         kept = []
         for position in (outside[place] for place in order[:_GUARDED]):
-            tokens = count_tokens(self.ready.readable[position].text)
+            tokens = self._asking.count(self.ready.readable[position].text)
             if tokens <= left:
                 left -= tokens
                 kept.append(position)
@@ -244,7 +247,8 @@ class Drill:
         found, said = yield from self._asking.choose(
             self._plan.paragraph_prompt,
             [Item(text) for text in texts],
-            _LikelyParagraphs(self, candidates),
+            self._likelihoods.paragraphs(candidates),
+            by="json" if self._plan.answer_by == "json" else "ids",
             spare=int(stage == "gists"),
         )
         chosen = [candidates[position] for position in found]
@@ -269,20 +273,12 @@ class Drill:
 
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
-        self._judged = dict(zip(candidates, self._scored(candidates), strict=True))
+        self._judged = dict(zip(candidates, self._likelihoods.scored(candidates), strict=True))
         order = sorted(candidates, key=lambda at: self._judged[at][0], reverse=True)
-        kept = order[: top_n or expected_best([details["total"] for _, details in self._judged.values()])]
+        totals = [details["total"] for _, details in self._judged.values()]
+        kept = order[: top_n or self._likelihoods.best(totals)]
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
-
-    # Likelihood, where the LLM leaves a gap
-
-    def _scored(self, positions: Sequence[int]) -> list[Scored]:
-        return self.ready.evidence.scored(self._asking.question, positions)
-
-    def totals(self, positions: Sequence[int]) -> dict[int, float]:
-        """S of paragraphs."""
-        return {at: details["total"] for at, (_, details) in zip(positions, self._scored(positions), strict=True)}
 
     # What happened
 
@@ -296,48 +292,6 @@ class Drill:
         self.steps.append(step)
         if self._on_step:
             self._on_step(step)
-
-
-class _LikelyParagraphs:
-    """Likelihood's view of paragraphs, given by their places in a list; nothing is scored before it is asked for."""
-
-    def __init__(self, drill: Drill, paragraphs: Sequence[int]) -> None:
-        self._drill = drill
-        self._paragraphs = paragraphs
-
-    def order(self, positions: Sequence[int]) -> list[int]:
-        totals = self._totals(positions)
-        return sorted(positions, key=totals.__getitem__, reverse=True)
-
-    def choose(self, positions: Sequence[int]) -> list[int]:
-        return sorted(self.order(positions)[: expected_best(list(self._totals(positions).values()))])
-
-    def _totals(self, positions: Sequence[int]) -> dict[int, float]:
-        totals = self._drill.totals([self._paragraphs[position] for position in positions])
-        return dict(zip(positions, totals.values(), strict=True))
-
-
-class _LikelySections:
-    """Likelihood's view of sections and chapters: those that hold what it takes for evidence."""
-
-    def __init__(self, drill: Drill, entries: Sequence[Entry]) -> None:
-        self._drill = drill
-        self._entries = entries
-
-    def order(self, positions: Sequence[int]) -> list[int]:
-        best = {at: max(totals.values()) for at, totals in self._totals(positions).items()}
-        return sorted(positions, key=best.__getitem__, reverse=True)
-
-    def choose(self, positions: Sequence[int]) -> list[int]:
-        totals = self._totals(positions)
-        pool = [(total, at) for at, inside in totals.items() for total in inside.values()]
-        pool.sort(key=lambda pair: pair[0], reverse=True)
-        return sorted({at for _, at in pool[: expected_best([total for total, _ in pool])]})
-
-    def _totals(self, positions: Sequence[int]) -> dict[int, dict[int, float]]:
-        paragraphs = {at: self._drill.ready.inside(self._entries[at].sections) for at in positions}
-        totals = self._drill.totals([paragraph for inside in paragraphs.values() for paragraph in inside])
-        return {at: {paragraph: totals[paragraph] for paragraph in inside} for at, inside in paragraphs.items()}
 
 
 def _section_details(section: Ranked[Passage] | None) -> dict[str, Any]:

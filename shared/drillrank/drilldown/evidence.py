@@ -1,10 +1,12 @@
 """Evidence without an LLM: which paragraphs, and how many.
 
-    S(p) = Σ_t log p(q_t | path of headings and text of p) + γ cos(q, p)
+    S(p) = Σ_t log p(q_t | path of headings and text of p)   [ + γ cos(q, p) + δ cos(q, section of p) + log |p| ]
     P(p | q) = exp(S(p) / T) / Σ_p' exp(S(p') / T)
 
-The first term of S is the question's likelihood, the second one is there if texts are embedded. From the posterior P,
-evidence is as many of the best paragraphs as make the expected F1 largest, where m paragraphs are expected in all:
+The first term of S is the question's likelihood. The others are there if texts are embedded: the cosine of the
+question's vector with the paragraph's and with the mean of its section's paragraphs, which is context, and a prior that
+grows with the paragraph's length in words, as evidence is seldom a short line. From the posterior P, evidence is as
+many of the best paragraphs as make the expected F1 largest, where m paragraphs are expected in all:
 
     π(p) = min(1, m P(p | q)),    n = argmax_n 2 Σ_{i<=n} π(p_i) / (n + Σ_p π(p))
 """
@@ -28,8 +30,11 @@ Embed = Callable[[list[str]], Any]
 # Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.
 MU = 1000.0
 TEMPERATURE = 2.0  # T
-COSINE_WEIGHT = 6.0  # γ, for all-MiniLM-L6-v2; 4 to 10 are about as good
 EXPECTED = 2.0  # m
+# With embeddings, those of all-MiniLM-L6-v2; from 6 to 12 and from 0 to 8 the weights are about as good.
+FUSED_TEMPERATURE = 2.5  # T
+COSINE_WEIGHT = 8.0  # γ
+SECTION_WEIGHT = 4.0  # δ
 
 
 class Evidence:
@@ -39,36 +44,73 @@ class Evidence:
         paragraphs: What is scored, titles included.
         lm: A language model; fitted, if it is lexical.
         embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
-            without their headings.
+            without their headings. If it has a method `questions`, that embeds the questions.
+        owners: Number of each paragraph's section, from 0; all are of one section by default.
 
     Raises:
         InvalidInput: the embeddings are not one finite vector a text.
     """
 
-    def __init__(self, paragraphs: Sequence[Passage], lm: LanguageModel, embed: Embed | None = None) -> None:
+    def __init__(
+        self,
+        paragraphs: Sequence[Passage],
+        lm: LanguageModel,
+        embed: Embed | None = None,
+        owners: Sequence[int] | None = None,
+    ) -> None:
         self._paragraphs = tuple(paragraphs)
         self._ranker = UPR(lm)
-        self._embed = embed
-        self._vectors = embedded(embed, [p.text for p in self._paragraphs]) if embed and paragraphs else None
+        self._vectors = None
+        if embed is not None and paragraphs:
+            texts = [paragraph.text for paragraph in paragraphs]
+            self._vectors = _Vectors(embed, texts, [0] * len(texts) if owners is None else owners)
 
     def scored(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
-        """S(p) divided by the question's tokens, and the details of `UPR`, `total` (S) and `cosine`."""
+        """S(p) divided by the question's tokens, and the details of `UPR`, `total` (S) and the two cosines."""
         if not positions:
             return []
         ranking = self._ranker.rank(question, [self._paragraphs[position] for position in positions])
-        cosines = np.zeros(len(positions))
-        if self._vectors is not None and self._embed is not None:
-            [vector] = embedded(self._embed, [question])
-            cosines = self._vectors[list(positions)] @ vector
+        near = self._vectors.near(question, positions) if self._vectors else None
         scored: list[tuple[float, dict[str, Any]]] = [(0.0, {})] * len(positions)
         for item in ranking:
             at = item.details["position"]
-            total = item.details["log_likelihood"] + COSINE_WEIGHT * float(cosines[at])
-            details = {**item.details, "total": total}
-            if self._vectors is not None:
-                details["cosine"] = float(cosines[at])
-            scored[at] = total / max(item.details["tokens"], 1), details
+            details = {**item.details, "total": item.details["log_likelihood"]}
+            if near:
+                bonus, cosines = near[at]
+                details["total"] += bonus
+                details |= cosines
+            scored[at] = details["total"] / max(item.details["tokens"], 1), details
         return scored
+
+    def best(self, totals: Sequence[float]) -> int:
+        """How many of the best paragraphs make the expected F1 largest, given S of all that could be chosen."""
+        return expected_best(totals, temperature=TEMPERATURE if self._vectors is None else FUSED_TEMPERATURE)
+
+
+class _Vectors:
+    """Embeddings of paragraphs and of their sections."""
+
+    def __init__(self, embed: Embed, texts: Sequence[str], owners: Sequence[int]) -> None:
+        self._embed_questions = getattr(embed, "questions", embed)
+        self._own = embedded(embed, texts)
+        self._lengths = np.log([max(len(text.split()), 1) for text in texts])
+        sums = np.zeros((max(owners) + 1, self._own.shape[1]))
+        np.add.at(sums, list(owners), self._own)
+        self._sections = _unit(sums)[list(owners)]
+        self._asked: tuple[str, Floats] | None = None  # the last question and its vector
+
+    def near(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, float]]]:
+        """What embeddings add to S, and the cosines, by place in `positions`."""
+        known = self._asked
+        if known is None or known[0] != question:
+            self._asked = known = question, embedded(self._embed_questions, [question])[0]
+        vector, chosen = known[1], list(positions)
+        cosines, context = self._own[chosen] @ vector, self._sections[chosen] @ vector
+        added = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[chosen]
+        return [
+            (float(bonus), {"cosine": float(own), "section_cosine": float(section)})
+            for bonus, own, section in zip(added, cosines, context, strict=True)
+        ]
 
 
 def load_evidence_model(model: str | LanguageModel = "unigram", **options: Any) -> LanguageModel:
@@ -107,6 +149,10 @@ def embedded(embed: Embed, texts: Sequence[str]) -> Floats:
             f"embed takes {len(texts)} texts to {len(texts)} vectors of finite numbers; it gave an array of shape "
             f"{vectors.shape}."
         )
+    return _unit(vectors)
+
+
+def _unit(vectors: Floats) -> Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit

@@ -115,9 +115,11 @@ class Outline:
             paths_of.setdefault(path[0], []).append(path)
         # The heading that stands above everything in a document names the document and tells no section apart.
         titles = {
-            document: str(paths[0][1])
+            document: str(headed[0][1])
             for document, paths in paths_of.items()
-            if len(paths) > 1 and len(paths[0]) > 1 and len({path[1:2] for path in paths}) == 1
+            if (headed := [path for path in paths if len(path) > 1])
+            and len(paths) > 1
+            and len({path[1] for path in headed}) == 1
         }
         several = len(paths_of) > 1
         self._hidden = {document: int(document in titles) for document in paths_of}  # headings that are left out
@@ -163,8 +165,9 @@ class Outline:
         while True:
             depth += 1
             cut = [path[:depth] for path in keys]
-            # Where all headings are the same, the next level may tell the sections apart; twins never differ.
-            if len(set(cut)) > 1 or all(len(path) < depth for path in keys):
+            # Where all headings are the same, the next level may tell the sections apart; twins never differ. A
+            # chapter's own text stands beside whatever is below it.
+            if len({path for path in cut if len(path) == depth}) > 1 or all(len(path) < depth for path in keys):
                 break
         entries: list[Entry] = []
         for key, run in groupby(zip(cut, positions, strict=True), itemgetter(0)):

@@ -6,21 +6,20 @@ section 5.2) puts its retriever where the paper has a search engine.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from drillrank.dialogue import LLM, Dialogue, Usage, Workers, arun, run
+from drillrank.dialogue import LLM, Dialogue, Finished, Reply, Usage, advance, arun, is_async, method_of, run
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, check_places, filled
+from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
 from drillrank.terms import WORD
 from drillrank.tokens import count_tokens
-
-Found = Sequence[Any]
-Retrieve = Callable[[str], Found | Dialogue[Any]]
+from drillrank.workers import Workers
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
@@ -60,19 +59,31 @@ class SelfAskAnswer:
     problems: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Passages for a question are wanted."""
+
+    question: str
+
+
+_Moves = Generator["list[str] | _Search | FollowUp", Any, SelfAskAnswer]
+
+
 class SelfAsk:
     r"""Answers multi-hop questions by asking and answering follow-up questions.
 
     Args:
-        llm: Asks and answers: a function from prompt to answer, sync or async, or an object with `complete`.
+        llm: Asks and answers: a function from prompt to answer, sync or async, or an object with `complete` and, if it
+            has one, `acomplete`.
         retrieve: From a question to passages, rankings of passages or strings, best first; or to a dialogue that ends
-            with them, such as `lambda question: d3.dialogue(question, documents)`, whose calls then count here.
+            with them, such as `lambda question: d3.dialogue(question, documents)`, whose calls then count here. A
+            function, sync or async, or an object with `retrieve` and, if it has one, `aretrieve`.
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of the passages that one answer is read from: as many as fit, whole, at least one.
         on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
-        workers: Most LLM calls at once, all questions of this object together.
-        prompt: With `{question}` and `{transcript}`, which ends the prompt.
-        answer_prompt: With `{contents}` and `{question}`.
+        workers: Most LLM calls at once, all questions of this object together; or what limits them for several.
+        prompt: With `{question}` and `{transcript}`, which ends the prompt; or a function of these.
+        answer_prompt: With `{contents}` and `{question}`, or a function of these.
 
     Raises:
         InvalidInput: a setting is out of its range.
@@ -91,51 +102,93 @@ class SelfAsk:
     def __init__(
         self,
         llm: LLM,
-        retrieve: Retrieve,
+        retrieve: object,
         *,
         max_steps: int = 5,
         max_prompt_tokens: int = 3000,
         on_failure: Literal["continue", "raise"] = "continue",
-        workers: int = 4,
-        prompt: str = SELF_ASK_PROMPT,
-        answer_prompt: str = ANSWER_PROMPT,
+        workers: int | Workers = 4,
+        prompt: Template = SELF_ASK_PROMPT,
+        answer_prompt: Template = ANSWER_PROMPT,
     ) -> None:
         check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens)
         if on_failure not in ("continue", "raise"):
             raise InvalidInput(f"on_failure is 'continue' or 'raise', not {on_failure!r}.")
-        if not callable(retrieve):
+        if method_of(retrieve, "retrieve") is None:
             raise InvalidInput(f"retrieve is a function from a question to passages, not {retrieve!r:.100}.")
         self._llm = llm
-        self._retrieve = retrieve
+        self._source = retrieve
         self._max_steps = max_steps
         self._max_prompt_tokens = max_prompt_tokens
         self._on_failure = on_failure
-        self._workers = Workers(workers)
+        self._workers = workers if isinstance(workers, Workers) else Workers(workers)
         self._prompt = check_places(prompt, "question", "transcript")
         self._answer_prompt = check_places(answer_prompt, "contents", "question")
 
-    def answer(self, question: str, *, on_step: Callable[[FollowUp], None] | None = None) -> SelfAskAnswer:
+    def answer(self, question: str) -> SelfAskAnswer:
         """The final answer, whatever the LLM says; one `DrillrankWarning` tells what went wrong.
 
-        Args:
-            question: The question.
-            on_step: Called with each follow-up question as soon as it is answered.
-
         Raises:
-            InvalidInput: the question is blank, or the retriever returns something else than passages.
+            InvalidInput: the question is blank, the retriever returns something else than passages, or the LLM or the
+                retriever is asynchronous.
             LLMFailure: a call failed, and `on_failure` is `"raise"`.
         """
-        usage = Usage()
-        return run(self._dialogue(question, on_step, usage), self._llm, usage, workers=self._workers)
+        *_, last = self.stream(question)
+        return cast("SelfAskAnswer", last)
 
-    async def aanswer(self, question: str, *, on_step: Callable[[FollowUp], None] | None = None) -> SelfAskAnswer:
-        """As `answer`, without blocking the event loop; a plain retriever runs on a worker thread."""
-        usage = Usage()
-        return await arun(self._dialogue(question, on_step, usage), self._llm, workers=self._workers, usage=usage)
+    async def aanswer(self, question: str) -> SelfAskAnswer:
+        """As `answer`, without blocking the event loop; what is not asynchronous runs on worker threads."""
+        return cast("SelfAskAnswer", [item async for item in self.astream(question)][-1])
 
-    def _dialogue(
-        self, question: str, on_step: Callable[[FollowUp], None] | None, usage: Usage
-    ) -> Dialogue[SelfAskAnswer]:
+    def stream(self, question: str) -> Iterator[FollowUp | SelfAskAnswer]:
+        """Each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
+        usage = Usage()
+        retrieve = cast("Callable[[str], Any]", method_of(self._source, "retrieve"))
+        if is_async(retrieve):
+            raise InvalidInput(f"{self._source!r:.100} cannot be asked synchronously: use the asynchronous method.")
+        moves = self._moves(question, usage)
+        answer: Any = None
+        while True:
+            move = advance(moves, answer)
+            if isinstance(move, Finished):
+                yield move.result
+                return
+            if isinstance(move, FollowUp):
+                yield move
+                answer = None
+                continue
+            answer = retrieve(move.question) if isinstance(move, _Search) else _asked(move)
+            if isinstance(answer, Generator):
+                answer = run(answer, self._llm, usage, workers=self._workers)
+
+    async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
+        """As `stream`, without blocking the event loop."""
+        usage = Usage()
+        retrieve = cast(
+            "Callable[[str], Any]", method_of(self._source, "aretrieve") or method_of(self._source, "retrieve")
+        )
+        moves = self._moves(question, usage)
+        answer: Any = None
+        while True:
+            move = await asyncio.to_thread(advance, moves, answer)
+            if isinstance(move, Finished):
+                yield move.result
+                return
+            if isinstance(move, FollowUp):
+                yield move
+                answer = None
+                continue
+            if not isinstance(move, _Search):
+                answer = _asked(move)
+            elif is_async(retrieve):
+                answer = await retrieve(move.question)
+            else:
+                answer = await asyncio.to_thread(retrieve, move.question)
+            if isinstance(answer, Generator):
+                answer = await arun(answer, self._llm, workers=self._workers, usage=usage)
+
+    def _moves(self, question: str, usage: Usage) -> _Moves:
+        """What happens, without I/O: yields prompts, searches and finished steps; receives replies and passages."""
         check_query(question)
         steps: list[FollowUp] = []
         problems: list[str] = []
@@ -151,8 +204,7 @@ class SelfAsk:
                 break
             step = yield from self._answered(follow_up, problems)
             steps.append(step)
-            if on_step:
-                on_step(step)
+            yield step
             opening = " Yes." if len(steps) == 1 else ""
             transcript += f"{opening}\nFollow up: {step.question}\nIntermediate answer: {step.answer or 'not known'}"
         if not final:  # the steps are used up, or it said something else: let it finish the sentence
@@ -168,10 +220,8 @@ class SelfAsk:
             warnings.warn(f"Self-ask for {question!r:.100}: {'; '.join(problems)}.", DrillrankWarning, stacklevel=2)
         return SelfAskAnswer(final, tuple(steps), usage, tuple(problems))
 
-    def _answered(self, question: str, problems: list[str]) -> Dialogue[FollowUp]:
-        found = self._retrieve(question)
-        if isinstance(found, Generator):
-            found = yield from found
+    def _answered(self, question: str, problems: list[str]) -> Generator[Any, Any, FollowUp]:
+        found = yield _Search(question)
         if isinstance(found, str) or not isinstance(found, Iterable):
             raise InvalidInput(f"retrieve must return a list of passages, not a {type(found).__name__}.")
         passages = tuple(map(_passage, found))
@@ -193,7 +243,8 @@ class SelfAsk:
             shown.append(text)
         return "\n".join(shown)
 
-    def _ask(self, prompt: str, problems: list[str]) -> Dialogue[str]:
+    def _ask(self, prompt: str, problems: list[str]) -> Generator[Any, Any, str]:
+        reply: Reply
         [reply] = yield [prompt]
         if reply.failure and self._on_failure == "raise":
             raise reply.failure
@@ -236,6 +287,10 @@ def conclusion(said: str) -> str:
 def _plain(said: str) -> str:
     """On one line, without the marks of bold type."""
     return " ".join(said.replace("**", "").replace("__", "").split())[:_LONGEST]
+
+
+def _asked(prompts: list[str]) -> Dialogue[Sequence[Reply]]:
+    return (yield prompts)
 
 
 def _passage(found: object) -> Passage:

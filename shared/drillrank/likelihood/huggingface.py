@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request
+from drillrank.likelihood.loading import best_device, best_dtype, longest_input
 
 if TYPE_CHECKING:
-    import torch
-
     from drillrank.likelihood.engine import Engine
 
 logger = logging.getLogger(__name__)
@@ -104,6 +103,10 @@ class HuggingFaceModel(LanguageModel):
         tokens = self.engine.tokenizer(text)
         return text if len(tokens.ids) <= count else text[: int(tokens.ends[count - 1])]
 
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, special tokens not counted."""
+        return len(self.engine.tokenizer(text).ids)
+
     def __getstate__(self) -> dict[str, Any]:
         """Without weights: they are loaded again."""
         return {"name": self._name, "options": self._options}
@@ -127,8 +130,8 @@ class HuggingFaceModel(LanguageModel):
             tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, **source)
         except OSError as error:
             raise InvalidInput(f"{self._name!r} is no model that can be loaded: {error}") from error
-        device = torch.device(options["device"] or _best_device())
-        dtype = getattr(torch, options["dtype"]) if options["dtype"] != "auto" else _best_dtype(device)
+        device = torch.device(options["device"] or best_device())
+        dtype = getattr(torch, options["dtype"]) if options["dtype"] != "auto" else best_dtype(device)
         kind = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
         arguments = {"use_safetensors": True, **source, **options["model_kwargs"]}
         try:
@@ -146,32 +149,6 @@ class HuggingFaceModel(LanguageModel):
             model,
             TextTokenizer(tokenizer),
             eos_id=tokenizer.eos_token_id,
-            window=options["max_length"] or _window(config, tokenizer),
+            window=options["max_length"] or longest_input(config, tokenizer),
             batch_tokens=options["batch_tokens"],
         )
-
-
-def _best_device() -> str:
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def _best_dtype(device: torch.device) -> torch.dtype:
-    import torch
-
-    if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
-    if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        return torch.bfloat16
-    return torch.float32
-
-
-def _window(config: Any, tokenizer: Any) -> int | None:
-    """The longest input that the model was made for, if it says so."""
-    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
-    limits.append(tokenizer.model_max_length if config.is_encoder_decoder else None)
-    known = [limit for limit in limits if isinstance(limit, int) and 0 < limit < 10_000_000]
-    return min(known) if known else None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.lookups import Fetch, Lookup, Retrieval, Steps
 from drillrank.passages import Passage, Path
 
@@ -92,8 +92,7 @@ class RetrievedLinks:
     n: int = 3
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise InvalidInput(f"n must be at least 1, not {self.n}: so many passages are retrieved for each path.")
+        check_positive(n=self.n)
 
     def follow(self, query: str, path: Path, /) -> Iterable[Target]:
         """One retrieval."""
@@ -118,18 +117,14 @@ def bound_links(links: LinkSource | Sequence[LinkSource] | None, passages: Seque
         return _PassageLinks(given_links)
     if isinstance(links, list | tuple):
         return _CombinedLinks(tuple(bound_links(source, passages) for source in links))
-    if isinstance(links, PathLinks):
-        return links
-    if isinstance(links, UnboundLinks):
-        return bound_links(links.over(passages), passages)
-    if not callable(links):
+    if isinstance(links, PathLinks | UnboundLinks) and not isinstance(links, type):
+        return links if isinstance(links, PathLinks) else bound_links(links.over(passages), passages)
+    if not callable(links) or isinstance(links, type):
         raise InvalidInput(
             f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
             "or over(passages), or a list of such."
         )
     return _PassageLinks(links)
-
-
 
 
 def linked(

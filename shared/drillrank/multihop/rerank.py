@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from drillrank.errors import InvalidInput
+from drillrank.likelihood import LanguageModel
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
 from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
@@ -18,6 +19,16 @@ LinkName = Literal["metadata", "hyperlinks", "titles", "relationships", "retriev
 LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
 """What passages say about each other themselves."""
 
+_PROMPT_RANK = (
+    "instructions",
+    "ensemble",
+    "temperature",
+    "demonstrations",
+    "demonstrations_per_prompt",
+    "max_document_tokens",
+    "max_prompt_tokens",
+)
+_PATH_SEARCH = ("hops", "beam", "branch", "pairs", "prior", "cascade")
 _IN_TEXTS = (given_links, Hyperlinks(), TitleMentions())
 
 
@@ -52,7 +63,7 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
 class PathRerank:
     """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
 
-    Passages that share an id share their links and their score.
+    Passages that share an id share their links and their score. `search` is the `PathSearch` that does the work.
 
     Args:
         prompt_rank: Scores the paths.
@@ -60,9 +71,7 @@ class PathRerank:
             mentions of another one's title by default.
         corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
             model that has not been fitted its statistics; without them, the given ones do.
-        hops: Longest path.
-        beam: Paths that are extended after each hop; None as for `PathSearch`.
-        branch: Links followed from each of them; None as for `PathSearch`.
+        search: `hops`, `beam`, `branch`, `pairs`, `prior` and `cascade` of `PathSearch`.
 
     Raises:
         InvalidInput: a number is below 1, or two passages of the corpus share an id.
@@ -81,13 +90,25 @@ class PathRerank:
         *,
         links: LinkSource | Sequence[LinkSource] = _IN_TEXTS,
         corpus: Iterable[Passage | str] = (),
-        hops: int = 2,
-        beam: int | None = None,
-        branch: int | None = None,
+        **search: Any,
     ) -> None:
-        self._search = PathSearch(
-            prompt_rank, corpus, first_stage=Nowhere(), links=links, hops=hops, beam=beam, branch=branch
-        )
+        self.search = PathSearch(prompt_rank, corpus, first_stage=Nowhere(), links=links, **search)
+
+    @classmethod
+    def configured(
+        cls,
+        lm: LanguageModel,
+        settings: object,
+        *,
+        links: LinkSource | Sequence[LinkSource],
+        corpus: Iterable[Passage] = (),
+    ) -> PathRerank:
+        """For the adapters: settings of `PromptRank` and `PathSearch` that are attributes of one object."""
+
+        def values(names: Iterable[str]) -> dict[str, Any]:
+            return {name: getattr(settings, name) for name in names}
+
+        return cls(PromptRank(lm, **values(_PROMPT_RANK)), links=links, corpus=corpus, **values(_PATH_SEARCH))
 
     def rank(
         self,
@@ -126,7 +147,7 @@ class PathRerank:
         if not given:
             return []
         distinct = by_id(given)
-        found = yield from self._search.steps(query, candidates=list(distinct.values()))
+        found = yield from self.search.steps(query, candidates=list(distinct.values()))
         best = {item.passage.id: item for item in found}
         reached = [item.passage for item in found if item.passage.id not in distinct]
         items = [*given, *reached]

@@ -71,13 +71,14 @@ class TitleIndex:
         first = following[0]
         for start in [position for position, token in enumerate(tokens) if token in first]:
             mentioned = []
-            node, position = 0, start
-            while position < len(tokens) and tokens[position] in following[node]:
-                node = following[node][tokens[position]]
-                position += 1
+            end, node = start + 1, first.get(tokens[start])
+            while node is not None:
                 if node in ids_at:
-                    mentioned.append((start, position, ids_at[node]))
-            yield from reversed(mentioned)
+                    mentioned.append((start, end, ids_at[node]))
+                node = following[node].get(tokens[end]) if end < len(tokens) else None
+                end += 1
+            if mentioned:
+                yield from reversed(mentioned)
 
     def _folded(self, tokens: Sequence[str]) -> Sequence[str]:
         return [token.casefold() for token in tokens] if self._fold_case else tokens

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from drillrank.errors import InvalidInput, check_positive, require
-from drillrank.likelihood.huggingface import _best_device, _best_dtype, _window
+from drillrank.likelihood.loading import best_device, best_dtype, longest_input
 from drillrank.structure.sentences import sentences
 from drillrank.views.summaries import is_short
 
@@ -62,6 +62,11 @@ class HuggingFaceSummarizer:
         self._loaded: tuple[Any, Any] | None = None
         self._lock = threading.Lock()  # of the tokenizer and the model
 
+    def __repr__(self) -> str:
+        """All options that a summary depends on, so that caches can tell two summarisers apart."""
+        told = ("name", "revision", "dtype", "max_tokens")
+        return f"HuggingFaceSummarizer({', '.join(f'{key}={self._options[key]!r}' for key in told)})"
+
     def __getstate__(self) -> dict[str, Any]:
         """Without weights: they are loaded again."""
         return self._options
@@ -92,13 +97,13 @@ class HuggingFaceSummarizer:
             import transformers
 
             name, revision, dtype = (self._options[key] for key in ("name", "revision", "dtype"))
-            device = torch.device(self._options["device"] or _best_device())
+            device = torch.device(self._options["device"] or best_device())
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
                 model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(
                     name,
                     revision=revision,
-                    dtype=_best_dtype(device) if dtype == "auto" else dtype,
+                    dtype=best_dtype(device) if dtype == "auto" else dtype,
                     use_safetensors=True,
                 )
             except (OSError, ValueError) as error:
@@ -109,7 +114,7 @@ class HuggingFaceSummarizer:
     def _windows(self, text: str) -> list[str]:
         """The text in parts that the model can read, cut between sentences where that is possible."""
         tokenizer, model = self._model()
-        limit = _window(model.config, tokenizer)
+        limit = longest_input(model.config, tokenizer)
         if limit is None:
             return [text]
         room = limit - tokenizer.num_special_tokens_to_add()
@@ -131,7 +136,7 @@ class HuggingFaceSummarizer:
         import torch
 
         tokenizer, model = self._model()
-        limit = _window(model.config, tokenizer)
+        limit = longest_input(model.config, tokenizer)
         # Cut and padded here: a tokenizer that is asked to does so by changing its own state.
         ids = [tokenizer(window, verbose=False)["input_ids"] for window in windows]
         ids = [own if limit is None or len(own) <= limit else [*own[: limit - 1], own[-1]] for own in ids]

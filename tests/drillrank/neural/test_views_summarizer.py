@@ -90,3 +90,14 @@ def test_length_can_be_limited(folder):
 def test_numbers_below_one_are_refused(settings):
     with pytest.raises(InvalidInput, match="at least 1"):
         HuggingFaceSummarizer("x", **settings)
+
+
+def test_it_tells_what_its_summaries_depend_on():
+    told = {
+        repr(HuggingFaceSummarizer(name, max_tokens=limit, batch_size=size, device=device))
+        for name in ("a", "b")
+        for limit in (None, 9)
+        for size, device in ((1, "cpu"), (8, None))
+    }
+    assert len(told) == 4
+    assert "name='a'" in min(told)

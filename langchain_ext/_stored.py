@@ -1,0 +1,103 @@
+"""LangChain documents, grouped into the source documents that they are pieces of."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+
+from drillrank.dialogue import Finished, advance
+from drillrank.drilldown.rebuilding import Piece
+from langchain_ext._documents import document_names
+
+
+class StoredDocuments:
+    """Source documents by name, in order: each is one document, or what `MultiViewTextSplitter` made of it."""
+
+    def __init__(self, documents: Iterable[Document] = ()) -> None:
+        self._sections: dict[str, dict[str, Document]] = {}
+        documents = list(documents)
+        whole = [document for document in documents if not is_section(document)]
+        names = iter(document_names(whole))
+        for document in documents:
+            self.add(next(names) if not is_section(document) else source_id(document), [document])
+
+    def __len__(self) -> int:
+        return len(self._sections)
+
+    def add(self, name: str, documents: Iterable[Document]) -> None:
+        """Take documents in, each section once, whatever its view."""
+        for document in documents:
+            self._sections.setdefault(name, {}).setdefault(_section_id(document), document)
+
+    def of(self, name: str) -> list[Document]:
+        """What the source document of that name is made of, or nothing."""
+        return list(self._sections.get(name, {}).values())
+
+    def pieces(self) -> list[list[Piece]]:
+        """For the core, source by source."""
+        return [list(map(_piece, documents.values())) for documents in self._sections.values()]
+
+    def named_at(self, number: int, start: int) -> tuple[str, Document]:
+        """The name of the source document with that number, and the document that holds its text at that offset."""
+        name, documents = list(self._sections.items())[number]
+        return name, max((found for found in documents.values() if _start(found) <= start), key=_start)
+
+
+def is_section(document: Document) -> bool:
+    """Whether `MultiViewTextSplitter` made it."""
+    return "section_id" in document.metadata and "view" in document.metadata
+
+
+def source_id(document: Document) -> str:
+    """The source document of a section."""
+    return str(document.metadata.get("source_id") or _section_id(document))
+
+
+def all_sections(store: VectorStore, sections: Sequence[Document]) -> list[Document]:
+    """The sections given, and what the store knows by id of those before and behind them."""
+    lookups = _section_lookups(sections)
+    step = advance(lookups, None)
+    while not isinstance(step, Finished):
+        step = advance(lookups, store.get_by_ids(step))
+    return step.result
+
+
+async def aall_sections(store: VectorStore, sections: Sequence[Document]) -> list[Document]:
+    """As `all_sections`, without blocking the event loop."""
+    lookups = _section_lookups(sections)
+    step = advance(lookups, None)
+    while not isinstance(step, Finished):
+        step = advance(lookups, await store.aget_by_ids(step))
+    return step.result
+
+
+def _section_lookups(sections: Sequence[Document]) -> Generator[list[str], Sequence[Document], list[Document]]:
+    """Walks along the links between sections: yields ids, receives what there is of them."""
+    found = {_section_id(section): section for section in sections}
+    latest: Iterable[Document] = sections
+    while True:
+        around = [section.metadata.get(name) for section in latest for name in ("previous_id", "next_id")]
+        wanted = [id_ for id_ in dict.fromkeys(around) if id_ and id_ not in found]
+        if not wanted:
+            return list(found.values())
+        answered = yield wanted
+        latest = [section for section in answered if is_section(section) and _section_id(section) not in found]
+        found |= {_section_id(section): section for section in latest}
+
+
+def _piece(document: Document) -> Piece:
+    metadata = document.metadata
+    if not is_section(document):
+        return Piece(document.page_content, metadata=metadata)
+    text = str(metadata.get("section_text", document.page_content))
+    return Piece(text, str(metadata.get("section_path", "")), _start(document), metadata=metadata)
+
+
+def _start(document: Document) -> int:
+    return int(document.metadata.get("start_index", 0)) if is_section(document) else 0
+
+
+def _section_id(document: Document) -> str:
+    return str(document.metadata["section_id"]) if is_section(document) else str(document.id)

@@ -1,0 +1,172 @@
+"""Self-ask as a LangChain Runnable."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from functools import reduce
+from operator import add
+from typing import Any, Literal
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForChainRun,
+    BaseCallbackManager,
+    CallbackManager,
+    CallbackManagerForChainRun,
+)
+from langchain_core.documents import Document
+from langchain_core.prompts import PromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.utils import AddableDict
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from drillrank import Passage, SelfAsk
+from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
+from drillrank.workers import Workers
+from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+
+
+class SelfAskChain(RunnableSerializable[str, dict[str, Any]]):
+    r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
+
+    Args:
+        llm: The chat model or text model that asks and answers, or a Runnable around one.
+        retriever: Any retriever, or a Runnable from a question to documents.
+        prompt: Template with `{question}` and `{transcript}`, which ends it; or its text.
+        answer_prompt: Template with `{contents}` and `{question}`, or its text.
+
+    The other fields: `max_steps` (follow-up questions; then the final answer is asked for), `max_prompt_tokens` (budget
+    of the documents that one answer is read from: as many as fit, whole, at least one), `on_failure` (of a call:
+    `"continue"` with what there is, or `"raise"`), `workers` (LLM calls at the same time, all questions together),
+    `title_key`.
+
+    The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
+    `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, the retriever's own not counted).
+    `stream` and `astream` yield each step as soon as it is answered, then the rest; the sum of the chunks is the
+    output. Retrievals and LLM calls are children of the chain's run. Whatever the LLM says, there is an answer; what
+    went wrong is also told in one `DrillrankWarning`.
+
+    Raises:
+        InvalidInput: a setting cannot be used, or the question is blank.
+        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+
+    >>> from langchain_core.language_models import FakeListChatModel
+    >>> from langchain_ext import D3Retriever
+    >>> says = ["Yes.\nFollow up: Who wrote Emma?", "Jane Austen", "So the final answer is: Jane Austen"]
+    >>> retriever = D3Retriever(documents=[Document(page_content="Emma is a novel that Jane Austen wrote.")])
+    >>> chain = SelfAskChain(llm=FakeListChatModel(responses=says), retriever=retriever)
+    >>> for chunk in chain.stream("Who is the author of Emma?"):
+    ...     print(list(chunk), chunk.get("answer"))
+    ['steps'] None
+    ['answer', 'steps', 'problems', 'usage'] Jane Austen
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    llm: Runnable[Any, Any]
+    retriever: Runnable[str, list[Document]]
+    max_steps: int = Field(default=5, gt=0, description="Most follow-up questions.")
+    max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of the documents in a prompt.")
+    on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
+    workers: int = Field(default=4, gt=0, description="LLM calls at the same time.")
+    prompt: PromptField = Field(
+        default=PromptTemplate.from_template(SELF_ASK_PROMPT), description="Asks for the next step."
+    )
+    answer_prompt: PromptField = Field(
+        default=PromptTemplate.from_template(ANSWER_PROMPT), description="Asks for an answer from documents."
+    )
+    title_key: str = Field(default="title", description="Metadata key of the title.")
+
+    _workers: Workers = PrivateAttr()
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._workers = Workers(self.workers)
+        self._self_ask(CallbackManager([]), {})  # says now what is wrong with the settings
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The answer and how it came about."""
+        return reduce(add, self.stream(input, config, **kwargs))
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """As `invoke`, without blocking the event loop."""
+        return reduce(add, [chunk async for chunk in self.astream(input, config, **kwargs)])
+
+    def stream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
+        """Each step, then the answer."""
+        return self.transform(iter([input]), config, **kwargs)
+
+    def astream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[dict[str, Any]]:
+        """As `stream`, without blocking the event loop."""
+
+        async def inputs() -> AsyncIterator[str]:
+            yield input
+
+        return self.atransform(inputs(), config, **kwargs)
+
+    def transform(
+        self, input: Iterator[str], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[dict[str, Any]]:
+        """As `stream`, for a question that comes in parts."""
+        return self._transform_stream_with_config(
+            input, self._chunks, config, run_type="chain", defers_inputs=True, **kwargs
+        )
+
+    def atransform(
+        self, input: AsyncIterator[str], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """As `astream`, for a question that comes in parts."""
+        return self._atransform_stream_with_config(
+            input, self._achunks, config, run_type="chain", defers_inputs=True, **kwargs
+        )
+
+    def _chunks(
+        self, parts: Iterator[str], run_manager: CallbackManagerForChainRun, config: RunnableConfig
+    ) -> Iterator[dict[str, Any]]:
+        question = reduce(add, parts)
+        yield from map(_chunk, self._self_ask(run_manager.get_child(), config).stream(question))
+
+    async def _achunks(
+        self, parts: AsyncIterator[str], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
+    ) -> AsyncIterator[dict[str, Any]]:
+        question = reduce(add, [part async for part in parts])
+        async for item in self._self_ask(run_manager.get_child(), config).astream(question):
+            yield _chunk(item)
+
+    def _self_ask(self, callbacks: BaseCallbackManager, config: RunnableConfig) -> SelfAsk:
+        return SelfAsk(
+            FrameworkLLM(self.llm, callbacks),
+            _Passages(self.retriever, self.title_key, config),
+            max_steps=self.max_steps,
+            max_prompt_tokens=self.max_prompt_tokens,
+            on_failure=self.on_failure,
+            workers=self._workers,
+            prompt=Filler(self.prompt, "question", "transcript"),
+            answer_prompt=Filler(self.answer_prompt, "contents", "question"),
+        )
+
+
+class _Passages:
+    """A retriever's documents as passages; each brings its document along."""
+
+    def __init__(self, retriever: Runnable[str, list[Document]], title_key: str, config: RunnableConfig) -> None:
+        self._retriever = retriever
+        self._title_key = title_key
+        self._config = config
+
+    def retrieve(self, question: str) -> list[Passage]:
+        return list(map(self._passage, self._retriever.invoke(question, self._config)))
+
+    async def aretrieve(self, question: str) -> list[Passage]:
+        return list(map(self._passage, await self._retriever.ainvoke(question, self._config)))
+
+    def _passage(self, found: Document) -> Passage:
+        title = str(found.metadata.get(self._title_key) or "")
+        return Passage(found.page_content, id=found.id or "", title=title, metadata={"document": found})
+
+
+def _chunk(item: FollowUp | SelfAskAnswer) -> AddableDict:
+    if isinstance(item, FollowUp):
+        documents = [passage.metadata["document"] for passage in item.passages]
+        return AddableDict(steps=[{"question": item.question, "answer": item.answer, "documents": documents}])
+    return AddableDict(answer=item.answer, steps=[], problems=list(item.problems), usage=item.usage.as_metadata())

@@ -1,0 +1,130 @@
+"""Path search as a LlamaIndex retriever."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+
+from drillrank import LanguageModel, Passage, Ranked
+from drillrank.errors import InvalidInput
+from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
+from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
+from drillrank.passages import check_query, check_top_n
+from llama_index_ext.promptrank import PromptRankRerank
+from llama_index_ext.promptrank_nodes import NodeSource, retrieved, tell
+
+_BOOKKEEPING = ["path", "path_score"]
+
+
+class PromptRankRetriever(BaseRetriever):
+    """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
+
+    Args:
+        retriever: Any LlamaIndex retriever; all that it returns are the first nodes of paths. Let it return many, the
+            paper takes 100.
+        nodes: Nodes that may be linked to though they were not retrieved; their titles and addresses are indexed once,
+            and a lexical model takes its statistics from them.
+        docstore: Where linked nodes are fetched by id that are neither retrieved nor in `nodes`.
+        links: What links a node to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is followed
+            leads to three more nodes, those that `retriever` finds with the question and the path's last node as its
+            query.
+        model: Language model that scores: a `load_language_model` specification, or a ready one.
+        model_options: Options of that model.
+        top_n: Nodes to return; None returns every node on a scored path.
+        callback_manager: As for every LlamaIndex retriever.
+        settings: Other fields of `PromptRankRerank`: `links_key`, `title_key`, `metadata_mode`, and the arguments of
+            `PromptRank` and `PathSearch`, such as `hops`.
+
+    Each node comes once, as a copy: `metadata["path"]` holds the ids of its best path, joined by " > ", and
+    `path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every hop sends a
+    `PathHopEvent`.
+
+    Raises:
+        InvalidInput: a setting is unknown or cannot be used, two of the `nodes` share an id, or the question is blank.
+
+    >>> from llama_index.core.schema import TextNode
+    >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})
+    >>> vale = TextNode(text="It is a residential district.", id_="vale", metadata={"title": "Maida Vale"})
+    >>> class OnlyTuring(BaseRetriever):
+    ...     def _retrieve(self, query_bundle):
+    ...         return [NodeWithScore(node=turing)]
+    >>> retriever = PromptRankRetriever(OnlyTuring(), nodes=[turing, vale])
+    >>> [found.metadata["path"] for found in retriever.retrieve("In which residential district was Turing born?")]
+    ['turing > vale', 'turing > vale']
+    """
+
+    def __init__(
+        self,
+        retriever: BaseRetriever,
+        *,
+        nodes: Sequence[BaseNode] = (),
+        docstore: BaseDocumentStore | None = None,
+        links: Sequence[LinkName] = LINKS_IN_TEXTS,
+        model: str | LanguageModel = "unigram",
+        model_options: dict[str, Any] | None = None,
+        top_n: int | None = 5,
+        callback_manager: CallbackManager | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(callback_manager=callback_manager)
+        check_top_n(top_n)
+        unknown = [name for name in settings if name not in PromptRankRerank.model_fields]
+        if unknown:
+            raise InvalidInput(f"PromptRankRetriever has no setting {unknown[0]!r}.")
+        self._retriever = retriever
+        self._docstore = docstore
+        self._top_n = top_n
+        settings |= {
+            "model": model,
+            "model_options": model_options or {},
+            "links": tuple(name for name in links if name != "retrieval"),
+            "retriever": retriever if "retrieval" in links else None,
+        }
+        self._rerank = PromptRankRerank(**settings)
+        self._nodes = {node.node_id: node for node in nodes}
+        self._search = self._rerank.path_rerank([self._rerank._passage(node) for node in nodes]).search
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        query = check_query(query_bundle.query_str)
+        source = self._source()
+        steps = self._steps(query, source, self._retriever.retrieve(query_bundle))
+        return self._found(run_steps(steps, source, partial(tell, query)), source)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        query = check_query(query_bundle.query_str)
+        source = self._source()
+
+        async def atell(hop: Hop) -> None:
+            tell(query, hop)
+
+        steps = self._steps(query, source, await retrieved(self._retriever, query_bundle))
+        return self._found(await arun_steps(steps, source, atell), source)
+
+    def _source(self) -> NodeSource:
+        return NodeSource(self._rerank._passage, self._retriever, self._docstore, ChainMap({}, self._nodes))
+
+    def _steps(self, query: str, source: NodeSource, hits: list[NodeWithScore]) -> Steps[list[Ranked[Passage]]]:
+        first = source.passages(hit.node for hit in hits)
+        return self._search.steps(query, self._top_n, candidates=first)
+
+    def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
+        return [
+            NodeWithScore(node=self._copy(source.nodes[item.passage.id], item), score=item.score) for item in ranking
+        ]
+
+    def _copy(self, node: BaseNode, item: Ranked[Passage]) -> BaseNode:
+        added = {"path": " > ".join(item.details["path"]), "path_score": item.score}
+        return node.model_copy(
+            update={
+                "metadata": {**node.metadata, **added},
+                "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *_BOOKKEEPING],
+                "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *_BOOKKEEPING],
+            }
+        )

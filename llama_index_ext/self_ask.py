@@ -1,0 +1,154 @@
+"""Self-ask as a LlamaIndex query engine."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from llama_index.core import PromptTemplate
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.response.schema import Response
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.utils import print_text
+
+from drillrank import Passage, SelfAsk
+from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.passages import check_query
+from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
+from llama_index_ext._llm import FrameworkLLM, Prompts
+from llama_index_ext.events import SelfAskStepEvent
+
+dispatcher = get_dispatcher(__name__)
+
+
+class SelfAskQueryEngine(BaseQueryEngine):
+    r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
+
+    Args:
+        retriever: Any LlamaIndex retriever.
+        llm: Asks and answers; None takes `Settings.llm` at each query.
+        max_steps: Most follow-up questions; then the final answer is asked for.
+        max_prompt_tokens: Budget of the nodes that one answer is read from: as many as fit, whole, at least one.
+        on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
+        workers: LLM calls at the same time, all queries of this engine together.
+        self_ask_prompt: Template with `{question}` and `{transcript}`, which ends it; `update_prompts` changes it, too.
+        answer_prompt: Template with `{contents}` and `{question}`.
+        callback_manager: As for every LlamaIndex query engine.
+        verbose: Print each step.
+
+    The response has the final answer, the nodes of all steps, each once, as source nodes, and as metadata `steps` (each
+    with `question`, `answer` and `node_ids`), `problems`, `prompt_tokens`, `completion_tokens` and `llm_calls`, in
+    which the retriever's own calls are not counted. Each step is a `SelfAskStepEvent`. Nodes are read as an LLM should
+    see them, with the metadata meant for it. Whatever the LLM says, there is a response; what went wrong is also told
+    in one `DrillrankWarning`.
+
+    Raises:
+        InvalidInput: a setting cannot be used, or the query is blank.
+        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+
+    >>> from llama_index.core import Document
+    >>> from llama_index.core.llms import MockLLM
+    >>> from llama_index_ext import D3Retriever
+    >>> retriever = D3Retriever([Document(text="Basel lies on the Rhine.")])
+    >>> response = SelfAskQueryEngine(retriever, MockLLM(max_tokens=1)).query("Where is Basel?")  # answers "text"
+    >>> str(response), response.metadata["steps"], response.metadata["llm_calls"]
+    ('text', [], 2)
+    """
+
+    def __init__(
+        self,
+        retriever: BaseRetriever,
+        llm: LLM | None = None,
+        *,
+        max_steps: int = 5,
+        max_prompt_tokens: int = 3000,
+        on_failure: Literal["continue", "raise"] = "continue",
+        workers: int = 4,
+        self_ask_prompt: BasePromptTemplate | None = None,
+        answer_prompt: BasePromptTemplate | None = None,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(callback_manager)
+        self._retriever = retriever
+        self._verbose = verbose
+        self._prompts = Prompts()
+        self._self_ask = SelfAsk(
+            FrameworkLLM(llm),
+            _Passages(retriever),
+            max_steps=max_steps,
+            max_prompt_tokens=max_prompt_tokens,
+            on_failure=on_failure,
+            workers=workers,
+            prompt=self._prompts.filler(
+                "self_ask_prompt", self_ask_prompt or PromptTemplate(SELF_ASK_PROMPT), "question", "transcript"
+            ),
+            answer_prompt=self._prompts.filler(
+                "answer_prompt", answer_prompt or PromptTemplate(ANSWER_PROMPT), "contents", "question"
+            ),
+        )
+
+    def _get_prompts(self) -> PromptDictType:
+        return dict(self._prompts.templates)
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        self._prompts.update(prompts)
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {"retriever": self._retriever}
+
+    def _query(self, query_bundle: QueryBundle) -> Response:
+        question = check_query(query_bundle.query_str)
+        with self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: question}) as event:
+            *_, response = map(self._told, self._self_ask.stream(question))
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
+
+    async def _aquery(self, query_bundle: QueryBundle) -> Response:
+        question = check_query(query_bundle.query_str)
+        with self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: question}) as event:
+            response = [self._told(item) async for item in self._self_ask.astream(question)][-1]
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
+
+    def _told(self, item: FollowUp | SelfAskAnswer) -> Response:
+        """A step is told at once; the answer becomes the response."""
+        if isinstance(item, FollowUp):
+            dispatcher.event(SelfAskStepEvent(**_shown(item)))
+            if self._verbose:
+                print_text(f"Follow up: {item.question}\nAnswer: {item.answer}", color="llama_turquoise", end="\n")
+            return Response(None)
+        nodes = {passage.id: passage.metadata["node"] for step in item.steps for passage in step.passages}
+        metadata = {
+            "steps": list(map(_shown, item.steps)),
+            "problems": list(item.problems),
+            **item.usage.as_metadata(),
+        }
+        return Response(item.answer, source_nodes=list(nodes.values()), metadata=metadata)
+
+
+class _Passages:
+    """A retriever's nodes as passages; each brings its node along."""
+
+    def __init__(self, retriever: BaseRetriever) -> None:
+        self._retriever = retriever
+
+    def retrieve(self, question: str) -> list[Passage]:
+        return list(map(_passage, self._retriever.retrieve(question)))
+
+    async def aretrieve(self, question: str) -> list[Passage]:
+        return list(map(_passage, await self._retriever.aretrieve(question)))
+
+
+def _passage(found: NodeWithScore) -> Passage:
+    text = found.node.get_content(metadata_mode=MetadataMode.LLM)
+    return Passage(text, id=found.node.node_id, metadata={"node": found})
+
+
+def _shown(step: FollowUp) -> dict[str, Any]:
+    return {"question": step.question, "answer": step.answer, "node_ids": [passage.id for passage in step.passages]}

@@ -1,0 +1,176 @@
+"""Documents that are stored in pieces: their section tree, put together again from what the pieces carry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from drillrank.drilldown.drill import Drillable
+from drillrank.drilldown.outline import OutlineSection, outline
+from drillrank.passages import Passage
+from drillrank.structure import breadcrumb, parse_document
+
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_REMEMBERED = 4  # collections; each may be large
+_HeadingPath = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A document, a section of one, or a part of a section, as it is stored.
+
+    Attributes:
+        text: The source, or what a reader sees of it.
+        path: Headings from the root, joined; empty for a whole document.
+        start: Offset in the document of its first character.
+        end: Offset just behind its last one; None if that is unknown.
+        metadata: What is known of the document, as for `parse_document`.
+    """
+
+    text: str
+    path: str = ""
+    start: int = 0
+    end: int | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+def rebuilt(documents: Sequence[Sequence[Piece]], separator: str = " > ") -> list[OutlineSection]:
+    r"""The sections of documents, each given by its pieces in any order: what `D3.prepare` takes.
+
+    Parts of one section are joined before they are read, so that no paragraph stays cut. Where pieces are missing, the
+    outline lacks their sections and no others. Paragraphs have exact offsets; those of a piece that is not the source,
+    but a rendering of it, have the piece's span and are told apart by `part` in their metadata.
+
+    Args:
+        documents: The pieces of each document; one that is there twice counts once.
+        separator: Between the headings of a piece's path.
+
+    >>> pieces = [Piece("## Fish\n\nCod.\n\nTuna.", "Sea > Fish", 14), Piece("# Sea\n\nDeep.\n", "Sea")]
+    >>> [(s.passage.title, [p.metadata["start"] for p in s.paragraphs]) for s in rebuilt([pieces])]
+    [('Sea', [7]), ('Sea > Fish', [23, 29])]
+    """
+    return [section for number, pieces in enumerate(documents) for section in _Rebuilding(number, separator).of(pieces)]
+
+
+class Library:
+    r"""Rebuilds and prepares documents, and remembers the last few collections: questions come in series.
+
+    Args:
+        prepare: `D3.prepare`.
+        separator: As for `rebuilt`.
+
+    >>> from drillrank import D3
+    >>> library = Library(D3().prepare)
+    >>> library.ready([[Piece("# Sea\n\nDeep.")]]) is library.ready([[Piece("# Sea\n\nDeep.")]])
+    True
+    """
+
+    def __init__(self, prepare: Callable[[Sequence[OutlineSection]], Drillable], separator: str = " > ") -> None:
+        self._prepare = prepare
+        self._separator = separator
+        self._known: dict[Hashable, Drillable] = {}
+
+    def ready(self, documents: Sequence[Sequence[Piece]]) -> Drillable:
+        """What `D3.retrieve` takes, of documents given by their pieces."""
+        key = tuple(tuple((p.text, p.path, p.start, p.end, repr(p.metadata)) for p in pieces) for pieces in documents)
+        ready = self._known.pop(key, None) or self._prepare(rebuilt(documents, self._separator))
+        self._known[key] = ready
+        for oldest in list(self._known)[:-_REMEMBERED]:
+            self._known.pop(oldest, None)
+        return ready
+
+
+class _Rebuilding:
+    """One document's pieces become sections."""
+
+    def __init__(self, number: int, separator: str) -> None:
+        self._number = number
+        self._separator = separator
+        self._paths: dict[str, _HeadingPath] = {}  # by their joined form, which may hold the separator in a heading
+
+    def of(self, pieces: Sequence[Piece]) -> list[OutlineSection]:
+        distinct = {(piece.start, piece.path, piece.text): piece for piece in pieces}
+        runs = _runs(sorted(distinct.values(), key=lambda piece: piece.start))
+        texts = "\n\n".join(run.text for run in runs)
+        format = parse_document(texts, metadata=runs[0].metadata).format if len(runs) > 1 else "auto"
+        starts, ends = {run.start for run in runs}, set(map(_end, runs))
+        sections = []
+        for run in runs:
+            sections += self._sections(run, format, beside=_end(run) in starts or run.start in ends)
+        return sections
+
+    def _sections(self, run: Piece, format: str, beside: bool) -> list[OutlineSection]:
+        document = parse_document(run.text, format, metadata=run.metadata)
+        headed = any(section.path for section in document.sections()[:1])
+        is_source = not run.path or headed or beside if run.end is None else len(run.text) == run.end - run.start
+        if not is_source:
+            return self._rendered(run)
+        for section in document.sections():  # those without paragraphs, too: others may lie below
+            path = self._path(run.path, section.path)
+            self._paths.setdefault(breadcrumb(path, self._separator), path)
+        return [self._moved(section, run) for section in outline([document])]
+
+    def _moved(self, section: OutlineSection, run: Piece) -> OutlineSection:
+        """A section of a piece, as a section of the document."""
+        path = self._path(run.path, section.passage.metadata["section_path"])
+
+        def moved(passage: Passage) -> Passage:
+            place: dict[str, Any] = {"document": self._number, "section_path": path}
+            place |= {key: passage.metadata[key] + run.start for key in ("start", "end") if key in passage.metadata}
+            start = int(passage.id.rpartition(":")[2]) + run.start
+            return replace(passage, id=f"{self._number}:{start}", title=breadcrumb(path), metadata=place)
+
+        return OutlineSection(
+            moved(section.passage), tuple(map(moved, section.paragraphs)), tuple(map(moved, section.readable))
+        )
+
+    def _rendered(self, run: Piece) -> list[OutlineSection]:
+        """A piece whose offsets tell where it is, but not where its paragraphs are."""
+        path = self._above(run.path)
+        blocks = [block.strip("\n") for block in _BLANK_LINES.split(run.text) if block.strip()]
+        if blocks and path and breadcrumb([blocks[0]]) == breadcrumb(path[-1:]):
+            blocks = blocks[1:]
+        if not blocks:
+            return []
+        place = {"document": self._number, "section_path": path}
+        title = breadcrumb(path)
+        span = {"start": run.start, "end": _end(run)}
+        paragraphs = tuple(
+            Passage(
+                block, id=f"{self._number}:{run.start}:{part}", title=title, metadata={**place, **span, "part": part}
+            )
+            for part, block in enumerate(blocks)
+        )
+        own = Passage("\n\n".join(blocks), id=f"{self._number}:{run.start}", title=title, metadata=place)
+        return [OutlineSection(own, paragraphs, paragraphs)]
+
+    def _path(self, stored: str, inside: _HeadingPath) -> _HeadingPath:
+        """The full path of a section inside a piece: the piece's path may end with the section's own heading."""
+        own = breadcrumb(inside[:1], self._separator)
+        if inside and stored == own:
+            return inside
+        if inside and stored.endswith(self._separator + own):
+            stored = stored[: -len(self._separator + own)]
+        return (*self._above(stored), *inside)
+
+    def _above(self, stored: str) -> _HeadingPath:
+        return self._paths.get(stored) or tuple(filter(None, stored.split(self._separator)))
+
+
+def _end(piece: Piece) -> int:
+    return piece.start + len(piece.text) if piece.end is None else piece.end
+
+
+def _runs(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces, neighbouring parts of one section joined."""
+    runs = list(pieces[:1])
+    for before, piece in pairwise(pieces):
+        sources = all(p.end is None or len(p.text) == p.end - p.start for p in (before, piece))
+        if sources and piece.path == before.path and _end(before) == piece.start:
+            runs[-1] = replace(runs[-1], text=runs[-1].text + piece.text, end=piece.end)
+        else:
+            runs.append(piece)
+    return runs

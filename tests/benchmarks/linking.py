@@ -1,0 +1,109 @@
+"""Links: the time to find all title mentions, and what each source of links is worth to path search.
+
+One process, the variants in turn.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+from rich.console import Console
+from rich.table import Table
+
+from drillrank import Passage, PathSearch, PromptRank
+from drillrank.evaluation.metrics import recall_all
+from drillrank.multihop.links import LinkSource, RetrievedLinks, given_links
+from drillrank.multihop.title_mentions import TitleMentions, title_tokens
+
+from .data import multihop_pool, read
+from .measure import medians
+
+DATASETS = ("hotpotqa", "2wiki", "musique")
+TITLES = 100_000
+SAMPLE = 200  # passages for the slow ways
+SOURCES: dict[str, LinkSource | Sequence[LinkSource]] = {
+    "none": [],
+    "the data's own": given_links,
+    "title mentions": TitleMentions(),
+    "second retrieval": RetrievedLinks(),
+    "mentions and retrieval": [TitleMentions(), RetrievedLinks()],
+}
+
+
+def main(questions: int | None = None) -> None:
+    pools = {dataset: multihop_pool(dataset) for dataset in DATASETS}
+    console = Console()
+    console.print(speed(list(pools.values())))
+    console.print(agreement(pools))
+    console.print(worth(pools, questions))
+
+
+def speed(pools: Sequence[Sequence[Passage]]) -> Table:
+    """Seconds to index the titles and to read every passage; beside it the plain ways, on a sample."""
+    everything = list(chain.from_iterable(pools))
+    many = [*everything, *made_titles(everything, TITLES - len(everything))]
+    index, of_many = TitleMentions().over(everything), TitleMentions().over(many)
+    sample = everything[:: len(everything) // SAMPLE][:SAMPLE]
+    titles = {passage.title for passage in everything}
+    pattern = re.compile("|".join(re.escape(title) for title in sorted(titles, key=len, reverse=True)))
+    variants = {
+        f"index and read, {len(pools)} pools": lambda: [
+            [links(passage) for passage in pool] for pool in pools for links in [TitleMentions().over(pool)]
+        ],
+        "read, titles of all pools": lambda: [index(passage) for passage in everything],
+        f"read, {TITLES:,} titles": lambda: [of_many(passage) for passage in everything],
+        f"index {TITLES:,} titles": lambda: TitleMentions().over(many),
+        f"one regular expression, {SAMPLE} passages": lambda: [pattern.findall(passage.text) for passage in sample],
+        f"one search for each title, {SAMPLE} passages": lambda: [
+            [title for title in titles if title in passage.text] for passage in sample
+        ],
+        f"read, {SAMPLE} passages": lambda: [index(passage) for passage in sample],
+    }
+    table = Table("what", "seconds", "passages", "µs a passage", title="Title mentions")
+    for name, seconds in medians(variants, repeats=3).items():
+        count = SAMPLE if "passages" in name else len(everything)
+        table.add_row(name, f"{seconds:.3f}", f"{count:,}", f"{1e6 * seconds / count:.0f}")
+    return table
+
+
+def made_titles(passages: Sequence[Passage], count: int) -> list[Passage]:
+    """More titles of the same words: the beginning of one with the rest of another."""
+    chance = random.Random(0)
+    words = [title_tokens(passage.title) for passage in passages]
+    beginnings, ends = ([part for title in words if (part := title[piece])] for piece in (slice(1), slice(1, None)))
+    made: dict[str, None] = {}
+    while len(made) < count:
+        made[" ".join([*chance.choice(beginnings), *chance.choice(ends)])] = None
+    return [Passage("", id=f"made {i}", title=title) for i, title in enumerate(made)]
+
+
+def agreement(pools: dict[str, list[Passage]]) -> Table:
+    """The links found beside those of the data, which leave out titles that are ordinary words."""
+    table = Table(
+        "data", "passages", "links", "in the data", "of these found", title="Title mentions and the data's links"
+    )
+    for dataset, pool in pools.items():
+        links = TitleMentions().over(pool)
+        found = {(passage.id, target) for passage in pool for target in links(passage) if target != passage.id}
+        known = {(passage.id, target) for passage in pool for target in passage.links}
+        table.add_row(dataset, f"{len(pool):,}", f"{len(found):,}", f"{len(known):,}", f"{len(found & known):,}")
+    return table
+
+
+def worth(pools: dict[str, list[Passage]], most: int | None) -> Table:
+    """Recall of path search with each source of links."""
+    table = Table("data", "questions", "links", "R@2", "R@10", "R@20", title="Path search, unigram model, two hops")
+    for dataset, pool in pools.items():
+        questions = read(f"multihop/{dataset}")[:most]
+        for name, links in SOURCES.items():
+            search = PathSearch(PromptRank(), pool, links=links)
+            found = [[item.passage.id for item in search.search(asked["question"])] for asked in questions]
+            recalls = (
+                sum(recall_all(ids, asked["gold"], k) for ids, asked in zip(found, questions, strict=True))
+                for k in (2, 10, 20)
+            )
+            table.add_row(dataset, str(len(questions)), name, *(f"{value / len(questions):.3f}" for value in recalls))
+    return table

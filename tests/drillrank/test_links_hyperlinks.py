@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.multihop.hyperlinks import Hyperlinks, hyperlinks
+from drillrank.passages import Passage
+
+SITE = [
+    Passage("top", id="top", metadata={"url": "https://docs.example.org/guide/"}),
+    Passage("set up", id="setup", metadata={"url": "https://docs.example.org/guide/setup", "section_path": "Set up"}),
+    Passage(
+        "on windows",
+        id="windows",
+        metadata={"url": "https://docs.example.org/guide/setup", "section_path": "Set up > On Windows & Mac"},
+    ),
+    Passage("faq", id="faq", metadata={"url": "https://docs.example.org/faq.html?lang=en"}),
+    Passage("turing", id="turing", title="Alan Turing"),
+    Passage("gallen", id="gallen", title="St. Gallen"),
+]
+FILES = [
+    Passage("a", id="a", metadata={"file_path": "/data/docs/lives/a.md", "file_name": "a.md"}),
+    Passage("b", id="b", metadata={"file_path": "/data/docs/lives/b.md"}),
+    Passage("c", id="c", metadata={"file_path": "C:\\notes\\my towns\\c d.md"}),
+    Passage("readme 1", id="r1", metadata={"file_path": "/data/docs/README.md"}),
+    Passage("readme 2", id="r2", metadata={"file_path": "/data/docs/lives/README.md"}),
+    Passage("one", id="page1", title="First", metadata={"source": "book.md"}),
+    Passage("two", id="page2", title="Second part", metadata={"source": "book.md"}),
+]
+
+
+def followed(pool, text, **metadata):
+    return list(Hyperlinks().over(pool)(Passage(text, metadata=metadata)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[x](https://docs.example.org/guide/)", ["top"]),
+        ("[x](http://DOCS.example.org/guide)", ["top"]),
+        ("[x](/guide/index.html)", ["top"]),
+        ("[x](setup)", ["setup", "windows"]),  # the page as a whole
+        ("[x](setup#on-windows--mac)", ["windows"]),
+        ("[x](setup#no-such-heading)", ["setup", "windows"]),
+        ("[x](./setup#set-up) [y](setup#on-windows--mac)", ["setup", "windows"]),
+        ("<https://docs.example.org/faq.html?lang=en>", ["faq"]),
+        ("[x](/faq.html)", []),
+        ("[x][ref]\n\n[ref]: /guide/setup#set-up", ["setup"]),
+        ('<p>See <a class="c" href="setup#set-up">this</a></p>', ["setup"]),
+        ('Text with <a href="/guide/">an anchor</a> in it.', ["top"]),
+        ("[x](https://en.wikipedia.org/wiki/Alan_Turing)", ["turing"]),
+        ("[x](/wiki/alan%20turing#Life)", ["turing"]),
+        ("[x](St._Gallen) [y](Alan_Turing.html)", ["gallen", "turing"]),
+        ("[x](mailto:turing@example.org) [y](javascript:void) [z](ftp://docs.example.org/guide/)", []),
+        ("[x](http://[broken) [y](<>) [z]() [w](#nowhere)", []),
+        ("`[x](setup)`\n\n    [x](setup)\n\n![x](setup)", []),
+        ("setup, /guide/setup and plain text", []),
+    ],
+)
+def test_links_on_a_site(text, expected):
+    assert followed(SITE, text, url="https://docs.example.org/guide/intro") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[x](b.md)", ["b"]),
+        ("[x](../lives/b.md)", ["b"]),
+        ("[x](..\\lives\\b.md)", ["b"]),
+        ("[x](elsewhere/b.md)", ["b"]),  # one document has that file name
+        ("[x](elsewhere/README.md)", []),  # two have
+        ("[x](README.md)", ["r2"]),
+        ("[x](../README.md)", ["r1"]),
+        ("[x](<c d.md>) [y](c%20d.md)", ["c"]),
+        ("[x](book.md#second-part)", ["page2"]),
+        ("[x](book.md)", ["page1", "page2"]),
+        ("[x](https://example.org/b.md)", []),  # somebody else's file
+        ('<a href="file:///data/docs/lives/b.md">x</a>', ["b"]),
+    ],
+)
+def test_links_between_files(text, expected):
+    assert followed(FILES, text, file_path="/data/docs/lives/a.md") == expected
+
+
+def test_an_anchor_in_the_own_document():
+    pool = [Passage(f"[down](#part-{i})", id=str(i), title=f"Part {i}", metadata={"source": "a.md"}) for i in range(3)]
+    other = Passage("same heading", id="other", title="Part 1", metadata={"source": "b.md"})
+    links = Hyperlinks().over([*pool, other])
+    assert list(links(Passage("[x](#part-1)", metadata={"source": "a.md"}))) == ["1"]
+    assert list(links(Passage("[x](#part-1)", metadata={"source": "b.md"}))) == ["other"]
+
+
+def test_passages_without_an_address_are_no_page_together():
+    pool = [Passage(f"text {i}", id=str(i), title=title) for i, title in enumerate(["One", "Two", "Two"])]
+    assert followed(pool, "[x](#two)") == ["1", "2"]
+    assert followed(pool, "[x](#three) [y](?q) [z](.)") == []
+
+
+def test_other_keys_hold_the_address():
+    pool = [Passage("a", id="a", metadata={"page": "x.html", "url": "/y"}), Passage("b", id="b", metadata={"page": 7})]
+    assert list(Hyperlinks(keys=["page"]).over(pool)(Passage("[x](x.html) [y](/y)"))) == ["a"]
+
+
+addresses = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
+    ["#", "//", "http://", "a:b", "\\", "%zz"]
+)
+
+
+@given(st.lists(addresses, max_size=4), st.lists(st.tuples(addresses, addresses), max_size=4), addresses)
+def test_any_text_and_any_metadata_lead_to_known_ids_each_once(texts, pool, own):
+    passages = [Passage("a", id=str(i), title=title, metadata={"url": url}) for i, (url, title) in enumerate(pool)]
+    text = " ".join(f'{part} [x]({part}) <{part}> <a href="{part}">x</a>' for part in texts)
+    found = followed(passages, text, url=own)
+    assert len(set(found)) == len(found)
+    assert set(found) <= {passage.id for passage in passages}
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,8}\.md", fullmatch=True), min_size=1, max_size=5, unique=True), st.data())
+def test_a_link_to_a_file_in_the_same_folder_leads_there(names, data):
+    pool = [Passage(name, id=name, metadata={"file_path": f"docs/{name}"}) for name in names]
+    target = data.draw(st.sampled_from(names))
+    assert followed(pool, f"[x]({target})", file_path="docs/zzz.md") == [target]
+
+
+def test_hyperlinks_come_once_in_order():
+    assert hyperlinks("[a](1) [b](2) [a](1) <http://x.y/z>") == ["1", "2", "http://x.y/z"]

@@ -1,0 +1,175 @@
+"""Documents put together again from their stored pieces have the structure they had."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, parse_document
+from drillrank.drilldown.outline import outline
+from drillrank.drilldown.rebuilding import Library, Piece, rebuilt
+from drillrank.structure import breadcrumb
+from drillrank.views import make_cutter
+
+blocks = st.sampled_from(
+    [
+        "# A",
+        "## B",
+        "### File > Export",
+        "# C, D",
+        "## B",
+        "Some words stand here. And some more of them there.",
+        "word " * 60,
+        "- one\n- two\n\n  still two",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "```\n# no heading\n\ncode\n```",
+        "Setext\n======",
+        "1. first\n2. second",
+        "   ",
+    ]
+)
+texts = st.lists(blocks, min_size=1, max_size=12).map("\n\n".join)
+cutters = st.sampled_from(
+    [
+        ("section", None, None),
+        ("section", 20, None),
+        ("section", None, 12),
+        ("section", 40, 12),
+        ("paragraph", None, None),
+        ("paragraph", 15, None),
+        ("content_aware_fixed", 12, None),
+        ("fixed", 25, None),
+    ]
+)
+
+
+def pieces_of(text: str, cutter: tuple, ends: bool = True, separator: str = " > ") -> list[Piece]:
+    units = make_cutter(*cutter)(parse_document(text, "markdown"))
+    metadata = {"source": "a.md"}
+    return [
+        Piece(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end if ends else None, metadata)
+        for unit in units
+    ]
+
+
+def tree(sections):
+    """What matters about sections: names, paths, paragraphs with offsets, and texts."""
+    return [
+        (
+            section.passage.title,
+            section.path[1:],
+            section.passage.text.split(),
+            [(p.id, p.text, p.metadata["start"], p.metadata["end"]) for p in section.paragraphs],
+            [p.text for p in section.readable],
+        )
+        for section in sections
+    ]
+
+
+def is_whole(text: str, pieces: list[Piece]) -> bool:
+    """A part of a long table begins with the table's header, which is not in its span."""
+    return all(piece.text == text[piece.start : piece.end] for piece in pieces)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    texts,
+    cutters.filter(lambda cutter: cutter[2] is None),
+    st.booleans(),
+    st.randoms(),
+    st.sampled_from([" > ", " / "]),
+)
+def test_all_pieces_give_the_document_back(text, cutter, ends, order: random.Random, separator):
+    pieces = pieces_of(text, cutter, ends, separator)
+    if not is_whole(text, pieces_of(text, cutter)):
+        return
+    order.shuffle(pieces)
+    sections = rebuilt([pieces, pieces[:1]], separator)
+    expected = outline([parse_document(text, "markdown")])
+    assert tree([section for section in sections if section.path[0] == 0]) == tree(expected)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, cutters, st.booleans(), st.data())
+def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, ends, data):
+    pieces = pieces_of(text, cutter, ends)
+    kept = data.draw(st.lists(st.sampled_from(pieces), max_size=8) if pieces else st.just([]))
+    sections = rebuilt([kept])
+    paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
+    assert len({(p.id, p.metadata.get("part")) for p in paragraphs}) == len(paragraphs)
+    for paragraph in paragraphs:
+        assert any(paragraph.text in piece.text for piece in kept) or paragraph.text in text
+        if "part" not in paragraph.metadata and is_whole(text, kept):
+            assert text[paragraph.metadata["start"] : paragraph.metadata["end"]] == paragraph.text
+    shown = " ".join(paragraph.text for paragraph in paragraphs)
+    for section in outline([parse_document(text, "markdown")]):
+        for paragraph in section.paragraphs:
+            inside = [
+                p
+                for p in kept
+                if p.start <= paragraph.metadata["start"] and paragraph.metadata["end"] <= p.start + len(p.text)
+            ]
+            if inside and len(paragraph.text) > 3:
+                assert paragraph.text.split()[0] in shown
+    D3().prepare(sections)
+
+
+def test_headings_that_hold_the_separator_keep_their_subsections():
+    text = "# Menu\n\nAll.\n\n## File > Export\n\nHere.\n\n### PDF\n\nThere."
+    pieces = pieces_of(text, ("section", None, None))
+    assert tree(rebuilt([pieces])) == tree(outline([text]))
+    assert rebuilt([pieces])[-1].path == (0, "Menu", "File > Export", "PDF")
+
+
+def test_a_missing_parent_leaves_its_name_in_the_path():
+    pieces = pieces_of("# Sea\n\nDeep.\n\n## Fish\n\nCod.\n\n# Land\n\nOwls.", ("section", None, None))
+    assert [section.passage.title for section in rebuilt([pieces[1:]])] == ["Sea > Fish", "Land"]
+
+
+def test_whole_documents_are_parsed_as_what_they_are():
+    page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><h2>Fish</h2><p>Cod.</p>"
+    sections = rebuilt([[Piece(page, metadata={"source": "sea.html"})], [Piece("Plain words.")]])
+    assert tree(sections) == tree(outline([parse_document(page, "html"), "Plain words."]))
+    assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish"), (1,)]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_renderings_have_the_span_of_their_piece(ends):
+    page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
+    units = make_cutter("section")(parse_document(page, "html"))
+    pieces = [Piece(u.text, breadcrumb(u.path), u.start, u.end if ends else None, {"source": "a.html"}) for u in units]
+    sections = rebuilt([pieces])
+    assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish")]
+    paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
+    assert [paragraph.text for paragraph in paragraphs] == ["It is deep.", "And blue.", "Cod."]
+    assert len({paragraph.id for paragraph in paragraphs}) == 3
+    for paragraph, unit in zip(paragraphs, (units[0], units[0], units[1]), strict=True):
+        assert paragraph.metadata["start"] == unit.start
+        assert not ends or paragraph.metadata["end"] == unit.end
+
+
+def test_a_library_prepares_a_collection_once_and_forgets_the_oldest():
+    calls = []
+
+    def embed(texts):
+        calls.append(len(texts))
+        return [[1.0]] * len(texts)
+
+    library = Library(D3(embed=embed).prepare)
+    collections = [[[Piece(f"# Sea {n}\n\nDeep.")]] for n in range(5)]
+    first = library.ready(collections[0])
+    assert library.ready(collections[0]) is first
+    assert library.ready([[Piece("# Sea 0\n\nDeep.", metadata={"source": "sea.txt"})]]) is not first
+    assert library.ready(collections[0]) is first
+    for collection in collections[1:]:
+        library.ready(collection)
+    assert library.ready(collections[0]) is not first
+    assert len(calls) == 7
+    assert D3().retrieve("Deep?", library.ready([])) == []
+
+
+def test_no_documents_and_empty_ones():
+    assert rebuilt([]) == rebuilt([[]]) == rebuilt([[Piece("")]]) == rebuilt([[Piece(" \n\n ")], []]) == []

@@ -1,0 +1,127 @@
+"""MultiViewTextSplitter with the host's indexing, which keeps a store up to date: nothing twice, nothing left over."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, aindex, index
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
+from tests.conformance.corpus import BOOK, NOTE, QUESTION
+from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
+
+SPLITTER = MultiViewTextSplitter()
+LATER = BOOK.replace("The Thames flows through London.", "The Thames rises in Gloucestershire.").partition("# Towns")[0]
+
+
+def book(text: str = BOOK) -> Document:
+    return Document(id="book", page_content=text, metadata={"source": "book.md"})
+
+
+def note() -> Document:
+    return Document(id="note", page_content=NOTE, metadata={"source": "note.txt"})
+
+
+def sections(*documents: Document) -> Counter[tuple[str, str, str]]:
+    pieces = SPLITTER.split_documents(documents)
+    return Counter((piece.metadata["section_id"], piece.metadata["view"], piece.page_content) for piece in pieces)
+
+
+class Indexed:
+    """A store, the host's record of it, and the host's way to fill it, with and without waiting."""
+
+    def __init__(self, how: str, source_id_key: str = "source") -> None:
+        self.how = how
+        self.source_id_key = source_id_key
+        self.store = InMemoryVectorStore(WordEmbeddings())
+        self.records = InMemoryRecordManager("drillrank")
+        self.records.create_schema()
+
+    async def take(self, *documents: Document, cleanup: str, batch_size: int = 100) -> tuple[int, int, int]:
+        """The numbers of documents added, skipped and deleted."""
+        settings = {
+            "record_manager": self.records,
+            "vector_store": self.store,
+            "cleanup": cleanup,
+            "source_id_key": self.source_id_key,
+            "key_encoder": "sha256",
+            "batch_size": batch_size,
+        }
+        if self.how == "async":
+            counts = await aindex(await SPLITTER.atransform_documents(documents), **settings)
+        else:
+            counts = index(SPLITTER.split_documents(documents), **settings)
+        assert counts["num_updated"] == 0
+        return counts["num_added"], counts["num_skipped"], counts["num_deleted"]
+
+    def holds(self, *documents: Document) -> bool:
+        entries = self.store.store.values()
+        found = Counter(
+            (entry["metadata"]["section_id"], entry["metadata"]["view"], entry["text"]) for entry in entries
+        )
+        return found == sections(*documents)
+
+
+both = pytest.mark.parametrize("how", ["sync", "async"])
+
+
+@both
+@pytest.mark.parametrize("source_id_key", ["source", "source_id"])
+@pytest.mark.parametrize("batch_size", [1, 100])
+async def test_incremental(how: str, source_id_key: str, batch_size: int):
+    indexed = Indexed(how, source_id_key)
+    everything = sections(book(), note()).total()
+    assert await indexed.take(book(), note(), cleanup="incremental") == (everything, 0, 0)
+    assert await indexed.take(book(), note(), cleanup="incremental") == (0, everything, 0)
+    added, skipped, deleted = await indexed.take(book(LATER), cleanup="incremental", batch_size=batch_size)
+    assert indexed.holds(book(LATER), note())
+    if batch_size == 100:
+        assert added + skipped == sections(book(LATER)).total()
+        assert skipped + deleted == sections(book()).total()
+        assert min(added, skipped, deleted) > 0
+
+
+@both
+async def test_full(how: str):
+    indexed = Indexed(how)
+    await indexed.take(book(), note(), cleanup="full")
+    assert await indexed.take(book(), note(), cleanup="full") == (0, sections(book(), note()).total(), 0)
+    assert await indexed.take(note(), cleanup="full") == (0, sections(note()).total(), sections(book()).total())
+    assert indexed.holds(note())
+
+
+@pytest.mark.parametrize(
+    ("expand", "expected"),
+    [
+        (None, ["Rivers > The Rhine"]),
+        ("neighbours", ["Rivers > The Rhine", "Rivers", "Rivers > The Thames"]),
+        ("parent", ["Rivers > The Rhine", "Rivers"]),
+    ],
+)
+async def test_sections_are_found_under_the_ids_that_the_host_gives(expand: str | None, expected: list[str]):
+    indexed = Indexed("sync")
+    await indexed.take(book(), note(), cleanup="full")
+    pieces = SPLITTER.split_documents([book()])
+    assert not indexed.store.get_by_ids([piece.id for piece in pieces])
+    retriever = MultiViewRetriever(source=indexed.store, top_n=1, expand=expand)
+    found = retriever.invoke(QUESTION)
+    assert [hit.metadata["section_path"] for hit in found] == expected
+    texts = {piece.id: piece.page_content for piece in pieces if piece.metadata["view"] == "raw"}
+    assert [hit.page_content for hit in found] == [texts[hit.id] for hit in found]
+    assert {hit.metadata["view"] for hit in found} == {"raw"}
+    assert await retriever.ainvoke(QUESTION) == found
+
+
+def test_documents_without_an_id_are_followed_by_their_source():
+    indexed_documents = [Document(page_content=text, metadata={"source": "a.md"}) for text in (BOOK, LATER)]
+    store, records = InMemoryVectorStore(WordEmbeddings()), InMemoryRecordManager("drillrank")
+    records.create_schema()
+    for document in indexed_documents:
+        pieces = SPLITTER.split_documents([document])
+        index(pieces, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
+        assert Counter(entry["text"] for entry in store.store.values()) == Counter(
+            piece.page_content for piece in pieces
+        )

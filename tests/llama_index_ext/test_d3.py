@@ -1,0 +1,465 @@
+"""Drilling down through LlamaIndex: its LLMs, embeddings, prompts, events and indexes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core import (
+    ChatPromptTemplate,
+    Document,
+    MockEmbedding,
+    PromptTemplate,
+    StorageContext,
+    VectorStoreIndex,
+)
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.llms import ChatMessage, LLMMetadata
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import MetadataFilters
+from pydantic import Field
+
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.tokens import count_tokens
+from llama_index_ext import BRMGRRerank, D3Retriever, MultiViewNodeParser, MultiViewRetriever
+from tests.conformance.corpus import ticks_during
+from tests.conformance.llama_index_reader import ChatReader, Reader
+from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
+
+DOCUMENT = Document(text=BOOK, id_="book", metadata={"source": "book.md"})
+TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."
+OTHERS = [Document(text=TOWN.format(n=n), id_=f"town {n}") for n in range(4)]
+
+
+def texts(nodes: list[NodeWithScore]) -> list[str]:
+    return [node.node.get_content() for node in nodes]
+
+
+def outcome(nodes: list[NodeWithScore]) -> list[dict[str, Any]]:
+    return [node.model_dump() for node in nodes]
+
+
+class Given(BaseRetriever):
+    """Hands out the nodes that it was given."""
+
+    def __init__(self, nodes: list[TextNode]) -> None:
+        super().__init__()
+        self._given = nodes
+
+    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        return [NodeWithScore(node=node, score=1.0) for node in self._given]
+
+
+def finder(crowd: Crowd | None = None, kind: type[Reader] = Reader) -> Reader:
+    return kind(about("2.3"), crowd)
+
+
+def test_the_llm_chooses_and_its_cost_is_told():
+    crowd = Crowd()
+    [found] = D3Retriever([DOCUMENT], finder(crowd)).retrieve(ASKED)
+    node = found.node
+    assert node.get_content() == TARGET == BOOK[node.start_char_idx : node.end_char_idx]
+    assert node.ref_doc_id == "book"
+    cost = {"prompt_tokens": sum(map(count_tokens, crowd.prompts)), "llm_calls": 2}
+    assert cost.items() <= node.metadata.items()
+    assert node.metadata["section_path"] == "Part 2 > Chapter 2.3"
+    assert "tokens" not in node.get_content("llm") + node.get_content("embed")
+
+
+VARIANTS = [
+    {},
+    {"sections_by": "ids"},
+    {"sections_by": "json"},
+    {"paragraphs": "hierbase"},
+    {"summary_words": 3, "summarise": "llm"},
+    {"paragraphs": "likelihood", "guard_tokens": 60, "max_prompt_tokens": 200},
+    {"max_prompt_tokens": 150, "max_calls": 60, "on_empty": "likelihood"},
+]
+
+
+@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
+@pytest.mark.parametrize("fields", VARIANTS, ids=str)
+@pytest.mark.parametrize("kind", [Reader, ChatReader])
+async def test_async_gives_the_same_nodes_at_the_same_cost(kind, fields):
+    expected = D3Retriever([DOCUMENT], finder(kind=kind), **fields).retrieve(ASKED)
+    assert TARGET in texts(expected)
+    retriever = D3Retriever([DOCUMENT], finder(kind=kind), **fields)
+    assert outcome(await retriever.aretrieve(ASKED)) == outcome(expected)
+
+
+@pytest.mark.parametrize("kind", [Reader, ChatReader])
+async def test_eight_questions_at_once_never_exceed_the_workers(kind):
+    crowd = Crowd(0.01)
+    retriever = D3Retriever([DOCUMENT], finder(crowd, kind), workers=4, max_prompt_tokens=200)
+    expected = outcome(retriever.retrieve(ASKED))
+    found = await asyncio.gather(*(retriever.aretrieve(ASKED) for _ in range(8)))
+    assert [outcome(nodes) for nodes in found] == [expected] * 8
+    assert crowd.most == 4
+
+
+def test_nor_do_eight_threads_and_a_loop():
+    crowd = Crowd(0.01)
+    retriever = D3Retriever([DOCUMENT], finder(crowd, ChatReader), workers=3)
+
+    def on_a_loop():
+        async def together():
+            return await asyncio.gather(*(retriever.aretrieve(ASKED) for _ in range(4)))
+
+        return asyncio.run(together())[0]
+
+    jobs = [lambda: retriever.retrieve(ASKED)] * 8 + [on_a_loop]
+    with ThreadPoolExecutor(9) as pool:
+        assert [texts(found.result()) for found in [pool.submit(job) for job in jobs]] == [[TARGET]] * 9
+    assert crowd.most == 3
+
+
+@pytest.mark.parametrize("kind", [Reader, ChatReader])
+async def test_the_loop_goes_on_while_the_llm_thinks(kind):
+    crowd = Crowd(0.2)
+    retriever = D3Retriever([DOCUMENT], finder(crowd, kind))
+    assert await ticks_during(retriever.aretrieve(ASKED)) >= 15
+    assert threading.get_ident() not in crowd.threads
+
+
+# Events
+
+
+class Recorder(BaseEventHandler):
+    events: list[Any] = Field(default_factory=list)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "Recorder"
+
+    def handle(self, event: Any, **kwargs: Any) -> None:
+        self.events.append(event)
+
+
+class Spans(SimpleSpanHandler):
+    """Keeps what a span handler is told."""
+
+
+@pytest.fixture
+def recorded():
+    dispatcher, recorder, spans = get_dispatcher(), Recorder(), Spans()
+    handlers = dispatcher.event_handlers, dispatcher.span_handlers
+    dispatcher.event_handlers = [*handlers[0], recorder]
+    dispatcher.span_handlers = [*handlers[1], spans]
+    recorder.events.clear()
+    yield recorder.events, spans
+    dispatcher.event_handlers, dispatcher.span_handlers = handlers
+
+
+def down(prompt: str) -> str:
+    raise ConnectionError("no route")
+
+
+@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
+@pytest.mark.parametrize("answer", [about("2.3"), down])
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_llm_calls_are_children_of_the_retrieval_and_every_event_ends(recorded, answer, how):
+    events, spans = recorded
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    manager = CallbackManager([debug])
+    retriever = D3Retriever([DOCUMENT], ChatReader(answer, callback_manager=manager), callback_manager=manager)
+    if how == "sync":
+        retriever.retrieve(ASKED)
+    else:
+        asyncio.run(retriever.aretrieve(ASKED))
+    [retrieval] = debug.get_event_pairs(CBEventType.RETRIEVE)
+    calls = debug.get_event_pairs(CBEventType.LLM)
+    assert len(calls) == 2
+    for kind in (CBEventType.RETRIEVE, CBEventType.LLM, CBEventType.TEMPLATING):
+        assert {len(pair) for pair in debug.get_event_pairs(kind)} == {2}
+    parents = {child: parent for parent, children in manager.trace_map.items() for child in children}
+    assert all(parents[start.id_] == retrieval[0].id_ for start, _ in calls)
+
+    assert not spans.open_spans
+    ended = {span.id_: span for span in (*spans.completed_spans, *spans.dropped_spans)}
+    asked = [span for span in ended.values() if "predict-" in span.id_]
+    assert len(asked) == 2
+    assert all(re.match(r"D3Retriever\._?a?retrieve", ended[span.parent_id].id_) for span in asked)
+    names = [event.class_name() for event in events]
+    assert names[0] == "RetrievalStartEvent"
+    assert names[-2:] == ["D3EndEvent", "RetrievalEndEvent"]
+
+
+def test_steps_and_cost_are_events_even_where_nothing_is_found(recorded, capsys):
+    events, _ = recorded
+    llm = Reader(lambda prompt: "")
+    assert D3Retriever([DOCUMENT], llm, verbose=True).retrieve(ASKED) == []
+    [step] = [event for event in events if event.class_name() == "D3StepEvent"]
+    assert (step.kind, step.offered, step.chosen, step.problems) == ("sections", 12, [], [])
+    [end] = [event for event in events if event.class_name() == "D3EndEvent"]
+    assert end.usage["llm_calls"] == 1
+    assert end.usage["prompt_tokens"] > 100
+    assert "sections: 0 of 12" in capsys.readouterr().out
+
+
+# Prompts
+
+
+def test_prompts_are_edited_as_everywhere_in_the_host():
+    crowd = Crowd()
+    retriever = D3Retriever([DOCUMENT], finder(crowd))
+    assert set(retriever.get_prompts()) == {"section_prompt", "paragraph_prompt"}
+    mine = PromptTemplate("Mine: {question}\n{outline}")
+    retriever.update_prompts({"section_prompt": mine, "of_another": mine})
+    assert texts(retriever.retrieve(ASKED)) == [TARGET]
+    assert crowd.prompts[0].startswith(f"Mine: {ASKED}\n* Section: Part 1\n")
+    assert "Find paragraph ids" in crowd.prompts[1]
+
+
+def test_roles_of_a_chat_template_arrive():
+    template = ChatPromptTemplate(
+        message_templates=[
+            ChatMessage(role="system", content="You are a librarian."),
+            ChatMessage(role="user", content="{outline}\n{question}"),
+        ]
+    )
+    llm = finder(kind=ChatReader)
+    assert texts(D3Retriever([DOCUMENT], llm, section_prompt=template).retrieve(ASKED)) == [TARGET]
+    assert [str(message.role.value) for message in llm._messages[0]] == ["system", "user"]
+    assert llm._messages[0][0].content == "You are a librarian."
+
+
+@pytest.mark.parametrize("text", ["no places", "{question} only"])
+def test_a_template_without_its_places_is_an_error(text):
+    with pytest.raises(InvalidInput, match="prompt"):
+        D3Retriever([DOCUMENT], Reader(), section_prompt=PromptTemplate(text))
+    retriever = D3Retriever([DOCUMENT], finder())
+    with pytest.raises(InvalidInput, match="prompt"):
+        retriever.update_prompts({"section_prompt": PromptTemplate(text)})
+    assert texts(retriever.retrieve(ASKED)) == [TARGET]
+
+
+class Clerk(Reader):
+    """Calls functions, as far as the adapter can see."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="clerk", is_function_calling_model=True)
+
+    def structured_predict(self, output_cls: Any, prompt: Any, **values: Any) -> Any:
+        assert "question" in values
+        return output_cls(ids=[1, 2, 77])
+
+    async def astructured_predict(self, output_cls: Any, prompt: Any, **values: Any) -> Any:
+        return self.structured_predict(output_cls, prompt, **values)
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_an_llm_that_calls_functions_is_held_to_the_schema(how):
+    retriever = D3Retriever([DOCUMENT], Clerk(down), sections_by="json")
+    with pytest.warns(DrillrankWarning, match="77"):
+        found = retriever.retrieve(ASKED) if how == "sync" else asyncio.run(retriever.aretrieve(ASKED))
+    assert {node.node.metadata["section_path"] for node in found} <= {"Part 1", "Part 1 > Chapter 1.1"}
+
+
+# Embeddings
+
+
+class Colours(BaseEmbedding):
+    """Texts are near questions if they are of the same colour, which questions say in their own way."""
+
+    def _vector(self, colour: str) -> list[float]:
+        return [float(colour == "red") + 0.01, float(colour == "blue") + 0.01]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._vector("red" if "red" in text else "blue")
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._vector("red" if "warm" in query else "blue")
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+
+def test_the_hosts_embedding_model_takes_part():
+    document = Document(text="# One\n\nIt is red here.\n\n# Two\n\nIt is blue here.")
+    for question, colour in (("A warm one?", "red"), ("A cold one?", "blue")):
+        [found] = D3Retriever([document], embed=Colours(), top_n=1).retrieve(question)
+        assert colour in found.node.get_content()
+    by_function = D3Retriever([document], embed=lambda texts: [[float("red" in text), 1.0] for text in texts])
+    assert "red" in texts(by_function.retrieve("The red one?"))[0]
+
+
+# Collections
+
+
+def test_documents_without_structure_and_with_it_together():
+    found = D3Retriever([*OTHERS, DOCUMENT], finder()).retrieve(ASKED)
+    assert [(node.node.ref_doc_id, node.node.get_content()) for node in found] == [("book", TARGET)]
+
+
+def test_no_document_is_lost_where_ids_are_the_same_and_none_is_doubled():
+    pages = [Document(text=f"Page {n} is about foxes.", id_="scan") for n in (1, 2, 2)]
+    found = D3Retriever(pages, top_n=9).retrieve("Which page is about foxes?")
+    assert sorted(texts(found)) == [pages[0].text, pages[1].text]
+    assert len({node.node.node_id for node in found}) == 2
+    assert {node.node.ref_doc_id for node in found} == {"scan"}
+
+
+def index_of(documents: list[Document], parser: Any, **fields: Any) -> VectorStoreIndex:
+    return VectorStoreIndex(parser.get_nodes_from_documents(documents), embed_model=MockEmbedding(8), **fields)
+
+
+PARSERS = [{}, {"max_tokens": 12}, {"chunking": "fixed", "max_tokens": 30}, {"views": ["raw"]}]
+
+
+@pytest.mark.parametrize("parser", [MultiViewNodeParser(**fields) for fields in PARSERS], ids=map(str, PARSERS))
+def test_an_index_of_sections_leads_into_the_structure_of_the_document(parser):
+    crowd = Crowd()
+    index = index_of([DOCUMENT], parser)
+    source = index.as_retriever(similarity_top_k=1)
+    nodes = list(index.docstore.docs.values())
+    for retriever in (
+        D3Retriever(source=index, llm=finder(crowd)),
+        D3Retriever(nodes, finder(crowd), source=source),
+        D3Retriever([DOCUMENT], finder(crowd), source=source),
+        D3Retriever(nodes, finder(crowd)),
+    ):
+        crowd.prompts.clear()
+        [found] = retriever.retrieve(ASKED)
+        node = found.node
+        assert node.get_content() == TARGET == BOOK[node.start_char_idx : node.end_char_idx]
+        assert node.ref_doc_id == "book"
+        assert node.metadata["source"] == "book.md"
+        assert node.metadata["section_path"] == "Part 2 > Chapter 2.3"
+        assert "view" not in node.metadata
+        assert crowd.prompts[0].count("* Section: ") == 12
+
+
+async def test_sections_alone_are_drilled_into_where_there_is_no_more_to_be_had():
+    index = index_of([DOCUMENT, *OTHERS], MultiViewNodeParser())
+    source = MultiViewRetriever(list(index.docstore.docs.values()), top_n=2)
+    retriever = D3Retriever(source=source, llm=finder())
+    found = retriever.retrieve(ASKED)
+    assert TARGET in texts(found)
+    assert outcome(await retriever.aretrieve(ASKED)) == outcome(found)
+
+
+class Stocked(SimpleVectorStore):
+    """A vector store that keeps texts, as servers do, so that the index has an empty docstore."""
+
+    stores_text: bool = True
+    kept: dict[str, Any] = Field(default_factory=dict)
+
+    def add(self, nodes: Any, **kwargs: Any) -> list[str]:
+        self.kept |= {node.node_id: node for node in nodes}
+        return super().add(nodes, **kwargs)
+
+    def get_nodes(self, node_ids: Any = None, filters: MetadataFilters | None = None) -> list[Any]:
+        assert filters is not None
+        [wanted] = filters.filters
+        assert wanted.key == "ref_doc_id"
+        return [node for node in self.kept.values() if node.ref_doc_id == wanted.value]
+
+    def query(self, query: Any, **kwargs: Any) -> Any:
+        query.node_ids = query.node_ids or None
+        result = super().query(query, **kwargs)
+        result.nodes = [self.kept[id_] for id_ in result.ids]
+        return result
+
+
+@pytest.mark.parametrize("views", [["raw"], ["raw", "keywords", "summary"]])
+def test_a_vector_store_that_keeps_texts_brings_the_rest_of_a_document(views):
+    storage = StorageContext.from_defaults(vector_store=Stocked())
+    index = index_of([DOCUMENT], MultiViewNodeParser(views=views), storage_context=storage)
+    crowd = Crowd()
+    assert texts(D3Retriever(source=index, llm=finder(crowd), max_documents=1).retrieve(ASKED)) == [TARGET]
+    assert crowd.prompts[0].count("* Section: ") == 12
+
+
+def test_chunks_of_any_parser_lead_to_the_documents_at_hand():
+    index = index_of([DOCUMENT, *OTHERS], SentenceSplitter(chunk_size=60, chunk_overlap=0))
+    found = D3Retriever([DOCUMENT, *OTHERS], finder(), source=index).retrieve(ASKED)
+    assert [(node.node.ref_doc_id, node.node.get_content()) for node in found] == [("book", TARGET)]
+    alone = D3Retriever(source=Given([TextNode(text=BOOK, id_="chunk")]), llm=finder())
+    assert texts(alone.retrieve(ASKED)) == [TARGET]
+
+
+def test_the_best_few_documents_are_drilled_into():
+    nodes = [TextNode(text=document.text, id_=document.id_) for document in (*OTHERS, DOCUMENT)]
+    source = Given(nodes)
+    assert texts(D3Retriever(source=source, llm=finder(), max_documents=4).retrieve(ASKED)) == []
+    assert texts(D3Retriever(source=source, llm=finder(), max_documents=5).retrieve(ASKED)) == [TARGET]
+
+
+def test_views_without_their_raw_node_are_told():
+    nodes = MultiViewNodeParser().get_nodes_from_documents([DOCUMENT])
+    view = next(node for node in nodes if node.metadata["view"] == "summary")
+    lost = TextNode(text=view.text, metadata=view.metadata, relationships=view.relationships)
+    with pytest.warns(DrillrankWarning, match="raw nodes"):
+        assert D3Retriever(source=Given([lost]), llm=finder()).retrieve(ASKED) == []
+
+
+@pytest.mark.parametrize("source", [5, "index", BRMGRRerank()])
+def test_what_is_no_source_is_an_error(source):
+    with pytest.raises(InvalidInput, match="source"):
+        D3Retriever(source=source)
+
+
+# Adversaries
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    scripts,
+    st.sampled_from(["base", "hierbase", "likelihood"]),
+    st.sampled_from(["names", "ids", "json"]),
+    st.sampled_from(["nothing", "likelihood"]),
+    st.sampled_from([150, 4000]),
+    st.sampled_from([0, 60]),
+    st.sampled_from([Reader, ChatReader]),
+)
+def test_whatever_the_llm_says(script, paragraphs, sections_by, on_empty, budget, guard, kind):
+    fields: dict[str, Any] = {
+        "paragraphs": paragraphs,
+        "sections_by": sections_by,
+        "on_empty": on_empty,
+        "max_prompt_tokens": budget,
+        "guard_tokens": guard,
+    }
+    retriever = D3Retriever([DOCUMENT, OTHERS[0]], kind(adversary(script)), **fields)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = retriever.retrieve(ASKED)
+    told = {str(warning.message) for warning in caught}
+    assert {warning.category for warning in caught} <= {DrillrankWarning}
+    ids = [node.node.node_id for node in found]
+    assert len(ids) == len(set(ids))
+    sources = {document.id_: document.text for document in (DOCUMENT, OTHERS[0])}
+    places = {(node.node.ref_doc_id, node.node.start_char_idx) for node in found}
+    assert len(places) == len(ids)
+    for node in (item.node for item in found):
+        assert sources[node.ref_doc_id][node.start_char_idx : node.end_char_idx] == node.get_content()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = asyncio.run(retriever.aretrieve(ASKED))
+    assert outcome(again) == outcome(found)
+    assert {str(warning.message) for warning in caught} == told
+
+
+def test_failures_are_told_and_raised_if_asked_for():
+    with pytest.warns(DrillrankWarning, match="no route"):
+        assert TARGET in texts(D3Retriever([DOCUMENT], Reader(down)).retrieve(ASKED))
+    strict = D3Retriever([DOCUMENT], Reader(down), on_failure="raise")
+    with pytest.raises(LLMFailure, match="no route"):
+        strict.retrieve(ASKED)
+    with pytest.raises(LLMFailure, match="no route"):
+        asyncio.run(strict.aretrieve(ASKED))

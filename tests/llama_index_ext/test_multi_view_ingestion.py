@@ -1,0 +1,267 @@
+"""MultiViewNodeParser in the host's pipeline: processes, cache, document store; and as an index's transformation."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import pytest
+from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeRelationship
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores import SimpleVectorStore
+
+from drillrank.errors import DrillrankWarning
+from drillrank.views import MultiViewChunker
+from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
+from tests.conformance.corpus import BOOK, NOTE, QUESTION
+
+
+class TextEmbedding(BaseEmbedding):
+    """A different vector for every text."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [byte / 255 for byte in hashlib.sha256(text.encode()).digest()[:8]]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+PARSER, EMBEDDING = MultiViewNodeParser(), TextEmbedding()
+LATER = BOOK.replace("The Thames flows through London.", "The Thames rises in Gloucestershire.").partition("# Towns")[0]
+
+
+def book(text: str = BOOK) -> Document:
+    return Document(text=text, id_="book", metadata={"source": "book.md"})
+
+
+def note() -> Document:
+    return Document(text=NOTE, id_="note", metadata={"source": "note.txt"})
+
+
+def dumped(nodes: list[BaseNode]) -> list[str]:
+    return [node.model_dump_json(exclude={"embedding"}) for node in nodes]
+
+
+def expected(*documents: Document) -> list[str]:
+    return dumped(PARSER.get_nodes_from_documents(documents))
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the number of documents whenever some are parsed."""
+    counts: list[int] = []
+    make = MultiViewChunker.chunks
+
+    def counted(self, documents, *arguments):
+        counts.append(len(documents))
+        return make(self, documents, *arguments)
+
+    monkeypatch.setattr(MultiViewChunker, "chunks", counted)
+    return counts
+
+
+def run(pipeline: IngestionPipeline, documents: list[Document], how: str) -> list[BaseNode]:
+    if how == "async":
+        return list(asyncio.run(pipeline.arun(documents=documents)))
+    return list(pipeline.run(documents=documents))
+
+
+both = pytest.mark.parametrize("how", ["sync", "async"])
+
+
+@both
+def test_documents_become_nodes(how: str):
+    nodes = run(IngestionPipeline(transformations=[PARSER]), [book(), note()], how)
+    assert dumped(nodes) == expected(book(), note())
+
+
+def test_two_processes():
+    pipeline = IngestionPipeline(transformations=[PARSER])
+    nodes = pipeline.run(documents=[book(), note(), book(LATER)], num_workers=2)
+    assert dumped(nodes) == expected(book(), note(), book(LATER))
+    assert len(pipeline.run(documents=[book()])) == len(expected(book()))
+
+
+@both
+def test_the_cache_gives_the_same_nodes_without_parsing(how: str, parsed: list[int], tmp_path):
+    pipeline = IngestionPipeline(transformations=[PARSER, EMBEDDING])
+    first = run(pipeline, [book(), note()], how)
+    assert parsed == [2]
+    pipeline.persist(str(tmp_path))
+    loaded = IngestionPipeline(transformations=[PARSER, EMBEDDING])
+    loaded.load(str(tmp_path))
+    for again in (pipeline, loaded):
+        nodes = run(again, [book(), note()], how)
+        assert parsed == [2]
+        assert [node.embedding for node in nodes] == [node.embedding for node in first]
+        assert dumped(nodes) == dumped(first)
+        found = VectorStoreIndex(nodes, embed_model=EMBEDDING).as_retriever(similarity_top_k=99).retrieve(QUESTION)
+        assert {hit.node.metadata["view"] for hit in found} == {"raw"}
+        assert len(found) == len({node.metadata["section_id"] for node in nodes})
+
+
+def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
+    cache = IngestionCache()
+
+    class Upper:
+        def summaries(self, texts):
+            return [text.upper() for text in texts]
+
+    class Lower(Upper):
+        def summaries(self, texts):
+            return [text.lower() for text in texts]
+
+    settings = [{}, {"views": ["raw"]}, {"context": ["headings"]}, {"chunking": "paragraph"}, {"separator": "/"}]
+    settings += [{"summarizer": Upper()}, {"summarizer": Lower()}]
+    results = set()
+    for fields in settings:
+        pipeline = IngestionPipeline(transformations=[MultiViewNodeParser(**fields)], cache=cache)
+        results.add(tuple(dumped(pipeline.run(documents=[book()]))))
+        results.add(tuple(dumped(pipeline.run(documents=[book()]))))
+    pipeline.run(documents=[book(LATER)])
+    assert len(results) == len(settings)
+    assert len(parsed) == len(settings) + 1
+
+
+def test_a_summarizer_is_named_and_not_restored():
+    parser = MultiViewNodeParser(summarizer=object())
+    assert "object at" not in str(parser.to_dict())
+    with pytest.warns(DrillrankWarning, match="summarizer"):
+        assert MultiViewNodeParser.from_dict(parser.to_dict()).summarizer is None
+
+
+def test_another_version_misses_the_cache(parsed: list[int], monkeypatch: pytest.MonkeyPatch):
+    pipeline = IngestionPipeline(transformations=[PARSER])
+    pipeline.run(documents=[book()])
+    monkeypatch.setattr("llama_index_ext.multi_view_parser.VERSION", "0.0.1")
+    pipeline.run(documents=[book()])
+    assert parsed == [1, 1]
+
+
+class Stored:
+    """A pipeline with a document store and a vector store; what the latter holds is seen by ids and vectors."""
+
+    def __init__(self, strategy: DocstoreStrategy) -> None:
+        self.vectors = SimpleVectorStore()
+        self.pipeline = IngestionPipeline(
+            transformations=[PARSER, EMBEDDING],
+            vector_store=self.vectors,
+            docstore=SimpleDocumentStore(),
+            docstore_strategy=strategy,
+        )
+
+    def holds(self, *documents: Document) -> bool:
+        nodes = PARSER.get_nodes_from_documents(documents)
+        texts = {node.node_id: node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes}
+        return self.vectors.data.embedding_dict == {
+            id_: EMBEDDING.get_text_embedding(text) for id_, text in texts.items()
+        }
+
+
+@both
+@pytest.mark.parametrize("strategy", list(DocstoreStrategy))
+def test_unchanged_documents_are_skipped(strategy: DocstoreStrategy, how: str, parsed: list[int]):
+    stored = Stored(strategy)
+    for _ in range(3):
+        run(stored.pipeline, [book(), note()], how)
+    assert sum(parsed) == 2
+    assert stored.holds(book(), note())
+
+
+@both
+@pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.UPSERTS_AND_DELETE])
+def test_a_changed_document_replaces_itself(strategy: DocstoreStrategy, how: str):
+    stored = Stored(strategy)
+    run(stored.pipeline, [book(), note()], how)
+    nodes = run(stored.pipeline, [book(LATER), note()], how)
+    assert dumped(nodes) == expected(book(LATER))
+    assert stored.holds(book(LATER), note())
+
+
+@both
+def test_a_document_that_is_gone_is_deleted_if_so_wanted(how: str):
+    for strategy, left in (
+        (DocstoreStrategy.UPSERTS, [book(), note()]),
+        (DocstoreStrategy.UPSERTS_AND_DELETE, [note()]),
+    ):
+        stored = Stored(strategy)
+        run(stored.pipeline, [book(), note()], how)
+        run(stored.pipeline, [note()], how)
+        assert stored.holds(*left)
+
+
+@both
+def test_duplicates_are_told_by_their_text(how: str):
+    stored = Stored(DocstoreStrategy.DUPLICATES_ONLY)
+    run(stored.pipeline, [book(), note()], how)
+    assert run(stored.pipeline, [book().model_copy(update={"id_": "copy"}), note()], how) == []
+    assert stored.holds(book(), note())
+
+
+def index_of(*documents: Document) -> VectorStoreIndex:
+    return VectorStoreIndex.from_documents(list(documents), transformations=[PARSER], embed_model=EMBEDDING)
+
+
+def in_docstore(index: VectorStoreIndex) -> list[str]:
+    """The nodes of an index, which keeps them by the ids that the vector store knows."""
+    return sorted(dumped(list(index.docstore.docs.values())))
+
+
+def test_an_index_of_documents_with_the_parser_as_transformation():
+    index = index_of(book(), note())
+    assert in_docstore(index) == sorted(expected(book(), note()))
+    plain = index.as_retriever(similarity_top_k=99).retrieve(QUESTION)
+    sections = [node for node in PARSER([book(), note()]) if node.metadata["view"] == "raw"]
+    assert {hit.node.node_id for hit in plain} == {node.node_id for node in sections}
+    assert len(plain) == len(sections)
+    found = MultiViewRetriever(source=index, top_n=2, expand="parent").retrieve(QUESTION)
+    assert {hit.node.metadata["view"] for hit in found} == {"raw"}
+
+
+def test_an_index_follows_its_documents():
+    index = index_of(book(), note())
+    assert index.refresh_ref_docs([book(), note()]) == [False, False]
+    assert index.refresh_ref_docs([book(LATER), note()]) == [True, False]
+    assert in_docstore(index) == sorted(expected(book(LATER), note()))
+    index.update_ref_doc(book())
+    assert in_docstore(index) == sorted(expected(book(), note()))
+    index.delete_ref_doc("book", delete_from_docstore=True)
+    assert in_docstore(index) == sorted(expected(note()))
+    found = index.as_retriever(similarity_top_k=99).retrieve(QUESTION)
+    assert {hit.node.ref_doc_id for hit in found} == {"note"}
+
+
+def test_an_index_is_the_same_after_it_was_stored(tmp_path):
+    index = index_of(book(), note())
+    index.storage_context.persist(str(tmp_path))
+    loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=EMBEDDING)
+    for make in (lambda index: index.as_retriever(similarity_top_k=9), lambda index: MultiViewRetriever(source=index)):
+        before, after = (make(each).retrieve(QUESTION) for each in (index, loaded))
+        assert [(hit.node.node_id, hit.score) for hit in after] == [(hit.node.node_id, hit.score) for hit in before]
+        assert dumped([hit.node for hit in after]) == dumped([hit.node for hit in before])
+
+
+def test_views_carry_their_section_without_its_embedding():
+    nodes = EMBEDDING(PARSER.get_nodes_from_documents([book()]))
+    raw = {node.node_id: node for node in nodes if node.metadata["view"] == "raw"}
+    for node in nodes:
+        assert node.embedding is not None
+        if isinstance(node, IndexNode):
+            assert node.obj.embedding is None
+            assert node.obj.model_dump(exclude={"embedding"}) == raw[node.index_id].model_dump(exclude={"embedding"})
+            assert node.source_node.node_id == "book"
+    links = [NodeRelationship.PARENT, NodeRelationship.PREVIOUS, NodeRelationship.NEXT]
+    rhine = next(node for node in raw.values() if node.metadata["section_path"] == "Rivers > The Rhine")
+    above, before, behind = (raw[rhine.relationships[link].node_id] for link in links)
+    assert [node.metadata["section_path"] for node in (above, before, behind)] == [
+        "Rivers",
+        "Rivers",
+        "Rivers > The Thames",
+    ]
+    assert rhine.node_id in [child.node_id for child in above.child_nodes]
