@@ -10,6 +10,7 @@ from langchain_core.vectorstores import VectorStore
 from drillrank.dialogue import Finished, advance
 from drillrank.drilldown.rebuilding import Piece
 from langchain_ext._documents import document_names
+from langchain_ext._sections import astored_sections, stored_sections
 
 
 class StoredDocuments:
@@ -55,21 +56,21 @@ def source_id(document: Document) -> str:
     return str(document.metadata.get("source_id") or _section_id(document))
 
 
-def all_sections(store: VectorStore, sections: Sequence[Document]) -> list[Document]:
-    """The sections given, and what the store knows by id of those before and behind them."""
+def all_sections(store: VectorStore, query: str, sections: Sequence[Document]) -> list[Document]:
+    """The sections given, and what the store knows of those before and behind them."""
     lookups = _section_lookups(sections)
     step = advance(lookups, None)
     while not isinstance(step, Finished):
-        step = advance(lookups, store.get_by_ids(step))
+        step = advance(lookups, stored_sections(store, query, step))
     return step.result
 
 
-async def aall_sections(store: VectorStore, sections: Sequence[Document]) -> list[Document]:
+async def aall_sections(store: VectorStore, query: str, sections: Sequence[Document]) -> list[Document]:
     """As `all_sections`, without blocking the event loop."""
     lookups = _section_lookups(sections)
     step = advance(lookups, None)
     while not isinstance(step, Finished):
-        step = advance(lookups, await store.aget_by_ids(step))
+        step = advance(lookups, await astored_sections(store, query, step))
     return step.result
 
 

@@ -156,7 +156,7 @@ class D3Retriever(BaseRetriever):
         stored = self._stored
         if isinstance(self.source, VectorStore):
             hits = self.source.similarity_search(query, k=_VIEWS * self.max_documents)
-            stored = self._proposed(hits, all_sections(self.source, self._unknown(hits)))
+            stored = self._proposed(hits, all_sections(self.source, query, self._unknown(hits)))
         elif self.source is not None:
             hits = self.source.invoke(query, config)
             stored = self._proposed(hits, self._unknown(hits))
@@ -179,7 +179,7 @@ class D3Retriever(BaseRetriever):
         stored = self._stored
         if isinstance(self.source, VectorStore):
             hits = await self.source.asimilarity_search(query, k=_VIEWS * self.max_documents)
-            stored = self._proposed(hits, await aall_sections(self.source, self._unknown(hits)))
+            stored = self._proposed(hits, await aall_sections(self.source, query, self._unknown(hits)))
         elif self.source is not None:
             hits = await self.source.ainvoke(query, config)
             stored = self._proposed(hits, self._unknown(hits))

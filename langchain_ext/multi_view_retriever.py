@@ -6,14 +6,13 @@ import asyncio
 import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import DrillrankWarning, InvalidInput
@@ -30,6 +29,7 @@ from drillrank.views import (
     expanded,
     merge_views,
 )
+from langchain_ext._sections import astored_sections, metadata_filter, stored_sections
 
 Retriever: TypeAlias = Runnable[str, list[Document]]
 
@@ -108,7 +108,7 @@ class MultiViewRetriever(BaseRetriever):
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
             found = {
-                view: self.source.similarity_search(query, k=k, filter=_filter(self.source, "view", view))
+                view: self.source.similarity_search(query, k=k, filter=metadata_filter(self.source, "view", view))
                 for view in VIEWS
             }
         elif isinstance(self.source, Runnable):
@@ -129,7 +129,9 @@ class MultiViewRetriever(BaseRetriever):
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
             store = self.source
-            calls = (store.asimilarity_search(query, k=k, filter=_filter(store, "view", view)) for view in VIEWS)
+            calls = (
+                store.asimilarity_search(query, k=k, filter=metadata_filter(store, "view", view)) for view in VIEWS
+            )
             found = dict(zip(VIEWS, await asyncio.gather(*calls), strict=True))
         elif isinstance(self.source, Runnable):
             found = _by_view(await self.source.ainvoke(query, config))
@@ -162,27 +164,15 @@ class MultiViewRetriever(BaseRetriever):
         return around, list(dict.fromkeys(id_ for ids in around.values() for id_ in ids if id_ not in known))
 
     def _stored(self, query: str, ids: Sequence[str]) -> dict[str, Document]:
-        """Sections by id out of the vector store. Documents have other ids there if it was filled by `index`."""
-        found: list[Document] = []
+        """Sections by id out of the vector store."""
         if ids and isinstance(self.source, VectorStore):
-            with suppress(NotImplementedError):
-                found = self.source.get_by_ids(ids)
-            for id_ in _left(ids, found):
-                found += self.source.similarity_search(query, k=1, filter=_filter(self.source, "section_id", id_))
-        return _by_section(ids, found)
+            return _by_section(ids, stored_sections(self.source, query, ids))
+        return _by_section(ids, ())
 
     async def _astored(self, query: str, ids: Sequence[str]) -> dict[str, Document]:
-        found: list[Document] = []
         if ids and isinstance(self.source, VectorStore):
-            store = self.source
-            with suppress(NotImplementedError):
-                found = await store.aget_by_ids(ids)
-            calls = (
-                store.asimilarity_search(query, k=1, filter=_filter(store, "section_id", id_))
-                for id_ in _left(ids, found)
-            )
-            found += [hit for hits in await asyncio.gather(*calls) for hit in hits]
-        return _by_section(ids, found)
+            return _by_section(ids, await astored_sections(self.source, query, ids))
+        return _by_section(ids, ())
 
     def _results(
         self, sections: Sequence[MergedSection], around: Mapping[str, Sequence[str]], known: Mapping[str, Document]
@@ -198,20 +188,9 @@ class MultiViewRetriever(BaseRetriever):
         return raw.model_copy(update={"metadata": {**raw.metadata, **added, self.score_key: section.score}})
 
 
-def _filter(store: VectorStore, key: str, value: str) -> Any:
-    """The usual filter by metadata; the host's store in memory takes a function."""
-    if isinstance(store, InMemoryVectorStore):
-        return lambda document: document.metadata.get(key) == value
-    return {key: value}
-
-
-def _left(ids: Sequence[str], found: Sequence[Document]) -> list[str]:
-    sections = {_section_id(document) for document in found}
-    return [id_ for id_ in ids if id_ not in sections]
-
-
 def _by_section(ids: Sequence[str], found: Sequence[Document]) -> dict[str, Document]:
-    missing = _left(ids, found)
+    sections = {_section_id(document): _as_raw(document) for document in found}
+    missing = [id_ for id_ in ids if id_ not in sections]
     if missing:
         warnings.warn(
             f"{len(missing)} sections around those found are not at hand, for example {missing[0]!r}: pass the "
@@ -219,7 +198,7 @@ def _by_section(ids: Sequence[str], found: Sequence[Document]) -> dict[str, Docu
             DrillrankWarning,
             stacklevel=2,
         )
-    return {_section_id(document): _as_raw(document) for document in found}
+    return sections
 
 
 def _by_view(documents: Iterable[Document]) -> dict[str, list[Document]]:

@@ -26,7 +26,7 @@ from .measure import medians
 from .multihop import DATASETS
 
 CASCADES = (None, 50, 30, 20, 10)
-TIMED_QUESTIONS = 3
+TIMED_QUESTIONS = 1
 
 
 class PerfectModel(LanguageModel):

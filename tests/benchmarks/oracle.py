@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from drillrank import UPR, Passage
 from drillrank.drilldown.drill import Drillable
-from drillrank.structure import sentences
 
 _SECTION = re.compile(r"^\* Section: (.*)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^\* Section: (.*)\n(.*)$", re.MULTILINE)
@@ -17,9 +17,9 @@ class Oracle:
     """Knows which paragraphs are evidence, and recognises sections by name and paragraphs by text."""
 
     def __init__(self, ready: Drillable, gold: set[str]) -> None:
+        self._texts = {" ".join(paragraph.text.split()): False for paragraph in ready.readable}
         positions = [at for at, paragraph in enumerate(ready.paragraphs) if paragraph.id in gold]
-        self._all = {" ".join(paragraph.text.split()) for paragraph in ready.readable}
-        self._texts = [" ".join(ready.readable[at].text.split()) for at in positions]
+        self._texts |= {" ".join(ready.readable[at].text.split()): True for at in positions}
         self._names = self._relevant_names(ready, {ready.owners[at] for at in positions})
 
     @staticmethod
@@ -38,8 +38,21 @@ class Oracle:
         if "section names" in prompt:
             return ", ".join(name for name in _SECTION.findall(prompt) if self._is_relevant(name))
         if "Respond with yes or no" in prompt:
-            return "yes" if any(text in " ".join(prompt.split()) for text in self._texts) else "no"
+            shown = " ".join(prompt.split())
+            return "yes" if any(gold and text in shown for text, gold in self._texts.items()) else "no"
         return ", ".join(number for number, text in _PARAGRAPH.findall(prompt) if self._is_evidence(text))
+
+    def complete_json(self, prompt: str, schema: dict[str, object]) -> dict[str, list[int]]:
+        """The same, where numbers are asked for."""
+        assert list(schema["required"]) == ["ids"]
+        judged = self._is_relevant if "ids of all sections" in prompt else self._is_evidence
+        offered = _PARAGRAPH.findall(prompt)
+        if judged == self._is_relevant:  # a summary may begin like a numbered line too
+            offered = [(number, name) for number, name in offered if self._is_name(name)]
+        return {"ids": [int(number) for number, text in offered if judged(text)]}
+
+    def _is_name(self, name: str) -> bool:
+        return name in self._names or re.sub(r" \(\d+\)$", "", name) in self._names
 
     def _is_relevant(self, name: str) -> bool:
         again = re.fullmatch(r"(.*) \((\d+)\)", name)
@@ -48,11 +61,18 @@ class Oracle:
         return self._names[name][0]
 
     def _is_evidence(self, shown: str) -> bool:
+        """A paragraph is known as it stands; a summary of one by the paragraph that holds most of its beginning."""
         shown = " ".join(shown.split())
-        if shown in self._all:
-            return shown in self._texts
-        start, end = sentences(shown)[0]  # of a summary: a sentence of the paragraph, or its beginning
-        return any(shown[start:end] in text for text in self._texts)
+        if shown in self._texts:
+            return self._texts[shown]
+        held = {text: _beginning(shown, text) for text in self._texts}
+        most = max(held.values())
+        return any(self._texts[text] for text in held if held[text] == most)
+
+
+def _beginning(shown: str, text: str) -> int:
+    """How many of its first characters stand together in a text."""
+    return bisect_left(range(1, len(shown) + 1), True, key=lambda length: shown[:length] not in text)
 
 
 class SummaryReader(Oracle):

@@ -362,7 +362,7 @@ class Locked(InMemoryVectorStore):
         raise NotImplementedError
 
 
-async def test_a_store_that_knows_nothing_by_id_brings_the_sections_found():
+async def test_a_store_that_knows_nothing_by_id_is_searched_by_metadata():
     store = Locked(DeterministicFakeEmbedding(size=8))
     store.add_documents(MultiViewTextSplitter(views=["raw"]).split_documents([DOCUMENT]))
     retriever = drill(documents=[], source=store)

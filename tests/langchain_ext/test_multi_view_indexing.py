@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
+from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
 from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
 
@@ -125,3 +125,14 @@ def test_documents_without_an_id_are_followed_by_their_source():
         assert Counter(entry["text"] for entry in store.store.values()) == Counter(
             piece.page_content for piece in pieces
         )
+
+
+async def test_drilling_down_puts_the_document_together_under_the_ids_that_the_host_gives():
+    indexed = Indexed("sync")
+    await indexed.take(book(), note(), cleanup="full")
+    retriever = D3Retriever(source=indexed.store, max_documents=1, top_n=100)
+    found = retriever.invoke(QUESTION)
+    whole = D3Retriever(documents=[book()], top_n=100).invoke(QUESTION)
+    assert Counter(hit.page_content for hit in found) == Counter(hit.page_content for hit in whole)
+    assert len({hit.metadata["section_path"] for hit in found}) > 3  # the store was asked for three hits
+    assert await retriever.ainvoke(QUESTION) == found

@@ -1,0 +1,49 @@
+"""Sections in a LangChain vector store, looked up by the id that `MultiViewTextSplitter` gave them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+
+def stored_sections(store: VectorStore, query: str, ids: Sequence[str]) -> list[Document]:
+    """Documents of the sections with these ids, as far as the store has them; not always their raw view.
+
+    Documents have other ids in a store that the host's `index` has filled: then they are searched for by metadata,
+    with the query for a text to search.
+    """
+    found: list[Document] = []
+    with suppress(NotImplementedError):
+        found += store.get_by_ids(ids)
+    for id_ in _left(ids, found):
+        found += store.similarity_search(query, k=1, filter=metadata_filter(store, "section_id", id_))
+    return found
+
+
+async def astored_sections(store: VectorStore, query: str, ids: Sequence[str]) -> list[Document]:
+    """As `stored_sections`, without blocking the event loop."""
+    found: list[Document] = []
+    with suppress(NotImplementedError):
+        found += await store.aget_by_ids(ids)
+    calls = (
+        store.asimilarity_search(query, k=1, filter=metadata_filter(store, "section_id", id_))
+        for id_ in _left(ids, found)
+    )
+    return found + [hit for hits in await asyncio.gather(*calls) for hit in hits]
+
+
+def metadata_filter(store: VectorStore, key: str, value: str) -> Any:
+    """The usual filter by metadata; the host's store in memory takes a function."""
+    if isinstance(store, InMemoryVectorStore):
+        return lambda document: document.metadata.get(key) == value
+    return {key: value}
+
+
+def _left(ids: Sequence[str], found: Sequence[Document]) -> list[str]:
+    sections = {str(document.metadata.get("section_id")) for document in found}
+    return [id_ for id_ in ids if id_ not in sections]
