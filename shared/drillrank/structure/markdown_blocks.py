@@ -1,7 +1,7 @@
 """Block rules for markdown-it-py: only the top level counts, no heading is swallowed, and time is linear.
 
 Some rules replace the library's where it would hide headings, take quadratic time or parse what is inside a block.
-The `plain` ones recognise the usual cases of paragraphs, headings and lists at once, with the library's result.
+The `plain` ones recognise the usual cases of the top level by how they begin, with the library's result.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _NOT_PLAIN = re.compile(
 _ITEM = re.compile(r"([-+*]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
 _ODD_ITEM = re.compile(r"(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)")
 _FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
+_MAY_BE_DELIMITER = re.compile(r"[-:|][-:| \t]*$")  # makes the line above the head of a table
 
 
 def block_parser() -> MarkdownIt:
@@ -36,9 +37,7 @@ def block_parser() -> MarkdownIt:
     rules.at("fence", _fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     rules.at("table", _table, {"alt": ["paragraph", "reference"]})
     rules.at("blockquote", _quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
-    rules.before("too_deep", "plain_paragraph", _plain_paragraph)
-    rules.before("too_deep", "plain_heading", _plain_heading)
-    rules.before("list", "plain_list", _plain_list)
+    rules.before("too_deep", "plain", _plain)
     return ready(parser)
 
 
@@ -93,12 +92,14 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
+    outer, state.parentType = state.parentType, "table"  # rules before may have left "paragraph" there
     terminators = state.md.block.ruler.getRules("blockquote")  # the chain that the library takes for tables
     line = start + 2
     while line < end and not state.isEmpty(line) and 0 <= state.sCount[line] - state.blkIndent < 4:
         if not _is_plain(state, line) and any(rule(state, line, end, True) for rule in terminators):
             break
         line += 1
+    state.parentType = outer
     return _block(state, "table", start, line)
 
 
@@ -143,9 +144,26 @@ def _is_plain(state: StateBlock, line: int) -> bool:
     return state.src[at].isalpha() or not _NOT_PLAIN.match(state.src, at, state.eMarks[line])
 
 
-def _plain_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A paragraph at the top level of which no other rule can want any line."""
-    if silent or state.level or state.sCount[start] >= 4:
+def _plain(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A block at the top level, where its beginning tells its kind; the other rules do what this one leaves."""
+    if silent or state.level:
+        return False
+    src, at = state.src, state.bMarks[start] + state.tShift[start]
+    first = src[at]
+    if first == "#":
+        return _plain_heading(state, start, end)
+    if first.isalpha() or not (src.startswith((">", "```", "~~~"), at) or _ITEM.match(src, at)):
+        return _plain_paragraph(state, start, end)
+    if _MAY_BE_DELIMITER.match(_rest(state, start + 1)):
+        return False
+    if first == ">":
+        return _quote(state, start, end, False)
+    return _fence(state, start, end, False) if first in "`~" else _plain_list(state, start, end)
+
+
+def _plain_paragraph(state: StateBlock, start: int, end: int) -> bool:
+    """A paragraph of which no other rule can want any line."""
+    if state.sCount[start] >= 4:
         return False
     line = start
     while line < end and not state.isEmpty(line):
@@ -155,17 +173,15 @@ def _plain_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> b
     return _block(state, "paragraph_open", start, line)
 
 
-def _plain_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def _plain_heading(state: StateBlock, start: int, end: int) -> bool:
     """A line with a hash that the next line cannot make the head of a table."""
-    if state.level or state.src[state.bMarks[start] + state.tShift[start]] != "#":
-        return False
-    return _rest(state, start + 1)[:1] not in tuple("-:|") and heading(state, start, end, silent)
+    return not _MAY_BE_DELIMITER.match(_rest(state, start + 1)) and heading(state, start, end, False)
 
 
-def _plain_list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A list at the top level whose items hold text, fences and lists of the same sort; the library does the others."""
+def _plain_list(state: StateBlock, start: int, end: int) -> bool:
+    """A list whose items hold text, fences and lists of the same sort; the library does the others."""
     src, starts, shifts, ends, indents = state.src, state.bMarks, state.tShift, state.eMarks, state.sCount
-    if silent or state.level or indents[start] >= 4 or not _ITEM.match(src, starts[start] + shifts[start]):
+    if indents[start] >= 4:
         return False
     items: list[tuple[int, str]] = []  # the open ones: indent of their content, last character of their marker
     line = start

@@ -200,15 +200,15 @@ def _sections_with_text(document: Document) -> list[tuple[int, Section]]:
 def _units_of_sections(document: Document, cut: Callable[[Document, Section], list[Run]]) -> list[Unit]:
     units = []
     for ordinal, section in _sections_with_text(document):
-        runs = [run for run in cut(document, section) if text_of(document, run).strip()]
-        for part, run in enumerate(runs):
-            units.append(_unit(document, run, section.path, section.level, ordinal, part))
+        path, part = section.path, 0
+        for run in cut(document, section):
+            text = text_of(document, run)
+            if text.strip():
+                body = body_of(document, run).strip()
+                start, end = run[0].start, run[-1].end
+                units.append(Unit(text, body, path, section.level, start, end, ordinal, part, len(path)))
+                part += 1
     return units
-
-
-def _unit(document: Document, run: Run, path: tuple[str, ...], level: int, ordinal: int, part: int) -> Unit:
-    text, body = text_of(document, run), body_of(document, run)
-    return Unit(text, body.strip(), path, level, run[0].start, run[-1].end, ordinal, part, len(path))
 
 
 def _small_joined(document: Document, units: Sequence[Unit], min_tokens: int, max_tokens: int | None) -> list[Unit]:
