@@ -117,6 +117,13 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, ends,
     D3().prepare(sections)
 
 
+def test_the_head_that_each_part_of_a_table_repeats_does_not_become_a_row():
+    table = "| a | b |\n|---|---|\n"
+    parts = [Piece(f"Some words.\n\n{table}| 1 | 2 |\n", start=0), Piece(f"{table}| 3 | 4 |", start=42)]
+    paragraphs = [paragraph.text for section in rebuilt([parts]) for paragraph in section.paragraphs]
+    assert paragraphs == ["Some words.", f"{table}| 1 | 2 |", f"{table}| 3 | 4 |"]
+
+
 def test_headings_that_hold_the_separator_keep_their_subsections():
     text = "# Menu\n\nAll.\n\n## File > Export\n\nHere.\n\n### PDF\n\nThere."
     pieces = pieces_of(text, ("section", None, None))

@@ -14,6 +14,7 @@ from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
+_TABLE_HEAD = re.compile(r"[^\n]*\|[^\n]*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n)")
 _REMEMBERED = 4  # collections; each may be large
 _HeadingPath = tuple[str, ...]
 
@@ -169,8 +170,19 @@ def _runs(pieces: Sequence[Piece]) -> list[Piece]:
     runs = list(pieces[:1])
     for before, piece in pairwise(pieces):
         sources = all(p.end is None or len(p.text) == p.end - p.start for p in (before, piece))
-        if sources and piece.path == before.path and _end(before) == piece.start:
+        if (
+            sources
+            and piece.path == before.path
+            and _end(before) == piece.start
+            and not _repeats_table_head(before, piece)
+        ):
             runs[-1] = replace(runs[-1], text=runs[-1].text + piece.text, end=piece.end)
         else:
             runs.append(piece)
     return runs
+
+
+def _repeats_table_head(before: Piece, piece: Piece) -> bool:
+    """Whether a piece may begin with the head of a table that was cut, which is not in its span; its end is unknown."""
+    head = _TABLE_HEAD.match(piece.text) if piece.end is None else None
+    return head is not None and head.group() in before.text
