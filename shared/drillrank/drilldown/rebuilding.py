@@ -14,6 +14,7 @@ from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
+_BLANK_LINE_AT_END = re.compile(r"\n[ \t]*\n\s*\Z")
 _TABLE_HEAD = re.compile(r"[^\n]*\|[^\n]*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n)")
 _REMEMBERED = 4  # collections; each may be large
 _HeadingPath = tuple[str, ...]
@@ -183,6 +184,6 @@ def _runs(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _repeats_table_head(before: Piece, piece: Piece) -> bool:
-    """Whether a piece may begin with the head of a table that was cut, which is not in its span; its end is unknown."""
+    """Whether a piece whose end is unknown begins with the head of a table that was cut, which is not in its span."""
     head = _TABLE_HEAD.match(piece.text) if piece.end is None else None
-    return head is not None and head.group() in before.text
+    return head is not None and head.group() in before.text and not _BLANK_LINE_AT_END.search(before.text)
