@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.prior import PathPrior
@@ -149,3 +150,20 @@ def test_the_prompts_of_pairs_hold_both_documents(hash_model):
     model = hash_model()
     PathSearch(ranker(model), ["red fox", "river town"]).search(QUERY)
     assert prompt_text(model.requests[-1].prompt) == INSTRUCTION.format(path="Document: red fox Document: river town")
+
+
+def test_the_links_of_a_path_are_asked_for_once(hash_model):
+    asked = []
+    passages = [Passage(f"fox {i}", id=str(i)) for i in range(8)]
+    links = lambda passage: asked.append(passage.id) or [str((int(passage.id) + 1) % 8)]  # noqa: E731
+    PathSearch(ranker(hash_model()), passages, links=links, beam=3, pairs=5).search(QUERY)
+    assert len(asked) == len(set(asked)) == 5
+
+
+def test_what_is_no_link_is_refused_beyond_the_beam_too(hash_model):
+    passages = [Passage(f"fox {i}", id=str(i)) for i in range(3)]
+    paths = PathSearch(ranker(hash_model()), passages, hops=1, prior=None).search_paths(QUERY)
+    last = paths[-1].passage.ids[0]
+    links = lambda passage: [None] if passage.id == last else []  # noqa: E731
+    with pytest.raises(InvalidInput, match="A link leads to an id"):
+        PathSearch(ranker(hash_model()), passages, links=links, beam=1, pairs=3, prior=None).search(QUERY)

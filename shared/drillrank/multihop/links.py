@@ -142,7 +142,7 @@ def linked(
         For each path the passages that it leads to, each once, in the order of the links. Its own passages and ids that
         nobody knows are left out, so that cycles end and links to nowhere lead nowhere.
     """
-    targets = [list(dict.fromkeys(map(_checked, links.follow(query, path)))) for path in paths]
+    targets = [targets_of(links, query, path) for path in paths]
     distinct = dict.fromkeys(target for of_path in targets for target in of_path)
     missing = tuple(target for target in distinct if isinstance(target, str) and target not in reachable)
     retrievals = [target for target in distinct if isinstance(target, Retrieval)]
@@ -167,6 +167,15 @@ def linked(
         led_to = {passage.id: passage for target in of_path for passage in passages_at(target)}
         following.append([passage for name, passage in led_to.items() if name not in ids])
     return following
+
+
+def targets_of(links: PathLinks, query: str, path: Path) -> tuple[Target, ...]:
+    """Where the links of one path lead, each target once.
+
+    Raises:
+        InvalidInput: a target is neither an id nor a passage nor a retrieval.
+    """
+    return tuple(dict.fromkeys(map(_checked, links.follow(query, path))))
 
 
 def _checked(target: object) -> Target:

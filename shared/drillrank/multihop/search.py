@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.multihop.links import LinkSource, bound_links, linked
+from drillrank.multihop.links import LinkSource, Target, bound_links, linked, targets_of
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
 from drillrank.multihop.prior import NamedPassages, PathPrior
 from drillrank.multihop.scoring import PathScorer, Weighed
@@ -150,7 +150,7 @@ class PathSearch:
             if number == self._hops:
                 break
             kept = frontier[: self._beam]
-            following = yield from linked(collection.links, query, [item.passage for item in kept], walk.reachable)
+            following = yield from linked(walk, query, [item.passage for item in kept], walk.reachable)
             waiting = []
             for item, passages in zip(kept, following, strict=True):
                 similar = similarities(passages)
@@ -178,7 +178,14 @@ class _Walk:
         self.reachable = reachable
         self._query = query
         self._links = collection.links
+        self._targets: dict[tuple[str, ...], tuple[Target, ...]] = {}
         self._reader = prior.reader(len(collection.by_id), collection.named(query)) if prior else None
+
+    def follow(self, query: str, path: Path, /) -> tuple[Target, ...]:
+        """Where a path's links lead; asked once, since the search, the prior and the pairs all want to know."""
+        if path.ids not in self._targets:
+            self._targets[path.ids] = targets_of(self._links, query, path)
+        return self._targets[path.ids]
 
     def start(self, passage: Passage) -> Weighed:
         """The path of one passage."""
@@ -205,10 +212,8 @@ class _Walk:
 
     def _ways(self, path: Path) -> set[str]:
         """Where the path's links lead; what a retrieval brought is no link, but a jump."""
-        targets = self._links.follow(self._query, path)
-        ids = {
-            target if isinstance(target, str) else target.id for target in targets if not isinstance(target, Retrieval)
-        }
+        targets = [target for target in self.follow(self._query, path) if not isinstance(target, Retrieval)]
+        ids = {target if isinstance(target, str) else target.id for target in targets}
         return {name for name in ids if name in self.reachable and name not in path.ids}
 
 
