@@ -12,13 +12,15 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, Ranked, load_language_model
+from drillrank.hosts.notes import noted
 from drillrank.rerank.scale import ScoreScale, selected
 
 
 class LikelihoodCompressor(BaseDocumentCompressor):
     """Base of the rerankers: a subclass says how passages are ranked.
 
-    Documents come back as copies, best first, with the score in their metadata; the given ones are left alone.
+    Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the
+    model did not read all of one; the given ones are left alone.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
@@ -69,15 +71,17 @@ class LikelihoodCompressor(BaseDocumentCompressor):
             return []
         ranking = self._rank(query, [self._passage(document, i) for i, document in enumerate(documents)])
         kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
-        return [self._scored(self._before(documents, item), item.score) for item in kept]
+        return [self._scored(self._before(documents, item), item) for item in kept]
 
     def _before(self, documents: list[Document], item: Ranked[Passage]) -> Document:
         """What a passage stands for: a given document, or another one that the ranking reached."""
         reached: Document | None = item.details.get("reached")
         return documents[item.details["position"]] if reached is None else reached
 
-    def _scored(self, document: Document, score: float) -> Document:
-        return document.model_copy(update={"metadata": {**document.metadata, self.score_key: score}})
+    def _scored(self, document: Document, item: Ranked[Passage]) -> Document:
+        return document.model_copy(
+            update={"metadata": noted(document.metadata, item.details) | {self.score_key: item.score}}
+        )
 
     def as_runnable(self) -> Runnable[dict[str, Any], list[Document]]:
         """This reranker as a Runnable from `{"query": str, "documents": [Document]}` to documents."""

@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
+from drillrank.hosts.notes import noted
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
 from drillrank.passages import check_query, check_top_n
@@ -124,7 +125,7 @@ class PromptRankRetriever(PathSettings, BaseRetriever):
                 update={
                     "id": item.passage.id,
                     "metadata": {
-                        **item.passage.metadata,
+                        **noted(item.passage.metadata, item.details),
                         "path": " > ".join(item.details["path"]),
                         "path_score": item.score,
                         self.score_key: item.score,

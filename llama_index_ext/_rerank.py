@@ -14,7 +14,9 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from drillrank import LanguageModel, Passage, Ranked, load_language_model
 from drillrank.errors import InvalidInput
+from drillrank.hosts.notes import noted, notes
 from drillrank.rerank.scale import ScoreScale, selected
+from llama_index_ext._nodes import unread
 
 dispatcher = get_dispatcher(__name__)
 
@@ -22,7 +24,8 @@ dispatcher = get_dispatcher(__name__)
 class LikelihoodRerank(BaseNodePostprocessor):
     """Base of the rerankers: a subclass says how passages are ranked.
 
-    Nodes are handed back unchanged (or copied, with `keep_retrieval_score`), best first, with the new score.
+    Nodes are handed back unchanged, best first, with the new score. Copied are those with something to say in their
+    metadata: `drillrank_cut_tokens` where the model did not read all of one, or with `keep_retrieval_score`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
@@ -89,13 +92,8 @@ class LikelihoodRerank(BaseNodePostprocessor):
 
     def _reranked(self, before: NodeWithScore, item: Ranked[Passage]) -> NodeWithScore:
         node = before.node
-        if self.keep_retrieval_score:
-            key = "retrieval_score"
-            node = node.model_copy(
-                update={
-                    "metadata": {**node.metadata, key: before.score},
-                    "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, key],
-                    "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, key],
-                }
-            )
+        kept = {"retrieval_score": before.score} if self.keep_retrieval_score else {}
+        metadata = noted(node.metadata, item.details) | kept
+        if metadata != node.metadata:
+            node = unread(node, metadata, [*notes(item.details), *kept])
         return NodeWithScore(node=node, score=item.score)

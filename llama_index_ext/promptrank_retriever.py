@@ -14,13 +14,13 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, Passage, Ranked
 from drillrank.errors import InvalidInput
+from drillrank.hosts.notes import noted, notes
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import check_query, check_top_n
+from llama_index_ext._nodes import unread
 from llama_index_ext.promptrank import PromptRankRerank
 from llama_index_ext.promptrank_nodes import NodeSource, retrieved, tell
-
-_BOOKKEEPING = ["path", "path_score"]
 
 
 class PromptRankRetriever(BaseRetriever):
@@ -121,10 +121,4 @@ class PromptRankRetriever(BaseRetriever):
 
     def _copy(self, node: BaseNode, item: Ranked[Passage]) -> BaseNode:
         added = {"path": " > ".join(item.details["path"]), "path_score": item.score}
-        return node.model_copy(
-            update={
-                "metadata": {**node.metadata, **added},
-                "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *_BOOKKEEPING],
-                "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *_BOOKKEEPING],
-            }
-        )
+        return unread(node, noted(node.metadata, item.details) | added, [*notes(item.details), *added])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import zipfile
@@ -86,6 +87,36 @@ def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
                 assert not statement.startswith(
                     tuple(f"{verb} {name}" for verb in ("from", "import") for name in names)
                 ), f"{file}: {statement}"
+
+
+FLOORS = [
+    ["errors"],
+    ["passages", "terms", "tokens"],
+    ["structure", "retrieval", "structured", "workers"],
+    ["prompts", "dialogue"],
+    ["likelihood", "generation"],
+    ["rerank", "views"],
+    ["multihop", "drilldown"],
+    ["evaluation", "hosts"],
+    ["cli"],
+]
+
+
+def test_a_package_of_the_core_imports_only_from_floors_below_it():
+    core = ROOT / "shared" / "drillrank"
+    floor_of = {name: number for number, names in enumerate(FLOORS) for name in names}
+    for file in core.rglob("*.py"):
+        own = file.relative_to(core).with_suffix("").parts[0]
+        if own == "__init__":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for module in named:
+                package, _, rest = module.partition(".")
+                used = rest.partition(".")[0]
+                if package == "drillrank" and own != "cli":
+                    assert used == own or floor_of[used] < floor_of[own], f"{file} imports {module}"
 
 
 def test_no_file_of_the_packages_is_too_long():

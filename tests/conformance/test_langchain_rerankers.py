@@ -104,6 +104,17 @@ def test_ids_text_and_metadata_are_kept(reranker):
         assert {**document.metadata, "s": None} == {**originals[document.id].metadata, "s": None}
 
 
+def test_what_the_model_did_not_read_is_told(cls, reranker):
+    limit = "max_document_tokens" if cls is PromptRankRerank else "max_passage_tokens"
+    documents = make_documents([text for text in TEXTS if text])
+    cut = reranker(**{limit: 1}, top_n=None).compress_documents(documents, QUERY)
+    assert len(cut) == len(documents)
+    assert all(document.metadata["drillrank_cut_tokens"] > 0 for document in cut)
+    assert all(type(document.metadata["drillrank_cut_tokens"]) is int for document in cut)
+    again = reranker().compress_documents(cut, QUERY)  # this time all is read
+    assert not any("drillrank_cut_tokens" in document.metadata for document in again)
+
+
 @pytest.mark.parametrize("metadata", [{}, {"title": None}, {"title": 7, "links": None}, {"links": [None, 3]}])
 def test_odd_metadata_and_missing_ids(reranker, metadata):
     documents = [Document(page_content=text, metadata=metadata) for text in TEXTS]

@@ -140,6 +140,23 @@ def test_retrieval_score_is_kept_on_request_and_invisible_to_models(reranker):
             assert node.node.get_content(metadata_mode=mode) == original.get_content(metadata_mode=mode)
 
 
+def test_what_the_model_did_not_read_is_told_on_a_copy_that_models_read_as_before(cls, reranker):
+    nodes = make_nodes([text for text in TEXTS if text])
+    limit = "max_document_tokens" if cls is PromptRankRerank else "max_passage_tokens"
+    cut = reranker(**{limit: 1}).postprocess_nodes(nodes, query_str=QUERY)
+    assert len(cut) == len(nodes)
+    for node in cut:
+        original = nodes[int(node.node.node_id[1:])].node
+        left_out = node.node.metadata["drillrank_cut_tokens"]
+        assert type(left_out) is int
+        assert left_out > 0
+        assert {**original.metadata, "drillrank_cut_tokens": left_out} == node.node.metadata
+        for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+            assert node.node.get_content(metadata_mode=mode) == original.get_content(metadata_mode=mode)
+    again = reranker().postprocess_nodes(cut, query_str=QUERY)  # this time all was read
+    assert not any("drillrank_cut_tokens" in node.node.metadata for node in again)
+
+
 @pytest.mark.parametrize("old_score", [None, 0.0, -3.5])
 @pytest.mark.parametrize("count", [1, 2, len(TEXTS)])
 def test_scores_are_plain_floats_in_falling_order(reranker, count, old_score):
