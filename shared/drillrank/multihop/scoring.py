@@ -1,7 +1,7 @@
 """Scores of reasoning paths: likelihood of the question and prior of the path, cheap models before dear ones.
 
 Score(c) = (log P(q | c) + log P(c | q)) / |q|      the mean log-likelihood of PromptRank, and the prior spread over
-                                                    the same |q| tokens
+                                                    the same |q| tokens; |q| is 1 where a formula adds up
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from drillrank.likelihood import UnigramModel
 from drillrank.passages import Path, Ranked, ranked
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.scale import divisor
 
 
 class Weighed(NamedTuple):
@@ -29,7 +30,7 @@ class PathScorer:
         texts: The collection, on which a copy of a lexical model is fitted that has not been fitted.
         cascade: How many paths of each call are scored by `prompt_rank`, chosen by the embedded unigram model; None
             for all. The others follow in the order of the cheap model: behind the worst of the chosen ones, with the
-            cheap model's distances.
+            cheap model's distances, and counted in the tokens of `prompt_rank`.
     """
 
     def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
@@ -47,8 +48,8 @@ class PathScorer:
         kept = _posteriors(self._dear, query, [paths[position] for position in first])
         fall = kept[-1].score - chosen[-1].score
         for item in pruned:
-            item.score += fall
-            item.details["model"] = "unigram"
+            item.score = min(item.score + fall, kept[-1].score)  # rounding must not lift it
+            item.details |= {"model": "unigram", **{name: kept[-1].details[name] for name in ("tokens", "reduce")}}
         return kept + pruned
 
 
@@ -56,6 +57,6 @@ def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[Weighed]) -
     scored = prompt_rank.score_paths(query, [path for path, _ in paths])
     scores, details = [], []
     for (path, log_prior), (score, detail) in zip(paths, scored, strict=True):
-        scores.append(score + log_prior / max(detail["tokens"], 1))
+        scores.append(score + log_prior / divisor(detail))
         details.append({**detail, "path": path.ids, "log_prior": log_prior})
     return ranked([path for path, _ in paths], scores, details)

@@ -12,6 +12,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.links import LinkSource, Target, bound_links, linked, targets_of
@@ -125,7 +126,7 @@ class PathSearch:
         for scored in (yield from self.path_steps(query, candidates=candidates)):
             for passage in scored.passage.passages:
                 if passage.id not in best:
-                    best[passage.id] = Ranked(passage, scored.score, len(best) + 1, scored.details)
+                    best[passage.id] = Ranked(passage, scored.score, len(best) + 1, {**scored.details})
         return list(best.values())[:top_n]
 
     def path_steps(
@@ -160,13 +161,17 @@ class PathSearch:
                 waiting += walk.pairs(frontier[: self._pairs])
             if not waiting:
                 break
-        for item in found:
-            del item.details["position"]  # the place among the paths of one hop means nothing outside
+            waiting = list({weighed.path.ids: weighed for weighed in waiting}.values())  # a pair may be linked, too
         ordered = sorted(found, key=lambda item: item.score, reverse=True)[:top_n]
-        return [replace(item, rank=rank) for rank, item in enumerate(ordered, start=1)]
+        return [replace(item, rank=rank, details=_without_position(item)) for rank, item in enumerate(ordered, start=1)]
 
     def _collect(self, passages: Sequence[Passage]) -> _Collection:
         return _Collection(passages, self._prompt_rank, self._links, self._cascade)
+
+
+def _without_position(item: Ranked[Path]) -> dict[str, Any]:
+    """The place among the paths of one hop means nothing outside."""
+    return {name: detail for name, detail in item.details.items() if name != "position"}
 
 
 class _Walk:

@@ -26,7 +26,7 @@ class LikelihoodFormula:
         template: Wording around a passage (`{title}` and `{text}`), or around the documents of a path (`{path}`).
         target: Wording around the question.
         question_mark: Whether a question that ends without a question mark is given one.
-        reduce: Score by the mean over the target's tokens, or by their sum, which `drillrank.rerank.scale` cannot take.
+        reduce: Score by the mean over the target's tokens, or by their sum.
         include_eos: Whether the end-of-sequence token counts; None for True with encoder-decoder models only.
         max_prompt_tokens: Tokens of the whole prompt, special ones not counted; what is longer loses its end, even if
             that is the instruction. Takes the place of all other budgets. None: only documents are shortened.

@@ -13,6 +13,7 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt
+from drillrank.rerank.base import Scored
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, demonstration_text
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
 from drillrank.rerank.settings import Ensemble, PromptRankSettings
@@ -90,12 +91,20 @@ class PromptRank:
         """Other instructions, ensemble and temperature; all else stays."""
         return self._changed(self.lm, settings)
 
-    def score_paths(self, query: str, paths: Sequence[Path]) -> list[tuple[float, dict[str, int]]]:
-        """Score each path; in the order of the paths, with details: `tokens` of the question and `cut_tokens`."""
-        scored = []
+    def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
+        """Score each path, in the order of the paths.
+
+        The details are `tokens` (of the question), `reduce` (`"mean"`, or `"sum"` with a formula that adds up) and
+        `cut_tokens`.
+        """
+        scored: list[Scored] = []
         for group in self._likelihoods(query, paths):
             score = self.settings.combined([self._formula.score(likelihood) for likelihood in group])
-            details = {"tokens": len(group[0].tokens), "cut_tokens": max(item.cut_tokens for item in group)}
+            details = {
+                "tokens": len(group[0].tokens),
+                "reduce": self._formula.reduce,
+                "cut_tokens": max(item.cut_tokens for item in group),
+            }
             scored.append((score, details))
         return scored
 

@@ -1,11 +1,15 @@
-"""The scale on which a likelihood score is shown, and the cut by threshold and number."""
+"""The scale on which a likelihood score is shown, and the cut by threshold and number.
+
+A ranking is made once, by its scores. Every scale is one increasing function of them, the same for all candidates, so
+that no scale can change the order.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Item, Ranked, check_top_n
@@ -13,15 +17,22 @@ from drillrank.passages import Item, Ranked, check_top_n
 ScoreScale = Literal["log_likelihood", "probability", "softmax"]
 
 
+def divisor(details: Mapping[str, Any]) -> int:
+    """What a log-probability was divided by to make a score: the target's tokens, or 1 where a formula adds them up."""
+    return 1 if details.get("reduce") == "sum" else max(int(details["tokens"]), 1)
+
+
 def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[Item]]:
     """The same ranking with its scores, mean log-likelihoods, on another scale; the order never changes.
 
     Args:
-        ranking: The *whole* ranking, before any cut: the posterior is over all candidates.
+        ranking: The *whole* ranking, best first and before any cut: the posterior is over all candidates.
         scale: `"log_likelihood"` leaves the mean log-likelihood (at most 0). `"probability"` is its exponential,
             the geometric mean of the tokens' probabilities, in (0, 1]. `"softmax"` is the posterior of a candidate
-            under a uniform prior, P(c | q) = P(q | c) / Σ P(q | c'), with the likelihood of the whole question; the
-            candidates' values add up to 1, and hopeless ones can be as small as 0.0.
+            under the prior that its score holds, uniform unless a ranker says otherwise: P(c | q) = P(q | c) /
+            Σ P(q | c'), with the likelihood of the whole question, counted in the tokens of the best candidate; the
+            candidates' values add up to 1, and hopeless ones can be as small as 0.0. Where a formula adds up instead
+            of averaging, `"probability"` is that of the whole question.
 
     Raises:
         InvalidInput: an unknown scale.
@@ -38,7 +49,8 @@ def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[
     if scale == "probability":
         scores = [math.exp(item.score) for item in ranking]
     else:
-        totals = [item.score * item.details["tokens"] for item in ranking]
+        tokens = divisor(ranking[0].details)
+        totals = [item.score * tokens for item in ranking]
         best = max(totals)
         weights = [math.exp(value - best) for value in totals]
         everything = math.fsum(weights)

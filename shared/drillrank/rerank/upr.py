@@ -27,8 +27,8 @@ class UPR(PassageRanker):
             tokens, or `"brmgr"`; see `drillrank.rerank.parity`. A preset brings its own template and limits.
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
-    question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `cut_tokens` (of the
-    passage) and `position` (in the input).
+    question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
+    `"sum"` with a preset that adds up), `cut_tokens` (of the passage) and `position` (in the input).
 
     Raises:
         InvalidInput: the template is malformed, or a preset is given beside what it brings or to the unigram model.
@@ -65,8 +65,12 @@ class UPR(PassageRanker):
             prompts = [self._template.fill(passage, self._max_passage_tokens) for passage in passages]
             requests.append([formula.request(prompt, target) for prompt in prompts])
         found = self.lm.log_likelihood_lists(requests, include_eos=formula.include_eos)
-        return [[(formula.score(item), _details(item)) for item in items] for items in found]
+        return [[(formula.score(item), self._details(item)) for item in items] for items in found]
 
-
-def _details(item: Likelihood) -> dict[str, Any]:
-    return {"log_likelihood": item.total, "tokens": len(item.tokens), "cut_tokens": item.cut_tokens}
+    def _details(self, item: Likelihood) -> dict[str, Any]:
+        return {
+            "log_likelihood": item.total,
+            "tokens": len(item.tokens),
+            "reduce": self._formula.reduce,
+            "cut_tokens": item.cut_tokens,
+        }

@@ -1,0 +1,122 @@
+"""No scale, formula or option changes the order of a ranking."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.likelihood import Likelihood, UnigramModel
+from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.rerank import PathRerank
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage
+from drillrank.prompts import prompt_text
+from drillrank.rerank.brmgr import BRMGR
+from drillrank.rerank.parity import LikelihoodFormula
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.scale import rescaled
+from drillrank.rerank.upr import UPR
+
+from .test_path_search import INSTRUCTION, graphs
+
+SCALES = ("log_likelihood", "probability", "softmax")
+QUERIES = st.sampled_from(["which red fox crossed the river?", "red-fox", "???", "well-known foxes of the river-side"])
+OPTIONS = st.fixed_dictionaries(
+    {
+        "cascade": st.none() | st.integers(1, 4),
+        "prior": st.none() | st.just(PathPrior()),
+        "pairs": st.integers(0, 4),
+        "hops": st.integers(1, 3),
+    }
+)
+FORMULAS = st.builds(LikelihoodFormula, st.just("{path}"), reduce=st.sampled_from(["mean", "sum"]))
+
+
+def names(ranking):
+    return [item.passage.id for item in ranking]
+
+
+def holds_on_every_scale(ranking):
+    for scale in SCALES:
+        shown = rescaled(ranking, scale)
+        scores = [item.score for item in shown]
+        assert names(shown) == names(ranking)
+        assert scores == sorted(scores, reverse=True)
+        assert scale != "softmax" or math.fsum(scores) == pytest.approx(1 if ranking else 0)
+
+
+@settings(max_examples=100)
+@given(graphs(), QUERIES, OPTIONS, FORMULAS, st.sampled_from(["max", "mean"]), st.booleans())
+def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
+    """The toy model counts other tokens than the unigram model of the cascade."""
+    wording = {"instructions": [INSTRUCTION, "{path} Ask:"], "ensemble": ensemble}
+    dear = PromptRank(**wording) if lexical else PromptRank(hash_model(), preset=formula, **wording)
+    holds_on_every_scale(PathRerank(dear, links=given_links, **options).rank(query, passages))
+
+
+@given(graphs(), QUERIES, st.sampled_from(["mean", "sum"]), st.booleans())
+def test_of_passages(hash_model, passages, query, reduce, lexical):
+    formula = LikelihoodFormula("{title} {text}", reduce=reduce)
+    holds_on_every_scale((UPR() if lexical else UPR(hash_model(), preset=formula)).rank(query, passages))
+
+
+@given(graphs(), graphs(), QUERIES, st.booleans(), st.floats(0, 1))
+def test_of_retrieved_and_generated_passages(retrieved, generated, query, guard, share):
+    holds_on_every_scale(BRMGR(guard=guard, generated_share=share).rank(query, retrieved, generated))
+
+
+@given(st.lists(st.tuples(st.floats(-9, 0), st.integers(0, 40)), max_size=6))
+def test_of_candidates_whose_tokens_differ(scored):
+    """A prompt's last letters may melt into the question's first token."""
+    scored.sort(reverse=True)
+
+    class Melting(UnigramModel):
+        def _log_likelihood(self, requests, temperature, include_eos):
+            prompts = [int(prompt_text(request.prompt)) for request in requests]
+            return [Likelihood(["t"] * scored[i][1], np.zeros(0), scored[i][0] * scored[i][1]) for i in prompts]
+
+    passages = [Passage(str(i)) for i in range(len(scored))]
+    holds_on_every_scale(UPR(Melting(), template="{text}").rank("fox", passages))
+
+
+@given(graphs(), st.sampled_from(["which red fox crossed the river?", "red fox"]))
+def test_a_sum_and_a_mean_give_one_posterior(hash_model, passages, query):
+    """The question has as many tokens after every path, so that a sum only stretches the scores, the prior's too."""
+    tokens = len(query.split())
+    mean = LikelihoodFormula("{path}")
+    rankings = [
+        PathSearch(PromptRank(hash_model(), instructions=[INSTRUCTION], preset=formula), passages).search_paths(query)
+        for formula in (mean, replace(mean, reduce="sum"))
+    ]
+    averaged, added = ({item.passage.ids: item.score for item in ranking} for ranking in rankings)
+    assert added == pytest.approx({path: score * tokens for path, score in averaged.items()})
+    posteriors = [[item.score for item in rescaled(ranking, "softmax")] for ranking in rankings]
+    assert posteriors[0] == pytest.approx(posteriors[1])
+
+
+@given(graphs(max_size=8), st.integers(0, 6), st.integers(1, 3))
+def test_every_path_is_scored_once_whatever_leads_to_it(hash_model, passages, pairs, hops):
+    model = hash_model()
+    links = [given_links, RetrievedLinks()]
+    search = PathSearch(PromptRank(model, instructions=[INSTRUCTION]), passages, links=links, pairs=pairs, hops=hops)
+    paths = [item.passage.ids for item in search.search_paths("which red fox crossed the river?")]
+    assert len(model.requests) == len(paths) == len(set(paths))
+
+
+@given(graphs(max_size=5), st.integers(1, 3))
+def test_every_result_has_details_of_its_own(hash_model, passages, hops):
+    told = []
+    search = PathSearch(PromptRank(hash_model(), instructions=[INSTRUCTION]), passages, hops=hops)
+    ranking = search.search("which red fox?", on_hop=told.append)
+    before = [[{**item.details} for item in hop.paths] for hop in told]
+    kept = [{**item.details} for item in ranking]
+    for number, item in enumerate(ranking):
+        item.details.clear()
+        assert [other.details for other in ranking[number + 1 :]] == kept[number + 1 :]
+    assert [[item.details for item in hop.paths] for hop in told] == before
