@@ -61,7 +61,7 @@ class D3Retriever(BaseRetriever):
     The other fields: `model_options`, `max_documents` (of more, the best few are drilled into), `workers` (LLM calls at
     the same time, all questions together), `separator` (of `section_path`, as the splitter was told), `score_key`, and
     those of `drillrank.D3`: `paragraphs`, `monot5`, `sections`, `guard_tokens`, `summarise`, `summary_words`,
-    `max_prompt_tokens`, `max_calls`, `sections_by`, `on_empty`, `on_failure`.
+    `max_prompt_tokens`, `tokens`, `max_calls`, `sections_by`, `on_empty`, `on_failure`.
 
     Each result is a paragraph, text as in the source, with the document's metadata together with `section_path`,
     `start_index`, `source_id` and the score; without an LLM `section_score`; with one `prompt_tokens`,
@@ -102,6 +102,7 @@ class D3Retriever(BaseRetriever):
     )
     summary_words: int = Field(default=36, gt=0, description="Longest summary.")
     max_prompt_tokens: int = Field(default=4000, gt=0, description="Budget of a prompt.")
+    tokens: Any = Field(default=None, description="What counts tokens.")
     max_calls: int = Field(default=40, gt=0, description="Most calls for one question.")
     sections_by: AnswerBy = Field(default="names", description="Whether the LLM names sections or gives numbers.")
     on_empty: Literal["nothing", "likelihood"] = Field(default="nothing", description="What an empty choice means.")
@@ -134,6 +135,7 @@ class D3Retriever(BaseRetriever):
             summarise=self.summarise,
             summary_words=self.summary_words,
             max_prompt_tokens=self.max_prompt_tokens,
+            tokens=self.tokens,
             max_calls=self.max_calls,
             sections_by=self.sections_by,
             on_empty=self.on_empty,

@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 from drillrank import parse_document
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
+from drillrank.tokens import Tokens
 from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
 from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM
@@ -35,6 +36,8 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
             section, up to `max_tokens`), `"fixed"` (the same across sections).
         max_tokens: Largest size of a piece; longer sections are cut between paragraphs, then sentences.
         min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        tokens: What counts them: None for drillrank's estimate, which is the same everywhere, `"tiktoken:<encoding>"`,
+            a function from a text to a number, or a tokenizer: see `drillrank.tokens.token_counter`.
         context: `"headings"`, `"keywords"`, or both.
         llm: Chat model or text model that writes keywords and summaries; None computes them.
         summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
@@ -60,6 +63,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
         chunking: Chunking = "section",
         max_tokens: int | None = None,
         min_tokens: int | None = None,
+        tokens: Tokens = None,
         context: Sequence[Context] = (),
         llm: Runnable[Any, Any] | None = None,
         summarizer: Summarizer | None = None,
@@ -72,6 +76,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
             chunking=chunking,
             max_tokens=max_tokens,
             min_tokens=min_tokens,
+            tokens=tokens,
             context=context,
             llm=FrameworkLLM(llm, CallbackManager([])) if llm is not None else None,
             writer=ViewWriter(_model_name(llm), {} if cache is None else cache),

@@ -28,6 +28,7 @@ from drillrank.drilldown.evidence import Embed, load_evidence_model
 from drillrank.drilldown.rebuilding import Library
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import check_query, check_top_n, stable_uuid
+from drillrank.tokens import Tokens
 from llama_index_ext._embed import FrameworkEmbedding
 from llama_index_ext._llm import FrameworkLLM, Prompts
 from llama_index_ext._stored import StoredDocuments, document_id, sections_in
@@ -97,6 +98,7 @@ class D3Retriever(BaseRetriever):
         summarise: Summarise = None,
         summary_words: int = 36,
         max_prompt_tokens: int = 4000,
+        tokens: Tokens = None,
         max_calls: int = 40,
         sections_by: AnswerBy = "names",
         on_empty: Literal["nothing", "likelihood"] = "nothing",
@@ -130,6 +132,7 @@ class D3Retriever(BaseRetriever):
             summarise=summarise,
             summary_words=summary_words,
             max_prompt_tokens=max_prompt_tokens,
+            tokens=tokens,
             max_calls=max_calls,
             sections_by=sections_by,
             on_empty=on_empty,

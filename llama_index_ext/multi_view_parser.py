@@ -55,7 +55,8 @@ class MultiViewNodeParser(NodeParser):
     With `context`, the headings and the section's keywords stand in front of the raw text where it is embedded, as
     metadata `context`; what the LLM reads stays the source.
 
-    A serialised parser names its `llm`, `summarizer` and `id_func`; it is restored without them, with a warning. The
+    A serialised parser names its `llm`, `summarizer` and `id_func`, and `tokens` unless that is a string; it is
+    restored without them, with a warning. The
     cache of an `IngestionPipeline` knows documents by text and metadata, not by id: equal ones share their nodes.
 
     Args:
@@ -64,6 +65,8 @@ class MultiViewNodeParser(NodeParser):
             section, up to `max_tokens`), `"fixed"` (the same across sections).
         max_tokens: Largest size of a node; longer sections are cut between paragraphs, then sentences.
         min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        tokens: What counts them: None for drillrank's estimate, which is the same everywhere, `"tiktoken:<encoding>"`,
+            a function from a text to a number, or a tokenizer: see `drillrank.tokens.token_counter`.
         context: `"headings"`, `"keywords"`, or both.
         llm: Writes keywords and summaries; None computes them.
         summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
@@ -89,6 +92,7 @@ class MultiViewNodeParser(NodeParser):
     chunking: Chunking = Field(default="section", description="What a node is made of.")
     max_tokens: int | None = Field(default=None, description="Largest size of a node.")
     min_tokens: int | None = Field(default=None, description="Smaller neighbouring sections are joined.")
+    tokens: Any = Field(default=None, description="What counts tokens.")
     context: list[Context] = Field(default_factory=list, description="What is embedded in front of the raw text.")
     llm: SerializeAsAny[LLM] | None = Field(default=None, description="Writes keywords and summaries.")
     summarizer: Any = Field(default=None, description="Makes the summaries.")
@@ -112,13 +116,13 @@ class MultiViewNodeParser(NodeParser):
 
     @model_validator(mode="after")
     def _check_sizes(self) -> MultiViewNodeParser:
-        make_cutter(self.chunking, self.max_tokens, self.min_tokens)
+        make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.tokens)
         return self
 
-    @field_validator("llm", "summarizer", "id_func", mode="before")
+    @field_validator("llm", "summarizer", "id_func", "tokens", mode="before")
     @classmethod
     def _restore(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, dict | str):
+        if isinstance(value, dict) or (isinstance(value, str) and info.field_name != "tokens"):
             warnings.warn(
                 f"The {info.field_name} of a serialised MultiViewNodeParser, {value!r:.100}, is not restored: set it "
                 "again. Until then the parser does without it.",
@@ -127,6 +131,10 @@ class MultiViewNodeParser(NodeParser):
             )
             return None
         return value
+
+    @field_serializer("tokens")
+    def _name_tokens(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, str) else {"class": self._name(value)}
 
     @field_serializer("summarizer", "id_func")
     def _name(self, value: Any) -> str | None:
@@ -164,6 +172,7 @@ class MultiViewNodeParser(NodeParser):
             chunking=self.chunking,
             max_tokens=self.max_tokens,
             min_tokens=self.min_tokens,
+            tokens=self.tokens,
             context=self.context,
             llm=FrameworkLLM(self.llm) if self.llm else None,
             writer=ViewWriter(self.llm.metadata.model_name if self.llm else "", self.cache),

@@ -20,6 +20,7 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
 from drillrank.passages import check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
+from drillrank.tokens import Tokens
 from llama_index_ext._llm import FrameworkLLM, Prompts
 from llama_index_ext.events import SelfAskStepEvent
 
@@ -34,6 +35,7 @@ class SelfAskQueryEngine(BaseQueryEngine):
         llm: Asks and answers; None takes `Settings.llm` at each query.
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of the nodes that one answer is read from: as many as fit, whole, at least one.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
         workers: LLM calls at the same time, all queries of this engine together.
         self_ask_prompt: Template with `{question}` and `{transcript}`, which ends it; `update_prompts` changes it, too.
@@ -67,6 +69,7 @@ class SelfAskQueryEngine(BaseQueryEngine):
         *,
         max_steps: int = 5,
         max_prompt_tokens: int = 3000,
+        tokens: Tokens = None,
         on_failure: Literal["continue", "raise"] = "continue",
         workers: int = 4,
         self_ask_prompt: BasePromptTemplate | None = None,
@@ -83,6 +86,7 @@ class SelfAskQueryEngine(BaseQueryEngine):
             _Passages(retriever),
             max_steps=max_steps,
             max_prompt_tokens=max_prompt_tokens,
+            tokens=tokens,
             on_failure=on_failure,
             workers=workers,
             prompt=self._prompts.filler(

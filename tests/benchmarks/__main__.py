@@ -20,6 +20,7 @@ BENCHMARKS = (
     "generated",
     "drilldown",
     "views",
+    "tokens",
     "neural_speed",
     "neural_memory",
 )

@@ -1,78 +1,111 @@
+"""Token counts: the same wherever they are made, and those of a tokenizer where one is named."""
+
 from __future__ import annotations
 
-import os
+import pickle
 import socket
-from concurrent.futures import ThreadPoolExecutor
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import D3, tokens
+from drillrank import D3, SelfAsk, parse_document
+from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.tokens import count_tokens, is_estimate, token_counter
+from drillrank.views import make_cutter
 
 any_text = st.text(st.characters(codec=None))  # lone surrogates too
+TEXT = "# Zürich\n\nThe <b>Limmat</b> leaves the lake here: 3,600 m³/min.\r\n\n\tcode = f(x)  # 東京 🦊 Ῥῆνος\n"
 
 
 @pytest.fixture
-def encoding():
-    """The true encoding, where a copy of it is at hand."""
-    found = tokens._encoding()
-    if found is None:
+def encodings(monkeypatch):
+    """The true encodings, where a copy of them is at hand."""
+    core = pytest.importorskip("llama_index.core")
+    folder = Path(core.__file__).parent / "_static" / "tiktoken_cache"
+    if not folder.is_dir():
         pytest.skip("no copy of cl100k_base at hand")
-    return found
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+    return pytest.importorskip("tiktoken")
 
 
-@given(any_text)
-def test_a_count_is_total_and_bounded(text):
-    count = count_tokens(text)
+def test_counts_are_these_numbers_on_every_machine():
+    counted = {
+        "": 0,
+        " ": 0,
+        "\n": 1,
+        "The Rhine flows through Basel.": 6,
+        "internationalisation": 2,
+        "Mississippi USA 1234567": 6,
+        "a\n\n    b = c": 5,
+        "x" * 1000: 91,
+        " " * 1000: 16,
+        "Ῥῆνος Рейн": 6,
+        "東京 🦊": 3,
+        "\ud800": 1,
+        TEXT: 44,
+    }
+    assert {text: count_tokens(text) for text in counted} == counted
+
+
+@given(any_text, any_text)
+def test_a_count_is_bounded_and_nearly_adds_up(one, other):
+    count = count_tokens(one)
     assert type(count) is int
-    assert (count > 0) == bool(text)
-    assert count <= len(text.encode("utf-8", "replace")) + 3 * len(text)
+    assert len(one.replace(" ", "").replace("\t", "").replace("\r", "")) / 64 <= count <= len(one)
+    assert count_tokens(one + other) <= count + count_tokens(other) + 1  # two single spaces are a token together
 
 
-def test_counts_are_those_of_the_encoding(encoding):
-    for text in ("Hello, world!", "Zürich 東京 \N{GRINNING FACE}", "a\n\n\tb  c", "<|endoftext|>"):
-        assert count_tokens(text) == len(encoding.encode(text, disallowed_special=()))
+@given(st.lists(st.sampled_from(["Oaks grow.", "", "  indented", "x"]), max_size=8))
+def test_windows_line_breaks_count_as_others(lines):
+    assert count_tokens("\r\n".join(lines)) == count_tokens("\n".join(lines))
 
 
-def test_special_tokens_are_plain_text(encoding):
-    assert count_tokens("<|endoftext|>") > 1
+def test_no_file_is_read_and_no_connection_made_and_nothing_that_is_installed_changes_the_count(monkeypatch, tmp_path):
+    def refused(*args, **kwargs):
+        raise AssertionError("counting tokens must not ask anybody")
+
+    before = count_tokens(TEXT)
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr("builtins.open", refused)
+    for module in ("tiktoken", "transformers", "llama_index"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    assert count_tokens(TEXT) == before
 
 
-def test_long_texts_are_counted_in_linear_time_and_nearly_exactly(encoding):
-    text = "The Rhine flows through Basel. " * 2000
-    assert abs(count_tokens(text) - len(encoding.encode(text))) <= len(text) // 20_000
-    assert count_tokens("a" * 200_000) > 10_000  # quadratic merging would not come back
+def test_english_comes_close_to_the_encodings_of_large_models(encodings):
+    text = (Path(__file__).parents[2] / "docs" / "handbook.md").read_text(encoding="utf-8")
+    for encoding in ("cl100k_base", "o200k_base"):
+        assert count_tokens(text) == pytest.approx(token_counter(f"tiktoken:{encoding}")(text), rel=0.05)
 
 
-def test_the_environment_is_left_alone(monkeypatch, tmp_path):
-    def no_network(*args, **kwargs):
-        raise AssertionError("counting tokens must not open a connection")
-
-    monkeypatch.setattr(socket.socket, "connect", no_network)
-    for folder in (None, "", str(tmp_path)):
-        if folder is None:
-            monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
-        else:
-            monkeypatch.setenv("TIKTOKEN_CACHE_DIR", folder)
-        before = dict(os.environ)
-        tokens._encoding.cache_clear()
-        count_tokens("some text")
-        assert dict(os.environ) == before
-    tokens._encoding.cache_clear()
+def test_a_named_encoding_counts_exactly_and_knows_no_special_tokens(encodings):
+    true = encodings.get_encoding("cl100k_base")
+    for tokens in ("tiktoken:cl100k_base", true):
+        count = token_counter(tokens)
+        for text in ("Hello, world!", "Zürich 東京 🦊", "a\n\n\tb  c", "<|endoftext|>"):
+            assert count(text) == len(true.encode(text, disallowed_special=())) > 1
+        assert pickle.loads(pickle.dumps(count))(TEXT) == count(TEXT)
+        assert not is_estimate(count)
+    long = "The Rhine flows through Basel. " * 2000
+    assert abs(token_counter("tiktoken:cl100k_base")(long) - len(true.encode(long))) <= len(long) // 20_000
 
 
-@given(any_text)
-def test_without_the_encoding_four_bytes_are_a_token(text):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tokens, "_encoding", lambda: None)
-        size = len(text.encode("utf-8", "surrogatepass"))
-        assert count_tokens(text) == size // 4 + bool(size % 4)
+class Tokenizer:
+    """As those of transformers: callable, and `encode` adds special tokens unless told not to."""
+
+    def __call__(self, text):
+        return {"input_ids": self.encode(text)}
+
+    def encode(self, text, add_special_tokens=True):
+        return text.split() + ["</s>"] * add_special_tokens
 
 
-class Counts:
-    """A model with a tokenizer of its own."""
+class Model:
+    """A model that counts."""
 
     def complete(self, prompt):
         return "none"
@@ -81,29 +114,39 @@ class Counts:
         return len(text.split())
 
 
-def test_the_encoding_comes_before_a_models_own_tokenizer(encoding):
-    assert token_counter(Counts()) is count_tokens
-    assert not is_estimate(count_tokens)
+@pytest.mark.parametrize("tokens", [Tokenizer(), Model(), lambda text: len(text.split())])
+def test_a_function_a_tokenizer_or_a_model_counts_where_the_user_names_it(tokens):
+    count = token_counter(tokens)
+    assert count("one two three") == 3
+    assert not is_estimate(count)
+    document = "# One\n\nRain falls.\n\n# Two\n\nSnow melts, and the water runs."
+    units = make_cutter("fixed", max_tokens=6, tokens=tokens)(parse_document(document))
+    assert [len(unit.text.split()) for unit in units] == [6, 6]
+    prompts = []
+    d3 = D3(lambda prompt: prompts.append(prompt) or "none", tokens=tokens)
+    assert d3.retrieve("Which?", [document]).usage.prompt_tokens == sum(len(prompt.split()) for prompt in prompts)
+    asked = SelfAsk(lambda prompt: "So the final answer is: snow", lambda question: [], tokens=tokens).answer("Which?")
+    assert asked.usage.completion_tokens == 6
 
 
-def test_without_the_encoding_the_first_model_that_can_counts_or_the_estimate_says_so(monkeypatch):
-    monkeypatch.setattr(tokens, "_encoding", lambda: None)
-    model = Counts()
-    assert token_counter(str.upper, None, model)("one two three") == 3
-    assert token_counter(str.upper) is count_tokens
-    assert is_estimate(count_tokens)
-    assert not is_estimate(token_counter(model))
-    document = "# One\n\nRain.\n\n# Two\n\nSnow."
-    counted = D3(model).retrieve("Which?", [document]).usage
-    estimated = D3(lambda prompt: "none").retrieve("Which?", [document]).usage
-    assert not counted.estimated
-    assert estimated.estimated
-    assert 0 < counted.prompt_tokens < estimated.prompt_tokens
+def test_a_model_that_counts_is_not_asked_unless_it_is_named():
+    document = "# One\n\nRain falls.\n\n# Two\n\nSnow melts."
+    prompts = []
+    model = Model()
+    model.complete = lambda prompt: prompts.append(prompt) or "none"
+    usage = D3(model).retrieve("Which?", [document]).usage
+    assert usage.prompt_tokens == sum(map(count_tokens, prompts)) > 0
+    assert is_estimate(usage.count)
 
 
-def test_threads_agree():
-    texts = [f"text {i} of many, Zürich" * (i % 7) for i in range(200)]
-    tokens._encoding.cache_clear()
-    with ThreadPoolExecutor(8) as pool:
-        counted = list(pool.map(count_tokens, texts))
-    assert counted == [count_tokens(text) for text in texts]
+@pytest.mark.parametrize("tokens", ["cl100k_base", "tiktoken:", "hf:gpt2", 3, "tiktoken:no_such", str.upper, object()])
+def test_what_cannot_count_is_refused_at_once(tokens):
+    for make in (token_counter, lambda tokens: D3(tokens=tokens), lambda tokens: make_cutter("section", tokens=tokens)):
+        with pytest.raises(InvalidInput, match="tiktoken"):
+            make(tokens)
+
+
+def test_without_tiktoken_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(MissingExtra, match=r"drillrank\[tiktoken\]"):
+        token_counter("tiktoken:p50k_base")

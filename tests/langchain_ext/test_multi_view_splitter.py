@@ -175,3 +175,9 @@ async def test_a_model_writes_the_views_once(capsys):
 def test_senseless_settings_are_rejected(settings):
     with pytest.raises(InvalidInput, match=r"max_tokens|context"):
         MultiViewTextSplitter(**settings)
+
+
+def test_what_counts_tokens_is_named():
+    settings = {"views": ["raw"], "chunking": "fixed", "max_tokens": 4, "tokens": lambda text: len(text.split())}
+    pieces = MultiViewTextSplitter(**settings).split_text("One two three four five six seven eight nine.")
+    assert [len(piece.page_content.split()) for piece in pieces] == [4, 4, 1]

@@ -15,6 +15,7 @@ from llama_index.core.llms import CompletionResponse, MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
+import drillrank.tokens
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.views import MultiViewChunker
 from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
@@ -263,3 +264,22 @@ def test_a_parser_without_its_llm_says_so():
     with pytest.warns(DrillrankWarning, match="llm"):
         restored = MultiViewNodeParser.from_dict(stored)
     assert restored.llm is None
+
+
+def words(text):
+    return len(text.split())
+
+
+def test_what_counts_tokens_is_named_and_round_trips_or_is_told_to_be_gone(monkeypatch):
+    parser = MultiViewNodeParser(views=["raw"], chunking="fixed", max_tokens=9, tokens=words)
+    nodes = parser.get_nodes_from_documents(documents())
+    assert max(words(node.text) for node in nodes) == 9
+    with pytest.warns(DrillrankWarning, match="tokens"):
+        assert MultiViewNodeParser.from_dict(parser.to_dict()).tokens is None
+    monkeypatch.setattr(drillrank.tokens, "_tiktoken", lambda spec: str.split)
+    named = MultiViewNodeParser(views=["raw"], chunking="fixed", max_tokens=9, tokens="tiktoken:cl100k_base")
+    restored = MultiViewNodeParser.from_dict(named.to_dict())
+    assert restored.tokens == "tiktoken:cl100k_base"
+    assert [node.text for node in restored.get_nodes_from_documents(documents())] == [node.text for node in nodes]
+    with pytest.raises(ValueError, match="tiktoken"):
+        MultiViewNodeParser(tokens=3)

@@ -32,7 +32,7 @@ from drillrank.prompts import (
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document
-from drillrank.tokens import token_counter
+from drillrank.tokens import Tokens, token_counter
 from drillrank.workers import Workers
 
 Documents = Drillable | Sequence[Document | str] | Sequence[OutlineSection]
@@ -79,9 +79,9 @@ class D3:
         summarise: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
             `"llm"`. They are made once for each document, by the first question about it.
         summary_words: Longest summary; 36 words come to about 42 tokens on average.
-        max_prompt_tokens: Budget of a prompt, as `drillrank.tokens.token_counter` counts. An outline that does not fit
-            is read level by level, paragraphs that do not fit go into several prompts; a paragraph is never cut. One
-            section or paragraph needs no call.
+        max_prompt_tokens: Budget of a prompt. An outline that does not fit is read level by level, paragraphs that do
+            not fit go into several prompts; a paragraph is never cut. One section or paragraph needs no call.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         max_calls: Most calls for one question, summaries apart; with fewer calls than it takes, the likeliest sections
             or paragraphs are asked about.
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON,
@@ -137,6 +137,7 @@ class D3:
         summarise: Summarise = None,
         summary_words: int = 36,
         max_prompt_tokens: int = 4000,
+        tokens: Tokens = None,
         max_calls: int = 40,
         sections_by: AnswerBy = "names",
         on_empty: Literal["nothing", "likelihood"] = "nothing",
@@ -161,7 +162,7 @@ class D3:
         self._limits = max_prompt_tokens, max_calls
         self._on_failure: Literal["likelihood", "raise"] = on_failure
         self._on_empty: Literal["nothing", "likelihood"] = on_empty
-        self._count = token_counter(llm, self.lm)
+        self._count = token_counter(tokens)
         section_default, paragraph_default = default_prompts(sections_by)
         self._plan = Plan(
             with_llm=llm is not None,

@@ -18,7 +18,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
 from drillrank.terms import WORD
-from drillrank.tokens import count_tokens
+from drillrank.tokens import Tokens, token_counter
 from drillrank.workers import Workers
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
@@ -80,6 +80,7 @@ class SelfAsk:
             function, sync or async, or an object with `retrieve` and, if it has one, `aretrieve`.
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of the passages that one answer is read from: as many as fit, whole, at least one.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
         workers: Most LLM calls at once, all questions of this object together; or what limits them for several.
         prompt: With `{question}` and `{transcript}`, which ends the prompt; or a function of these.
@@ -106,6 +107,7 @@ class SelfAsk:
         *,
         max_steps: int = 5,
         max_prompt_tokens: int = 3000,
+        tokens: Tokens = None,
         on_failure: Literal["continue", "raise"] = "continue",
         workers: int | Workers = 4,
         prompt: Template = SELF_ASK_PROMPT,
@@ -120,6 +122,7 @@ class SelfAsk:
         self._source = retrieve
         self._max_steps = max_steps
         self._max_prompt_tokens = max_prompt_tokens
+        self._count = token_counter(tokens)
         self._on_failure = on_failure
         self._workers = workers if isinstance(workers, Workers) else Workers(workers)
         self._prompt = check_places(prompt, "question", "transcript")
@@ -142,7 +145,7 @@ class SelfAsk:
 
     def stream(self, question: str) -> Iterator[FollowUp | SelfAskAnswer]:
         """Each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
-        usage = Usage()
+        usage = Usage(count=self._count)
         retrieve = cast("Callable[[str], Any]", method_of(self._source, "retrieve"))
         if is_async(retrieve):
             raise InvalidInput(f"{self._source!r:.100} cannot be asked synchronously: use the asynchronous method.")
@@ -163,7 +166,7 @@ class SelfAsk:
 
     async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
         """As `stream`, without blocking the event loop."""
-        usage = Usage()
+        usage = Usage(count=self._count)
         retrieve = cast(
             "Callable[[str], Any]", method_of(self._source, "aretrieve") or method_of(self._source, "retrieve")
         )
@@ -237,7 +240,7 @@ class SelfAsk:
         shown: list[str] = []
         for passage in passages:
             text = f"{passage.title}: {passage.text}" if passage.title else passage.text
-            left -= count_tokens(text) + 1
+            left -= self._count(text) + 1
             if shown and left < 0:
                 break
             shown.append(text)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from drillrank.dialogue import LLM, Dialogue
 from drillrank.structure import Document
+from drillrank.tokens import Tokens
 from drillrank.views.asking import aask, ask
 from drillrank.views.chunks import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
 from drillrank.views.units import Chunking, Cutter, make_cutter
@@ -30,6 +31,7 @@ class MultiViewChunker:
         chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` or `"fixed"`.
         max_tokens: Largest size of a unit.
         min_tokens: Smaller sections are joined, see `whole_sections`.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         context: See `section_chunks`.
         llm: Writes the keywords and summaries; None computes them.
         writer: How it does so.
@@ -53,6 +55,7 @@ class MultiViewChunker:
         chunking: Chunking = "section",
         max_tokens: int | None = None,
         min_tokens: int | None = None,
+        tokens: Tokens = None,
         context: Collection[Context] = (),
         llm: LLM | None = None,
         writer: ViewWriter | None = None,
@@ -62,8 +65,8 @@ class MultiViewChunker:
         check_views(views)
         check_context(context)
         self._views = tuple(views)
-        make_cutter(chunking, max_tokens, min_tokens)  # refuses sizes that do not go together
-        self._sizes = (chunking, max_tokens, min_tokens)
+        self._sizes = (chunking, max_tokens, min_tokens, tokens)
+        make_cutter(*self._sizes)  # refuses sizes that do not go together
         self._context = tuple(context)
         self._llm = llm
         self._summarizer = summarizer

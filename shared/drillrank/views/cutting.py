@@ -1,4 +1,7 @@
-"""Cut blocks at lines, sentences and words, and pack the parts again as far as a size limit allows."""
+"""Cut blocks at lines, sentences and words, and pack the parts again as far as a size limit allows.
+
+A limit is a number of tokens as `count` counts them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from itertools import pairwise
 
 from drillrank.structure import Block, Document, Section, sentences
 from drillrank.structure.lines import line_starts
-from drillrank.tokens import count_tokens
+from drillrank.tokens import TokenCount
 
 _WORD = re.compile(r"\S+")
 
@@ -58,40 +61,42 @@ def body_of(document: Document, run: Run) -> str:
     return text_of(document, [span for span in run if span.block.kind != "heading"])
 
 
-def fits(document: Document, run: Run, limit: int) -> bool:
+def fits(document: Document, run: Run, limit: int, count: TokenCount) -> bool:
     """Whether a run has at most `limit` tokens, white space around it not counted."""
-    return count_tokens(text_of(document, run).strip()) <= limit
+    return count(text_of(document, run).strip()) <= limit
 
 
-def fitted(document: Document, runs: Iterable[Run], limit: int) -> list[Run]:
+def fitted(document: Document, runs: Iterable[Run], limit: int, count: TokenCount) -> list[Run]:
     """The runs, those that are too long cut: each into as few as its lines, sentences or words allow.
 
     A heading goes with the first part of a block that is cut behind it.
     """
     found: list[Run] = []
     for run in runs:
-        if fits(document, run, limit):
+        if fits(document, run, limit, count):
             found.append(run)
             continue
-        parts = atoms(document, run, limit)
+        parts = atoms(document, run, limit, count)
         if found and all(span.block.kind == "heading" for span in found[-1]):
             parts.insert(0, found.pop())
-        found += packed(document, parts, limit)
+        found += packed(document, parts, limit, count)
     return found
 
 
-def packed(document: Document, runs: Sequence[Run], limit: int) -> list[Run]:
+def packed(document: Document, runs: Sequence[Run], limit: int, count: TokenCount) -> list[Run]:
     """Join neighbours, from the first on, as long as they fit; a run that is too long alone stays alone."""
-    sizes = [_size(_bare_text(document, run)) for run in runs]
+    sizes = [_size(_bare_text(document, run), count) for run in runs]
     groups: list[Run] = []
     at = 0
     while at < len(runs):
-        end, left = at + 1, limit - sizes[at] - count_tokens(runs[at][0].header)
+        end, left = at + 1, limit - sizes[at] - count(runs[at][0].header)
         while end < len(runs) and sizes[end] <= left:
             left -= sizes[end]
             end += 1
         group = [span for run in runs[at:end] for span in run]
-        while end > at + 1 and not fits(document, group, limit):  # rare: the whole can have more tokens than its parts
+        while end > at + 1 and not fits(
+            document, group, limit, count
+        ):  # rare: the whole can have more tokens than its parts
             end -= 1
             group = [span for run in runs[at:end] for span in run]
         groups.append(group)
@@ -99,14 +104,14 @@ def packed(document: Document, runs: Sequence[Run], limit: int) -> list[Run]:
     return groups
 
 
-def atoms(document: Document, run: Run, limit: int) -> list[Run]:
+def atoms(document: Document, run: Run, limit: int, count: TokenCount) -> list[Run]:
     """The lines (of tables, code and lists) or sentences of a run; where one is too long its words, then characters."""
     found: list[Run] = []
     for span in run:
         text = _bare_text(document, [span])
         kind = span.block.kind
-        header, behind = _table_header(text, span, limit) if kind == "table" else ("", 0)
-        for begin, stop in _split(text, limit - count_tokens(header), _LEVELS.get(kind, _OF_PROSE)):
+        header, behind = _table_header(text, span, limit, count) if kind == "table" else ("", 0)
+        for begin, stop in _split(text, limit - count(header), _LEVELS.get(kind, _OF_PROSE), count):
             repeated = header if begin >= behind else ""
             if span.rendering is None:
                 found.append([Span(span.block, span.start + begin, span.start + stop, None, repeated)])
@@ -115,10 +120,9 @@ def atoms(document: Document, run: Run, limit: int) -> list[Run]:
     return found
 
 
-def _size(text: str) -> int:
+def _size(text: str, count: TokenCount) -> int:
     """Tokens of a text that others follow: a space mostly belongs to the next word's token, a line break does not."""
-    bare = text.rstrip()
-    return count_tokens(bare) + ("\n" in text[len(bare) :])
+    return count(text.rstrip(" \t"))
 
 
 def _bare_text(document: Document, run: Run) -> str:
@@ -132,7 +136,7 @@ def _bare_text(document: Document, run: Run) -> str:
     return "".join(parts)
 
 
-def _table_header(text: str, span: Span, limit: int) -> tuple[str, int]:
+def _table_header(text: str, span: Span, limit: int, count: TokenCount) -> tuple[str, int]:
     """The lines to repeat and where they end: a Markdown table's header and the rule below it, or the first row.
 
     Nothing is repeated where the lines alone take more than half of the limit.
@@ -140,7 +144,7 @@ def _table_header(text: str, span: Span, limit: int) -> tuple[str, int]:
     lead = span.block.start - span.start if span.rendering is None else 0  # blank lines before the table
     lines = line_starts(text[lead:])
     header = text[lead:][: lines[min(2 if span.rendering is None else 1, len(lines) - 1)]]
-    return (header, lead + len(header)) if 2 * count_tokens(header) <= limit else ("", 0)
+    return (header, lead + len(header)) if 2 * count(header) <= limit else ("", 0)
 
 
 _Level = Callable[[str], list[int]]  # from a text to the offsets at which to cut it, rising
@@ -166,15 +170,15 @@ _LEVELS: dict[str, tuple[_Level, ...]] = {
 _OF_PROSE: tuple[_Level, ...] = (_sentences, _words)
 
 
-def _split(text: str, limit: int, levels: Sequence[_Level]) -> list[tuple[int, int]]:
+def _split(text: str, limit: int, levels: Sequence[_Level], count: TokenCount) -> list[tuple[int, int]]:
     """Spans that tile the text: what the first level cuts, and inside of those that are too long, the next one."""
     if not levels:  # one long word; a character has at most four bytes, thus four tokens
         cuts = range(0, len(text), max(limit // 4, 1))[1:]
         return list(pairwise([0, *cuts, len(text)]))
     spans = []
     for start, end in pairwise([0, *levels[0](text), len(text)]):
-        if count_tokens(text[start:end].strip()) > limit:
-            spans += [(start + a, start + b) for a, b in _split(text[start:end], limit, levels[1:])]
+        if count(text[start:end].strip()) > limit:
+            spans += [(start + a, start + b) for a, b in _split(text[start:end], limit, levels[1:], count)]
         else:
             spans.append((start, end))
     return spans

@@ -1,7 +1,7 @@
 """What is indexed as one thing: whole sections, parts of them, paragraphs, or chunks of fixed length.
 
-A cutter makes units of a parsed document (MC-indexing, sections 3.2 and 5.6). Sizes are tokens as `count_tokens`
-counts them, white space around a unit not counted.
+A cutter makes units of a parsed document (MC-indexing, sections 3.2 and 5.6). Sizes are tokens as
+`drillrank.tokens.count_tokens` counts them, or what is named in its place; white space around a unit does not count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure import Document, Section
-from drillrank.tokens import count_tokens
+from drillrank.tokens import TokenCount, Tokens, token_counter
 from drillrank.views.cutting import Run, atoms, block_runs, body_of, fitted, packed, text_of
 
 Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
@@ -50,7 +50,7 @@ class Unit:
 Cutter = Callable[[Document], list[Unit]]
 
 
-def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None) -> Cutter:
+def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None, tokens: Tokens = None) -> Cutter:
     r"""Sections. One of more than `max_tokens` is cut inside: between blocks, then between lines, sentences, words.
 
     Code is cut only if it is too long alone, then between lines. So are tables, and the later parts repeat the first
@@ -61,6 +61,7 @@ def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None)
         min_tokens: A section of fewer tokens joins the one before it, if that is its parent or has the same parent and
             is as small, until they have as many together; sections with others below them join nothing. The unit has
             the parent's path. None keeps all sections apart.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
 
     Raises:
         InvalidInput: a limit is below 1, or `min_tokens` is above `max_tokens`.
@@ -73,21 +74,22 @@ def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None)
     [(('Trees',), '# Trees\n\n## Oak\n\nTall.\n\n## Elm\n\nTaller.\n\n'), (('Trees', 'Ash'), '## Ash\n\nTallest.\n')]
     """
     _check_sizes(max_tokens, min_tokens)
+    count = token_counter(tokens)
 
     def cut(document: Document, section: Section) -> list[Run]:
         runs = block_runs(document, section)
         if max_tokens is None:
             return [[span for run in runs for span in run]]
-        return packed(document, fitted(document, runs, max_tokens), max_tokens)
+        return packed(document, fitted(document, runs, max_tokens, count), max_tokens, count)
 
     def cutter(document: Document) -> list[Unit]:
         units = _units_of_sections(document, cut)
-        return _small_joined(document, units, min_tokens, max_tokens) if min_tokens else units
+        return _small_joined(document, units, min_tokens, max_tokens, count) if min_tokens else units
 
     return cutter
 
 
-def paragraphs(max_tokens: int | None = None) -> Cutter:
+def paragraphs(max_tokens: int | None = None, tokens: Tokens = None) -> Cutter:
     r"""Paragraphs, lists, tables and code blocks, the first of a section with its heading.
 
     One of more than `max_tokens` is cut as `whole_sections` does it.
@@ -100,19 +102,20 @@ def paragraphs(max_tokens: int | None = None) -> Cutter:
     ['# Oak\n\nTall.\n\n', 'Old.\n']
     """
     _check_sizes(max_tokens)
+    count = token_counter(tokens)
 
     def cut(document: Document, section: Section) -> list[Run]:
         runs = block_runs(document, section)
         lead = 2 if runs[0][0].block.kind == "heading" else 1
         if max_tokens is None:
             return [[span for run in runs[:lead] for span in run], *runs[lead:]]
-        first = fitted(document, runs[:lead], max_tokens)
-        return [*packed(document, first, max_tokens), *fitted(document, runs[lead:], max_tokens)]
+        first = fitted(document, runs[:lead], max_tokens, count)
+        return [*packed(document, first, max_tokens, count), *fitted(document, runs[lead:], max_tokens, count)]
 
     return lambda document: _units_of_sections(document, cut)
 
 
-def content_aware_fixed(max_tokens: int) -> Cutter:
+def content_aware_fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
     r"""Chunks of fixed length inside sections (MC-indexing, section 5.6): sentences, packed up to `max_tokens`.
 
     Lines take the place of sentences in tables, lists and code.
@@ -126,15 +129,16 @@ def content_aware_fixed(max_tokens: int) -> Cutter:
     ['# Oak\n\nOaks grow tall in the old forests of the north. ', 'Their wood is hard and heavy, and dear.\n']
     """
     _check_sizes(max_tokens)
+    count = token_counter(tokens)
 
     def cut(document: Document, section: Section) -> list[Run]:
-        found = [part for run in block_runs(document, section) for part in atoms(document, run, max_tokens)]
-        return packed(document, found, max_tokens)
+        found = [part for run in block_runs(document, section) for part in atoms(document, run, max_tokens, count)]
+        return packed(document, found, max_tokens, count)
 
     return lambda document: _units_of_sections(document, cut)
 
 
-def fixed(max_tokens: int) -> Cutter:
+def fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
     r"""Chunks of fixed length without regard to structure, as most splitters make them; their paths are empty.
 
     Raises:
@@ -145,6 +149,7 @@ def fixed(max_tokens: int) -> Cutter:
     ['# Oak\n\nIt grows tall.\n\n# Elm\n\n', 'It is soft and light.\n']
     """
     _check_sizes(max_tokens)
+    count = token_counter(tokens)
 
     def cutter(document: Document) -> list[Unit]:
         sections = document.sections()
@@ -153,10 +158,10 @@ def fixed(max_tokens: int) -> Cutter:
             part
             for section in sections
             for run in block_runs(document, section)
-            for part in atoms(document, run, max_tokens)
+            for part in atoms(document, run, max_tokens, count)
         ]
         units: list[Unit] = []
-        for run in packed(document, parts, max_tokens):
+        for run in packed(document, parts, max_tokens, count):
             text = text_of(document, run)
             if text.strip():
                 ordinal = bisect_right(starts, run[0].start) - 1
@@ -167,23 +172,35 @@ def fixed(max_tokens: int) -> Cutter:
     return cutter
 
 
-def make_cutter(chunking: Chunking = "section", max_tokens: int | None = None, min_tokens: int | None = None) -> Cutter:
+def make_cutter(
+    chunking: Chunking = "section",
+    max_tokens: int | None = None,
+    min_tokens: int | None = None,
+    tokens: Tokens = None,
+) -> Cutter:
     """A cutter by its name, for configurations: `"content_aware_fixed"` and `"fixed"` need `max_tokens`.
+
+    Args:
+        chunking: The cutter's name.
+        max_tokens: Largest size of a unit.
+        min_tokens: See `whole_sections`.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`, as for every cutter.
 
     Raises:
         InvalidInput: the name is unknown, or the sizes do not go with it.
     """
     if chunking == "section":
-        return whole_sections(max_tokens, min_tokens)
+        return whole_sections(max_tokens, min_tokens, tokens)
     if min_tokens is not None:
         raise InvalidInput(f"min_tokens joins small sections: it goes with chunking='section', not {chunking!r}.")
     if chunking == "paragraph":
-        return paragraphs(max_tokens)
+        return paragraphs(max_tokens, tokens)
     if chunking not in get_args(Chunking):
         raise InvalidInput(f"Unknown chunking {chunking!r}. Choose one of: {', '.join(get_args(Chunking))}.")
     if max_tokens is None:
         raise InvalidInput(f"chunking={chunking!r} needs max_tokens, the length of a chunk.")
-    return content_aware_fixed(max_tokens) if chunking == "content_aware_fixed" else fixed(max_tokens)
+    cutter = content_aware_fixed if chunking == "content_aware_fixed" else fixed
+    return cutter(max_tokens, tokens)
 
 
 def _check_sizes(max_tokens: int | None, min_tokens: int | None = None) -> None:
@@ -211,10 +228,12 @@ def _units_of_sections(document: Document, cut: Callable[[Document, Section], li
     return units
 
 
-def _small_joined(document: Document, units: Sequence[Unit], min_tokens: int, max_tokens: int | None) -> list[Unit]:
+def _small_joined(
+    document: Document, units: Sequence[Unit], min_tokens: int, max_tokens: int | None, count: TokenCount
+) -> list[Unit]:
     sections = document.sections()
     cut = {unit.ordinal for unit in units if unit.part}
-    sizes = {unit.ordinal: count_tokens(unit.text.strip()) for unit in units if unit.ordinal not in cut}
+    sizes = {unit.ordinal: count(unit.text.strip()) for unit in units if unit.ordinal not in cut}
     groups: list[list[Unit]] = []
 
     def is_leaf(unit: Unit) -> bool:
@@ -230,7 +249,7 @@ def _small_joined(document: Document, units: Sequence[Unit], min_tokens: int, ma
             and is_leaf(unit)
             and all(sizes.get(member.ordinal, min_tokens) < min_tokens for member in (*group, unit))
             and sum(sizes[member.ordinal] for member in group) < min_tokens
-            and (max_tokens is None or count_tokens(_text(document, [*group, unit]).strip()) <= max_tokens)
+            and (max_tokens is None or count(_text(document, [*group, unit]).strip()) <= max_tokens)
         )
 
     for unit in units:

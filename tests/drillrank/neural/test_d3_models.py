@@ -1,4 +1,4 @@
-"""D3 with models of Hugging Face: their summaries in the outline, their tokenizer where no other is at hand."""
+"""D3 with models of Hugging Face: their summaries in the outline, their tokenizer where it is named."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import pytest
 import torch
 
-from drillrank import D3, load_language_model, tokens
-from drillrank.tokens import count_tokens, token_counter
+from drillrank import D3, load_language_model
+from drillrank.tokens import token_counter
 from drillrank.views import HuggingFaceSummarizer
 from tests.drillrank.neural.conftest import bart
 
@@ -52,12 +52,10 @@ def test_the_outline_shows_what_the_summariser_writes_and_sentences_of_what_it_g
     assert shown["Rest"] == "Short."
 
 
-def test_the_models_own_tokenizer_counts_where_no_encoding_is_at_hand(folder, monkeypatch):
+def test_the_models_own_tokenizer_counts_where_it_is_named(folder):
     lm = load_language_model(f"hf:{folder}", dtype="float32", device="cpu")
-    assert token_counter(lm) is count_tokens or tokens._encoding() is None
-    monkeypatch.setattr(tokens, "_encoding", lambda: None)
     assert token_counter(lm)(LONG) == len(lm.engine.tokenizer(LONG).ids) > 0
-    d3, prompts = asked_of({"lm": lm})
+    d3, prompts = asked_of({"lm": lm, "tokens": lm})
     usage = d3.retrieve("Which river?", [PAPER]).usage
     assert usage.prompt_tokens == lm.count_tokens(prompts[0])
     assert not usage.estimated
