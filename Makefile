@@ -39,8 +39,9 @@ $(VENV)/.integration: $(VENV)/.dev
 integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQL server with pgvector
 	$(BIN)/python -m pytest -rs tests/integration
 
-fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format
-	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v tests/drillrank/test_structure_fuzz.py tests/drillrank/test_views_fuzz.py
+fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
+	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v tests/drillrank/test_structure_fuzz.py \
+		tests/drillrank/test_views_fuzz.py tests/drillrank/neural/test_budgets.py
 
 fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .

@@ -132,9 +132,9 @@ class LanguageModel(ABC):
         return [[next(flat) for _ in requests] for requests in request_lists]
 
     def first_tokens(self, text: str, count: int) -> str:
-        """The beginning of a text that the model's first `count` tokens of it cover; a shorter text as it is.
+        """The longest beginning of a text that has at most `count` of the model's tokens; a shorter text as it is.
 
-        Where it ends inside a word, that half of the word may have other tokens on its own.
+        Of a model of which a character has several tokens, nothing may be left for a small `count`.
 
         Raises:
             InvalidInput: this kind of model does not tell where its tokens end.

@@ -16,7 +16,6 @@ from drillrank.likelihood.batching import by_length, in_halves
 from drillrank.likelihood.engine import Engine, Found, Targets, to_device
 from drillrank.likelihood.prefix_trie import Plan, Row, Stem, TokenSequence, plan, row_of
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
-from drillrank.prompts import prompt_text
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +30,12 @@ class CausalEngine(Engine):
     _shares: bool | None = None  # not known before the first use
 
     def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
-        joined = [_joined(request) for request in requests]
         end = [self.eos_id] if include_eos and self.eos_id is not None else []
         start = self.tokenizer.prefix
         window = None if self.window is None else self.window - len(start) - len(end)
         targets, sequences = Targets(), []
-        for target, item in zip(joined, fit_to_budgets(requests, joined, self.tokenizer, window), strict=True):
-            boundary = len(item.text) - len(target)
-            first = len(start) + int(np.searchsorted(item.tokens.ends, boundary, side="right"))
+        for item in fit_to_budgets(requests, self.tokenizer, window, with_targets=True):
+            first = len(start) + int(np.searchsorted(item.tokens.ends, len(item.text), side="right"))
             ids = [*start, *item.tokens.ids, *end]
             sequences.append(TokenSequence(ids, first, targets.starts[-1]))
             targets.add(ids[first:], item.cut_tokens)
@@ -174,10 +171,3 @@ def _ancestors(rows: Sequence[Row], stems: Sequence[int], width: int) -> np.ndar
             if parent >= 0:
                 visible[node] |= visible[parent]
     return mask
-
-
-def _joined(request: Request) -> str:
-    """The target as it follows the prompt: a blank between them, unless either brings one."""
-    prompt = prompt_text(request.prompt)
-    blank = "" if not prompt or prompt[-1].isspace() or request.target[0].isspace() else " "
-    return blank + request.target

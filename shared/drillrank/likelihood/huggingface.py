@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request
 from drillrank.likelihood.loading import best_device, best_dtype, longest_input
+from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.prompts import Evidence
 
 if TYPE_CHECKING:
     from drillrank.likelihood.engine import Engine
@@ -99,9 +101,13 @@ class HuggingFaceModel(LanguageModel):
         return self.engine.log_likelihood(requests, temperature, include_eos)
 
     def first_tokens(self, text: str, count: int) -> str:
-        """The beginning of a text that its first `count` tokens cover, special tokens not counted."""
-        tokens = self.engine.tokenizer(text)
-        return text if len(tokens.ids) <= count else text[: int(tokens.ends[count - 1])]
+        """The longest beginning of a text that has at most `count` tokens, special ones not counted.
+
+        Longest as budgets have it: it has `count` tokens, or more than that with one token more of the text.
+        """
+        request = Request((Evidence(text, count),), "")
+        [fitted] = fit_to_budgets([request], self.engine.tokenizer, None, with_targets=False)
+        return fitted.text
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, special tokens not counted."""

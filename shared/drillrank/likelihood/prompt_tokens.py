@@ -1,4 +1,8 @@
-"""Prompts as token ids: documents shortened to their budgets, then the whole string tokenised once."""
+"""Prompts as token ids: documents shortened to their budgets, then the whole string tokenised once.
+
+A beginning of a text can have more tokens than the text's own first ones, or fewer: a cut makes words fall apart, and
+one character can have several tokens. So every beginning is tokenised before it counts as short enough.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import Request
-from drillrank.likelihood.budget import allot
+from drillrank.likelihood.budget import allot, longest
 from drillrank.likelihood.text_tokenizer import TextTokenizer, Tokenised
 from drillrank.prompts import Evidence, Prompt, prompt_text
 
@@ -19,8 +23,8 @@ class Fitted:
     """A prompt that keeps its budgets.
 
     Attributes:
-        text: The prompt's text after shortening, with what was joined to it.
-        tokens: That text tokenised as one string.
+        text: The prompt's text after shortening, without what follows it.
+        tokens: The prompt and what follows it, tokenised as one string.
         cut_tokens: Tokens of documents that were left out.
     """
 
@@ -30,54 +34,171 @@ class Fitted:
 
 
 def fit_to_budgets(
-    requests: Sequence[Request], continuations: Sequence[str], tokenizer: TextTokenizer, window: int | None
+    requests: Sequence[Request], tokenizer: TextTokenizer, window: int | None, *, with_targets: bool
 ) -> list[Fitted]:
     """Shorten each prompt's documents until its budget and the model's window are met.
 
+    What is kept of a document is a beginning of it that fits and uses its budget up, or does not fit with one token
+    more; nothing, if not even its first character fits.
+
     Args:
-        requests: Their prompts; `max_tokens` counts the prompt without its continuation.
-        continuations: Text that follows each prompt in the same string, never shortened; empty for none.
+        requests: Their prompts; `max_tokens` counts the prompt without its target.
         tokenizer: Counts the tokens.
-        window: Tokens that prompt and continuation may have together, special tokens left out; None for no limit.
+        window: Tokens that prompt and target may have together, special tokens left out; None for no limit.
+        with_targets: Whether the target follows the prompt in the same string; it is never shortened.
 
     Raises:
-        InvalidInput: nothing would be left of a document, or the fixed wording alone is too long.
+        InvalidInput: a budget leaves nothing of a document, or the target or the fixed wording alone is too long.
     """
-    texts = [prompt_text(request.prompt) + rest for request, rest in zip(requests, continuations, strict=True)]
+    texts = [_joined(prompt_text(request.prompt), request, with_targets) for request in requests]
     distinct = dict.fromkeys(texts)
     tokenised = dict(zip(distinct, tokenizer.batch(list(distinct)), strict=True))
     return [
-        _fit(request, rest, tokenised[text], tokenizer, window)
-        for request, rest, text in zip(requests, continuations, texts, strict=True)
+        _Fitting(request, tokenised[text], tokenizer, window, with_targets).fitted()
+        for request, text in zip(requests, texts, strict=True)
     ]
 
 
-def _fit(request: Request, rest: str, tokens: Tokenised, tokenizer: TextTokenizer, window: int | None) -> Fitted:
-    prompt, text = request.prompt, prompt_text(request.prompt)
-    limits = [part.max_tokens for part in prompt if isinstance(part, Evidence)]
-    tight, cut = 0, 0
-    while True:
-        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right")) if rest else len(tokens.ids)
-        over = max(
-            in_prompt - request.max_tokens if request.max_tokens is not None else 0,
-            len(tokens.ids) - window if window is not None else 0,
-            0,
+def _joined(prompt: str, request: Request, with_target: bool) -> str:
+    """The target as it follows the prompt: a blank between them, unless either brings one."""
+    if not with_target:
+        return prompt
+    blank = "" if not prompt or prompt[-1].isspace() or request.target[0].isspace() else " "
+    return prompt + blank + request.target
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A prompt whose documents keep some of their tokens.
+
+    Attributes:
+        text: The prompt.
+        tokens: The prompt and what follows it.
+        in_prompt: Tokens of the prompt.
+        lengths: Tokens of each document.
+        over: By how many tokens the worst of all limits is exceeded; 0 or less if all are kept.
+    """
+
+    text: str
+    tokens: Tokenised
+    in_prompt: int
+    lengths: list[int]
+    over: int
+
+
+class _Fitting:
+    """One prompt on its way to its budgets. What a document keeps is told in tokens of the whole, uncut string."""
+
+    def __init__(
+        self, request: Request, tokens: Tokenised, tokenizer: TextTokenizer, window: int | None, with_target: bool
+    ) -> None:
+        self._request = request
+        self._ends = tokens.ends
+        self._tokenizer = tokenizer
+        self._window = window
+        self._with_target = with_target
+        self._limits = [part.max_tokens for part in request.prompt if isinstance(part, Evidence)]
+        self._spans = _token_spans(request.prompt, tokens)
+        self._tried: dict[str, _Attempt] = {}
+        self._whole = self._attempt(request.prompt, tokens)
+
+    def fitted(self) -> Fitted:
+        whole = self._whole
+        if whole.over <= 0:
+            return Fitted(whole.text, whole.tokens, 0)
+        if not any(whole.lengths):
+            raise self._refusal()
+        keep = allot(whole.lengths, self._limits, None)
+        for number, limit in enumerate(self._limits):
+            if limit is not None and whole.lengths[number] > limit:
+                keep[number] = self._within(keep, number, limit)
+        if (over := self._keeping(keep).over) > 0:
+            keep = self._together(keep, over)
+        kept = self._keeping(keep)
+        complete = map(self._complete, range(len(keep)), keep)
+        return Fitted(kept.text, kept.tokens, sum(whole.lengths) - sum(complete))
+
+    def _within(self, keep: list[int], number: int, limit: int) -> int:
+        """What a document may keep for its own limit."""
+
+        def over(size: int) -> int:
+            return self._keeping([*keep[:number], size, *keep[number + 1 :]]).lengths[number] - limit
+
+        return longest(over, 0, self._whole.lengths[number] - 1, limit)
+
+    def _together(self, keep: list[int], over: int) -> list[int]:
+        """What the documents may keep for the limits of the whole; each that has something keeps something."""
+        least = sum(size > 0 for size in keep)
+
+        def shared(total: int) -> list[int]:
+            return allot(keep, [None] * len(keep), total)
+
+        total = longest(
+            lambda total: self._keeping(shared(total)).over, least - 1, sum(keep) - 1, max(sum(keep) - over, 0)
         )
-        documents = _token_spans(prompt, tokens)
-        lengths = [last - first for first, last in documents]
-        if not over and all(limit is None or length <= limit for length, limit in zip(lengths, limits, strict=True)):
-            return Fitted(text + rest, tokens, cut)
-        if not any(lengths):
-            raise InvalidInput(
-                f"The prompt is {over} tokens too long without any document: shorten the instruction or the target, "
-                "or allow more tokens."
-            )
-        kept = allot(lengths, limits, sum(lengths) - over - tight if over else None)
-        cut += sum(lengths) - sum(kept)
-        prompt = _shortened(prompt, documents, kept, tokens)
+        if total < least:
+            raise self._refusal()
+        return shared(total)
+
+    def _keeping(self, keep: Sequence[int]) -> _Attempt:
+        """The prompt with so many tokens of each document."""
+        parts: list[str | Evidence] = []
+        at, number = 0, 0
+        for part in self._request.prompt:
+            if isinstance(part, str):
+                parts.append(part)
+                at += len(part)
+                continue
+            first, last = self._spans[number]
+            text, kept = part.text, self._complete(number, keep[number])
+            if kept < last - first:
+                text = text[: max(int(self._ends[first + kept - 1]) - at, 0)] if kept else ""
+            parts.append(Evidence(text, part.max_tokens))
+            at += len(part.text)
+            number += 1
+        prompt = tuple(parts)
         text = prompt_text(prompt)
-        tokens = tokenizer(text + rest)
-        tight += 1  # a cut can make the tokens at its border fall apart; each round leaves a little more room
+        if text not in self._tried:
+            self._tried[text] = self._attempt(prompt, self._tokenizer(self._joined(text)))
+        return self._tried[text]
+
+    def _complete(self, number: int, keep: int) -> int:
+        """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
+        first, last = self._spans[number]
+        if not 0 < keep < last - first or self._ends[first + keep] > self._ends[first + keep - 1]:
+            return keep
+        return int(np.searchsorted(self._ends, self._ends[first + keep], side="left")) - first
+
+    def _attempt(self, prompt: Prompt, tokens: Tokenised) -> _Attempt:
+        text = prompt_text(prompt)
+        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right")) if self._with_target else len(tokens.ids)
+        lengths = [last - first for first, last in _token_spans(prompt, tokens)]
+        over = [length - limit for length, limit in zip(lengths, self._limits, strict=True) if limit is not None]
+        if self._request.max_tokens is not None:
+            over.append(in_prompt - self._request.max_tokens)
+        if self._window is not None:
+            over.append(len(tokens.ids) - self._window)
+        return _Attempt(text, tokens, in_prompt, lengths, max(over, default=0))
+
+    def _joined(self, prompt: str) -> str:
+        return _joined(prompt, self._request, self._with_target)
+
+    def _refusal(self) -> InvalidInput:
+        """Whose fault it is that nothing fits."""
+        bare = self._keeping([0] * len(self._spans))
+        target = len(bare.tokens.ids) - bare.in_prompt
+        if self._window is not None and target >= self._window:
+            return InvalidInput(
+                f"The question, or what else is scored, has {target} tokens, and the model reads {self._window} at "
+                "once, the prompt among them: shorten it, or take a model with a longer window."
+            )
+        limits = {"of the prompt": self._request.max_tokens, "that the model reads at once": self._window}
+        allowed = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
+        return InvalidInput(
+            f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows "
+            f"it {target}, and {allowed} are allowed: shorten the instruction, the demonstrations or the question, or "
+            "allow more tokens."
+        )
 
 
 def _token_spans(prompt: Prompt, tokens: Tokenised) -> list[tuple[int, int]]:
@@ -92,21 +213,3 @@ def _token_spans(prompt: Prompt, tokens: Tokenised) -> list[tuple[int, int]]:
             spans.append((first, last))
         at += length
     return spans
-
-
-def _shortened(prompt: Prompt, documents: Sequence[tuple[int, int]], kept: Sequence[int], tokens: Tokenised) -> Prompt:
-    parts: list[str | Evidence] = []
-    at, number = 0, 0
-    for part in prompt:
-        if isinstance(part, str):
-            parts.append(part)
-            at += len(part)
-            continue
-        (first, last), keep = documents[number], kept[number]
-        text = part.text
-        if keep < last - first:
-            text = text[: max(int(tokens.ends[first + keep - 1]) - at, 0)] if keep else ""
-        parts.append(Evidence(text, part.max_tokens))
-        at += len(part.text)
-        number += 1
-    return tuple(parts)

@@ -20,7 +20,7 @@ class Seq2SeqEngine(Engine):
     def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
         special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
         window = None if self.window is None else self.window - special
-        prompts = fit_to_budgets(requests, [""] * len(requests), self.tokenizer, window)
+        prompts = fit_to_budgets(requests, self.tokenizer, window, with_targets=False)
         distinct_targets = list(dict.fromkeys(request.target for request in requests))
         target_ids = dict(zip(distinct_targets, self.tokenizer.batch(distinct_targets), strict=True))
         end = [self.eos_id] if include_eos and self.eos_id is not None else []

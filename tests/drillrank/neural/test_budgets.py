@@ -1,0 +1,149 @@
+"""Token budgets on tokenizers of every kind and on any text.
+
+100 cases of each; `DRILLRANK_FUZZ=10000` asks for more.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import pytest
+import transformers
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import Request
+from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.prompts import Evidence
+from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
+
+fuzz = settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "100")), deadline=None)
+ODD = ["…", "½", "ﬁ", "ﷺ", "é", "e\u0301", "\u0301", "東京", "🦊", "👩‍👩‍👧", "ß", "İ", "각", "\u200b", "\u3000", "\x00"]
+PLAIN = ["Basel", " the", "Rhine", " ", "  ", "\n", "\t", ".", ",", "42", "'s", "-----", "▁", "<s>", "<unk>", "<0x0A>"]
+texts = st.lists(st.sampled_from(PLAIN) | st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"])).map("".join)
+kinds = st.sampled_from(sorted(KINDS))
+befores = st.sampled_from(["", "Passage: ", "Passage:", "東"])
+afters = st.sampled_from(["", " Question:", ". Ask.", "s"])
+
+
+class Counting(TextTokenizer):
+    """Counts how often it is asked, and how many tokens the longest answer has."""
+
+    calls, longest = 0, 1
+
+    def batch(self, texts):
+        found = super().batch(texts)
+        self.calls, self.longest = self.calls + 1, max(self.longest, *(len(tokens.ids) for tokens in found))
+        return found
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    made = {}
+    for kind, make in KINDS.items():
+        backend = make(["<s>", "</s>"])
+        made[kind] = Counting(transformers.PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="</s>"))
+    return made
+
+
+def fit(tokenizer, request, window=None, *, with_target=False):
+    tokenizer.calls, tokenizer.longest = 0, 1
+    [fitted] = fit_to_budgets([request], tokenizer, window, with_targets=with_target)
+    searches = 1 + sum(isinstance(part, Evidence) for part in request.prompt)
+    assert tokenizer.calls <= 2 + searches * (6 + math.log2(tokenizer.longest))
+    return fitted
+
+
+def length(tokenizer, before, text, after):
+    """Tokens of a text between others: those that end in it."""
+    return sum(len(before) < end <= len(before + text) for end in tokenizer(before + text + after).ends)
+
+
+def ends_behind(tokenizer, before, text, after, kept):
+    """Where the text's tokens beyond the kept ones end."""
+    first, last = len(before) + len(kept), len(before) + len(text)
+    return [int(end) - len(before) for end in tokenizer(before + text + after).ends if first < end <= last]
+
+
+@fuzz
+@given(kinds, texts, st.integers(1, 60), befores, afters)
+@example("byte-level", "🦊" * 200, 230, "Passage: ", ". Please write a question based on this passage.")
+@example("unigram", "½" * 30, 10, "Document: ", " Question:")
+@example("byte-fallback", "東京" * 30, 10, "", "")
+def test_a_document_keeps_the_longest_beginning_within_its_limit(tokenizers, kind, text, limit, before, after):
+    tokenizer = tokenizers[kind]
+    fitted = fit(tokenizer, Request((before, Evidence(text, limit), after), "who?"))
+    kept = fitted.text[len(before) : len(fitted.text) - len(after)]
+    assert fitted.text == before + kept + after
+    assert text.startswith(kept)
+    assert length(tokenizer, before, kept, after) <= limit
+    assert fitted.tokens.ids == tokenizer(fitted.text).ids
+    left_out = ends_behind(tokenizer, before, text, after, kept)
+    assert fitted.cut_tokens == (len(left_out) if kept != text else 0)
+    # None that is more than three tokens longer would have fitted; a character can have four.
+    assert all(length(tokenizer, before, text[:end], after) > limit for end in left_out[3:])
+
+
+@fuzz
+@given(
+    kinds,
+    st.lists(st.tuples(texts, st.none() | st.integers(1, 60)), min_size=1, max_size=3),
+    st.none() | st.integers(0, 80),
+    st.none() | st.integers(0, 80),
+    st.booleans(),
+    st.sampled_from(["", " ", ". "]),
+)
+def test_all_limits_of_a_prompt_are_kept_or_it_is_refused(
+    tokenizers, kind, documents, max_tokens, window, with_target, seam
+):
+    tokenizer = tokenizers[kind]
+    parts = [part for text, limit in documents for part in (Evidence(text, limit), seam)]
+    request = Request((*parts, "Ask."), "who?", max_tokens)
+    try:
+        fitted = fit(tokenizer, request, window, with_target=with_target)
+    except InvalidInput as error:
+        assert "left of" in str(error) or "The question" in str(error)  # noqa: PT017  # whether it is raised depends
+        return
+    assert fitted.text.endswith("Ask.")
+    assert window is None or len(fitted.tokens.ids) <= window
+    in_prompt = sum(end <= len(fitted.text) for end in fitted.tokens.ends) if with_target else len(fitted.tokens.ids)
+    assert max_tokens is None or in_prompt <= max_tokens
+    uncut = "".join(part if isinstance(part, str) else part.text for part in request.prompt)
+    assert (fitted.cut_tokens > 0) == (fitted.text != uncut)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "text", ["The old town of Basel lies on the Rhine.", "Zürich … ½ ﷺ 🦊東京 e\u0301\n" * 3], ids=["plain", "odd"]
+)
+def test_every_limit_of_the_whole_from_none_to_all(tokenizers, kind, text):
+    tokenizer = tokenizers[kind]
+    whole = len(tokenizer(f"Read: {text} Ask.").ids)
+    kept = []
+    for limit in range(whole + 2):
+        try:
+            fitted = fit(tokenizer, Request(("Read: ", Evidence(text), " Ask."), "who?", limit))
+        except InvalidInput:
+            assert limit < whole
+            assert not kept
+            continue
+        assert len(fitted.tokens.ids) <= limit
+        kept.append(len(fitted.text) - len("Read:  Ask."))
+        left_out = ends_behind(tokenizer, "Read: ", text, " Ask.", text[: kept[-1]])
+        assert all(len(tokenizer(f"Read: {text[:end]} Ask.").ids) > limit for end in left_out[3:])
+    assert kept[-1] == kept[-2] == len(text)
+    assert sorted(kept) == kept
+    assert kept[0] <= len("Zürich")
+
+
+def test_a_limit_of_nothing_is_refused(tokenizers):
+    with pytest.raises(InvalidInput, match="Nothing would be left of document 1"):
+        fit(tokenizers["unigram"], Request((Evidence("Basel", 0),), "who?"))
+
+
+def test_a_character_of_more_tokens_than_its_limit_leaves_nothing(tokenizers):
+    fitted = fit(tokenizers["byte-level"], Request(("Read: ", Evidence("🦊 a", 3), " Ask."), "who?"))
+    assert fitted.text == "Read:  Ask."
