@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Names in a ranking's details that are worth a note, where they hold anything but 0 or False.
-_NOTES = {name: f"drillrank_{name}" for name in ("cut_tokens",)}
+_NOTES = {name: f"drillrank_{name}" for name in ("cut_tokens", "nothing_matched")}
 
 
 def notes(details: Mapping[str, Any]) -> dict[str, Any]:

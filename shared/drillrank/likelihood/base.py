@@ -43,12 +43,14 @@ class Likelihood:
         log_probs: float64 array of shape `(len(tokens),)`, one natural log-probability per token.
         total: Sum of `log_probs`.
         cut_tokens: How many tokens of the prompt's documents were left out to meet the budgets.
+        matched: Whether a document of the prompt holds one of the tokens; True for models that do not count words.
     """
 
     tokens: Sequence[str]
     log_probs: npt.NDArray[np.float64]
     total: float
     cut_tokens: int = 0
+    matched: bool = True
 
     @property
     def mean(self) -> float:

@@ -130,15 +130,18 @@ class UnigramModel(LanguageModel):
         documents = _Documents.of(requests)
         collection = self._collection or Collection(documents.texts)
         models = _DocumentModels(collection, documents.texts, self.mu)
-        log_probs = models.log_probs(words) / temperature
+        tf = models.tf(words)
+        matched = (tf.max(axis=1, initial=0.0) > 0)[models.rows]
+        log_probs = models.log_probs(words, tf) / temperature
         if temperature != 1:
             log_probs -= models.log_normalizers(temperature)[:, None]
         log_probs = log_probs[models.rows]
         if len(log_probs) > len(requests):
             starts = np.cumsum([0, *documents.sizes[:-1]])
             log_probs = np.logaddexp.reduceat(log_probs, starts, axis=0) - np.log(documents.sizes)[:, None]
+            matched = np.logical_or.reduceat(matched, starts)
         totals = log_probs.sum(axis=1).tolist()
-        return list(map(Likelihood, repeat(words), log_probs, totals, documents.cut))
+        return list(map(Likelihood, repeat(words), log_probs, totals, documents.cut, matched.tolist()))
 
 
 class _DocumentModels:
@@ -166,9 +169,12 @@ class _DocumentModels:
         # Each word that only the document has takes the unseen class's share: the sum over all words stays 1.
         self._mass[len(self._mass) - len(foreign_words) :] += mu * collection.unseen * foreign_words
 
-    def log_probs(self, words: Sequence[str]) -> Floats:
+    def tf(self, words: Sequence[str]) -> Floats:
+        """How often each document holds each word, shape (documents, words)."""
+        return np.concatenate([counts.tf(rows, words) for counts, rows in self._counted])
+
+    def log_probs(self, words: Sequence[str], tf: Floats) -> Floats:
         """Log p(w|d), shape (documents, words)."""
-        tf = np.concatenate([counts.tf(rows, words) for counts, rows in self._counted])
         log_probs: Floats = np.log((tf + self._mu * self._collection.probability(words)) / self._mass[:, None])
         return log_probs
 

@@ -49,7 +49,10 @@ class PathScorer:
         fall = kept[-1].score - chosen[-1].score
         for item in pruned:
             item.score = min(item.score + fall, kept[-1].score)  # rounding must not lift it
-            item.details |= {"model": "unigram", **{name: kept[-1].details[name] for name in ("tokens", "reduce")}}
+            item.details |= {
+                "model": "unigram",
+                **{name: kept[-1].details[name] for name in ("tokens", "reduce", "nothing_matched")},
+            }
         return kept + pruned
 
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.links import LinkSource, Target, bound_links, linked, targets_of
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
 from drillrank.multihop.prior import NamedPassages, PathPrior
 from drillrank.multihop.scoring import PathScorer, Weighed
-from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
+from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
 
@@ -162,16 +160,22 @@ class PathSearch:
             if not waiting:
                 break
             waiting = list({weighed.path.ids: weighed for weighed in waiting}.values())  # a pair may be linked, too
-        ordered = sorted(found, key=lambda item: item.score, reverse=True)[:top_n]
-        return [replace(item, rank=rank, details=_without_position(item)) for rank, item in enumerate(ordered, start=1)]
+        return _ordered(found)[:top_n]
 
     def _collect(self, passages: Sequence[Passage]) -> _Collection:
         return _Collection(passages, self._prompt_rank, self._links, self._cascade)
 
 
-def _without_position(item: Ranked[Path]) -> dict[str, Any]:
-    """The place among the paths of one hop means nothing outside."""
-    return {name: detail for name, detail in item.details.items() if name != "position"}
+def _ordered(found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
+    """The paths of all hops as one ranking; where none holds a word of the question, all count alike."""
+    nothing = all(item.details["nothing_matched"] for item in found)
+    lowest = min((item.score for item in found), default=0.0)
+    levels = [lowest if nothing else item.score for item in found]
+    details = [item.details | {"nothing_matched": nothing} for item in found]
+    ordered = ranked([item.passage for item in found], levels, details)
+    for item in ordered:
+        del item.details["position"]  # the place among the paths of all hops says nothing
+    return ordered
 
 
 class _Walk:

@@ -17,6 +17,7 @@ from drillrank.rerank.base import Scored
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, demonstration_text
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
 from drillrank.rerank.settings import Ensemble, PromptRankSettings
+from drillrank.rerank.unmatched import levelled
 
 __all__ = ["Ensemble", "PromptRank"]
 
@@ -94,11 +95,12 @@ class PromptRank:
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
         """Score each path, in the order of the paths.
 
-        The details are `tokens` (of the question), `reduce` (`"mean"`, or `"sum"` with a formula that adds up) and
-        `cut_tokens`.
+        The details are `tokens` (of the question), `reduce` (`"mean"`, or `"sum"` with a formula that adds up),
+        `cut_tokens` and `nothing_matched` (see `drillrank.rerank.unmatched`).
         """
         scored: list[Scored] = []
-        for group in self._likelihoods(query, paths):
+        groups = self._likelihoods(query, paths)
+        for group in groups:
             score = self.settings.combined([self._formula.score(likelihood) for likelihood in group])
             details = {
                 "tokens": len(group[0].tokens),
@@ -106,7 +108,7 @@ class PromptRank:
                 "cut_tokens": max(item.cut_tokens for item in group),
             }
             scored.append((score, details))
-        return scored
+        return levelled(scored, [group[0].matched for group in groups])
 
     def score_prompts(self, query: str, paths: Sequence[Path]) -> list[list[list[float]]]:
         """Scores of each path under each prompt, before they are combined: shape (paths, instructions, contexts).

@@ -14,6 +14,7 @@ from drillrank.passages import Passage
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
 from drillrank.rerank.base import PassageRanker, Scored
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
+from drillrank.rerank.unmatched import levelled
 
 
 class UPR(PassageRanker):
@@ -28,7 +29,10 @@ class UPR(PassageRanker):
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
     question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
-    `"sum"` with a preset that adds up), `cut_tokens` (of the passage) and `position` (in the input).
+    `"sum"` with a preset that adds up), `cut_tokens` (of the passage), `position` (in the input) and
+    `nothing_matched` (with a model that counts words: no passage holds a word of the question; then the input order
+    stands). `log_likelihood` is exact always; the score is that of the least likely passage where a passage holds no
+    word of the question, since its length alone says nothing.
 
     Raises:
         InvalidInput: the template is malformed, or a preset is given beside what it brings or to the unigram model.
@@ -65,7 +69,10 @@ class UPR(PassageRanker):
             prompts = [self._template.fill(passage, self._max_passage_tokens) for passage in passages]
             requests.append([formula.request(prompt, target) for prompt in prompts])
         found = self.lm.log_likelihood_lists(requests, include_eos=formula.include_eos)
-        return [[(formula.score(item), self._details(item)) for item in items] for items in found]
+        return [
+            levelled([(formula.score(item), self._details(item)) for item in items], [item.matched for item in items])
+            for items in found
+        ]
 
     def _details(self, item: Likelihood) -> dict[str, Any]:
         return {
