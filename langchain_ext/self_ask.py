@@ -36,9 +36,9 @@ class SelfAskChain(RunnableSerializable[str, dict[str, Any]]):
         answer_prompt: Template with `{contents}` and `{question}`, or its text.
 
     The other fields: `max_steps` (follow-up questions; then the final answer is asked for), `max_prompt_tokens` (budget
-    of the documents that one answer is read from: as many as fit, whole, at least one), `tokens` (what counts them: see
-    `drillrank.tokens.token_counter`), `on_failure` (of a call: `"continue"` with what there is, or `"raise"`),
-    `workers` (LLM calls at the same time, all questions together), `title_key`.
+    of a prompt: an answer is read from as many whole documents as fit, or a part of the first), `tokens` (what counts
+    them: see `drillrank.tokens.token_counter`), `on_failure` (of a call: `"continue"` with what there is, or
+    `"raise"`), `workers` (LLM calls at the same time, all questions together), `title_key`.
 
     The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
     `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, the retriever's own not counted).
@@ -66,7 +66,7 @@ class SelfAskChain(RunnableSerializable[str, dict[str, Any]]):
     llm: Runnable[Any, Any]
     retriever: Runnable[str, list[Document]]
     max_steps: int = Field(default=5, gt=0, description="Most follow-up questions.")
-    max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of the documents in a prompt.")
+    max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of a prompt.")
     tokens: Any = Field(default=None, description="What counts tokens.")
     on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
     workers: int = Field(default=4, gt=0, description="LLM calls at the same time.")

@@ -34,7 +34,7 @@ class SelfAskQueryEngine(BaseQueryEngine):
         retriever: Any LlamaIndex retriever.
         llm: Asks and answers; None takes `Settings.llm` at each query.
         max_steps: Most follow-up questions; then the final answer is asked for.
-        max_prompt_tokens: Budget of the nodes that one answer is read from: as many as fit, whole, at least one.
+        max_prompt_tokens: Budget of a prompt: an answer is read from as many whole nodes as fit, or part of the first.
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
         workers: LLM calls at the same time, all queries of this engine together.

@@ -125,7 +125,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
         again = asyncio.run(D3(Adversary(script, structured), workers=1, **options).aretrieve(QUESTION, texts))
     assert identified(again) == identified(found)
 
-    there = {passage.id: passage for section in outline(texts) for passage in section.paragraphs}
+    there = {passage.id: passage for passage in D3(llm, **options).prepare(texts).paragraphs}
     ids = [item.passage.id for item in found]
     assert len(ids) == len(set(ids))
     assert all(item.passage == there[item.passage.id] for item in found)

@@ -7,11 +7,8 @@ import math
 import re
 import threading
 import time
-import warnings
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from drillrank import D3, MonoT5
 from drillrank.drilldown.drill import Step
@@ -87,28 +84,6 @@ def test_the_papers_prompts_are_asked():
         f"[1] Of part 2.\n[2] {TARGET}\n[3] It was written in the year 1923.\n[4] - one\n- two\n\n"
     )
     assert paragraphs.endswith(PARAGRAPH_PROMPT.partition("{question}")[2])
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.lists(st.sampled_from(["# A", "## B", "## C, D", "word " * 9, "word " * 50]), max_size=9), max_size=3),
-    st.integers(120, 400),
-)
-def test_no_prompt_is_above_the_budget_unless_one_item_is(parts, budget):
-    prompts = []
-
-    def all_of_it(prompt):
-        prompts.append(prompt)
-        return ", ".join(SECTION.findall(prompt) or [number for number, _ in PARAGRAPH.findall(prompt)])
-
-    books = ["\n\n".join(part) for part in parts]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DrillrankWarning)
-        found = D3(all_of_it, max_prompt_tokens=budget, max_calls=1000).retrieve("Which word?", books)
-    for prompt in prompts:
-        items = len(SECTION.findall(prompt) or PARAGRAPH.findall(prompt))
-        assert items == 1 or count_tokens(prompt) <= budget
-    assert sorted(item.passage.id for item in found) == sorted(p.id for s in outline(books) for p in s.paragraphs)
 
 
 def test_one_paragraph_needs_no_call_and_neither_does_the_only_one_of_the_chosen_sections():

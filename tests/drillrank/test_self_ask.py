@@ -234,11 +234,41 @@ def test_passages_are_shown_whole_as_many_as_fit():
             else ("So the final answer is: b" if len(prompts) > 1 else "Follow up: c?")
         )
 
-    SelfAsk(llm, lambda question: long, max_prompt_tokens=300).answer(QUESTION)
+    SelfAsk(llm, lambda question: long, max_prompt_tokens=500).answer(QUESTION)
     shown = [fact.text for fact in long if fact.text in prompts[1]]
     assert shown == [fact.text for fact in long[: len(shown)]]
-    assert 1 <= len(shown) < 9
-    assert sum(map(count_tokens, shown)) <= 300
+    assert 1 < len(shown) < 9
+    assert 500 - count_tokens(long[0].text) - 2 <= count_tokens(prompts[1]) <= 500
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.text(max_size=300) | st.builds(lambda n: "word 尺寸 🦊. " * n, st.integers(1, 400)), max_size=4),
+    st.integers(200, 900),
+    st.sampled_from(["Follow up: why {}?", "{}", "Follow up: " + "so long " * 900 + "{}?"]),
+    st.sampled_from([QUESTION, "y" * 900]),
+)
+def test_no_prompt_is_above_its_budget(passages, budget, says, question):
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return says.format(len(prompts)) if len(prompts) % 2 else "an answer " * 400
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        try:
+            SelfAsk(llm, lambda question: passages, max_prompt_tokens=budget).answer(question)
+            refused = ""
+        except InvalidInput as error:
+            refused = str(error)
+    assert all(count_tokens(prompt) <= budget for prompt in prompts)
+    assert not refused or ("max_prompt_tokens" in refused and not prompts and budget < 450)
+
+
+def test_a_question_that_leaves_no_room_is_refused():
+    with pytest.raises(InvalidInput, match=r"question has .* max_prompt_tokens"):
+        SelfAsk(Reasoner(), retrieve).answer("Why? " * 2000)
 
 
 @pytest.mark.parametrize(

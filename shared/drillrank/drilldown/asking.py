@@ -1,6 +1,6 @@
 """Asking an LLM to choose from a list: as few prompts as the budget allows, and an answer whatever it says.
 
-D3 (Nair et al. 2023), sections 3.3.1 and 3.3.2: one prompt holds as many items as fit, and none is ever cut.
+D3 (Nair et al. 2023), sections 3.3.1 and 3.3.2: one prompt holds as many items as fit. No prompt is above its budget.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Literal, Protocol
 
 from drillrank.dialogue import Dialogue, Reply
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
-from drillrank.errors import LLMFailure
+from drillrank.drilldown.pieces import LEAST, shortened
+from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.prompts import Template, filled
 from drillrank.structured import StructuredPrompt
 from drillrank.tokens import TokenCount, count_tokens
 
+_SPARE = 8  # tokens for what is put between items, and for the number behind a name that is there twice
 _SHOWN = 120  # characters of an answer that could not be used
 
 AnswerBy = Literal["names", "ids", "json"]
@@ -57,7 +59,7 @@ class Asking:
 
     Attributes:
         question: The question.
-        max_prompt_tokens: Budget of one prompt; a single item that is longer goes alone, whole.
+        max_prompt_tokens: Budget of one prompt; an item that is longer alone is shown without its middle.
         calls_left: How many more prompts may be sent.
         on_failure: Where a call fails or its answer cannot be used: choose by likelihood, or raise.
         on_empty: What an answer means that chooses nothing: just that, or the choice of likelihood.
@@ -71,13 +73,32 @@ class Asking:
     on_empty: Literal["nothing", "likelihood"] = "nothing"
     count: TokenCount = count_tokens
 
-    def fits(self, template: Template, items: Sequence[Item]) -> bool:
-        """Whether one prompt can hold all items."""
-        return sum(map(self._size, _distinct(items))) <= self._room(template)
+    def check(self, *templates: Template) -> None:
+        """Make sure that the question leaves room for something to choose from.
 
-    def holds(self, template: Template, items: Sequence[Item]) -> int:
+        Raises:
+            InvalidInput: it does not.
+        """
+        room = min(map(self._room, templates))
+        if room < LEAST:
+            raise InvalidInput(
+                f"The question has {self.count(self.question)} tokens; with its instruction it leaves {max(room, 0)} "
+                f"of max_prompt_tokens={self.max_prompt_tokens} for what there is to choose from. Shorten it, or allow "
+                "longer prompts."
+            )
+
+    def fits(self, template: Template, items: Sequence[Item], by: AnswerBy) -> bool:
+        """Whether one prompt can hold all items."""
+        items = _distinct(items)
+        return sum(map(self._size, items)) <= self._room(template) and self._over(template, items, by) <= 0
+
+    def holds(self, template: Template, items: Sequence[Item], by: AnswerBy) -> int:
         """How many of the first items one prompt can hold; at least one."""
-        return len(packed(list(map(self._size, items)), range(len(items)), self._room(template))[0]) if items else 0
+        sizes = list(map(self._size, items))
+        count = len(packed(sizes, range(len(items)), self._room(template))[0]) if items else 0
+        while count > 1 and self._over(template, items[:count], by) > 0:
+            count -= 1
+        return count
 
     def choose(
         self, template: Template, items: Sequence[Item], likely: Likely, *, by: AnswerBy = "ids", spare: int = 0
@@ -99,13 +120,13 @@ class Asking:
         Raises:
             LLMFailure: a call failed or its answer was unusable, and `on_failure` is `"raise"`.
         """
-        items = _distinct(items)
+        items, problems = self._offered(template, items, by)
         everything = range(len(items))
-        groups, problems = self._groups(template, items, likely, self.calls_left - spare)
+        groups = self._groups(template, items, likely, self.calls_left - spare, by, problems)
         if not groups:
             return likely.choose(everything) if items else [], problems
         self.calls_left -= len(groups)
-        prompts = [self._prompt(template, "\n".join(_shown([items[at] for at in group], by))) for group in groups]
+        prompts = [self._showing(template, [items[at] for at in group], by) for group in groups]
         replies = yield [StructuredPrompt(prompt, IDS_SCHEMA) for prompt in prompts] if by == "json" else prompts
         chosen: list[int] = []
         for group, reply in zip(groups, replies, strict=True):
@@ -122,21 +143,43 @@ class Asking:
                 chosen += [group[position] for position in choice.positions]
         return sorted(chosen), problems
 
-    def _groups(
-        self, template: Template, items: Sequence[Item], likely: Likely, calls: int
-    ) -> tuple[list[list[int]], list[str]]:
-        """Positions of the items of each prompt; fewer items if there are fewer calls left than it takes."""
+    def _offered(self, template: Template, items: Sequence[Item], by: AnswerBy) -> tuple[list[Item], list[str]]:
+        """The items under different names, those that are too long for a prompt without their middle."""
         room = self._room(template)
+        names = [shortened(item.name, room // 2 - _SPARE, self.count) for item in items]
+        offered = _distinct([Item(item.text, name) for item, name in zip(items, names, strict=True)])
+        cut = 0
+        for at, item in enumerate(offered):
+            limit = self._size(item)
+            if limit > room - 2 * _SPARE:  # near enough to the budget to be counted as it is shown
+                while (over := self._over(template, [offered[at]], by)) > 0:
+                    limit = min(limit, room) - over
+                    text = shortened(item.text, limit - self._size(Item("", item.name)), self.count)
+                    offered[at] = Item(text, item.name)
+            cut += (item.text, items[at].name) != (offered[at].text, names[at])
+        problem = f"{cut} of {len(items)} items are too long for a prompt: shown without their middle"
+        return offered, [problem] if cut else []
+
+    def _groups(
+        self,
+        template: Template,
+        items: Sequence[Item],
+        likely: Likely,
+        calls: int,
+        by: AnswerBy,
+        problems: list[str],
+    ) -> list[list[int]]:
+        """Positions of the items of each prompt; fewer items if there are fewer calls left than it takes."""
         sizes = list(map(self._size, items))
-        groups = packed(sizes, range(len(items)), room)
+        everything = range(len(items))
+        groups = self._within(template, items, sizes, everything, by)
         if len(groups) <= calls:
-            longest = max(sizes, default=0)
-            if longest > room:
-                return groups, [f"an item of {longest} tokens is longer than the {max(room, 0)} left of the budget"]
-            return groups, []
+            return groups
         if calls < 1:
-            return [], [f"no call was left to ask about {len(items)} items: chosen by likelihood"]
-        order = likely.order(range(len(items)))
+            problems.append(f"no call was left to ask about {len(items)} items: chosen by likelihood")
+            return []
+        order = likely.order(everything)
+        room = self._room(template)
         few, many = 1, len(items)  # `few` fit, `many` do not
         while many - few > 1:
             middle = (few + many) // 2
@@ -144,8 +187,30 @@ class Asking:
                 few = middle
             else:
                 many = middle
-        problem = f"{len(items)} items need more than the {calls} calls left: asked about the likeliest {few}"
-        return packed(sizes, sorted(order[:few]), room), [problem]
+        while len(groups := self._within(template, items, sizes, sorted(order[:few]), by)) > calls:
+            few -= 1
+        problems.append(f"{len(items)} items need more than the {calls} calls left: asked about the likeliest {few}")
+        return groups
+
+    def _within(
+        self, template: Template, items: Sequence[Item], sizes: Sequence[int], positions: Sequence[int], by: AnswerBy
+    ) -> list[list[int]]:
+        """The positions in groups; sizes are estimates, so each prompt is counted as a whole."""
+        room = self._room(template)
+        while True:
+            groups = packed(sizes, positions, room)
+            several = [[items[at] for at in group] for group in groups if len(group) > 1]  # one alone has been counted
+            over = max((self._over(template, group, by) for group in several), default=0)
+            if over <= 0:
+                return groups
+            room -= over
+
+    def _over(self, template: Template, items: Sequence[Item], by: AnswerBy) -> int:
+        """By how many tokens the prompt with these items is above the budget."""
+        return self.count(self._showing(template, items, by)) - self.max_prompt_tokens
+
+    def _showing(self, template: Template, items: Sequence[Item], by: AnswerBy) -> str:
+        return self._prompt(template, "\n".join(_shown(items, by)))
 
     def _room(self, template: Template) -> int:
         return self.max_prompt_tokens - self.count(self._prompt(template, ""))

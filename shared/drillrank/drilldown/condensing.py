@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from drillrank.dialogue import Dialogue
+from drillrank.drilldown.pieces import LEAST, shortened
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
 from drillrank.terms import WORD
+from drillrank.tokens import TokenCount, count_tokens
 from drillrank.views.summaries import summaries, summary
 
 Summarise = Callable[[list[str]], Sequence[str]] | Literal["llm"] | None
@@ -30,19 +32,31 @@ class Condenser:
             `"llm"`, which asks the LLM with the prompt of MC-indexing.
         words: Length of a summary; a text of at most that length is its own summary. What a function or the LLM writes
             may be twice as long.
-        max_words_asked: A longer text is first condensed to so many words before the LLM sees it.
+        max_prompt_tokens: Budget of a prompt. A text of more than half as many words is condensed before the LLM sees
+            it; what is still too long loses its middle.
+        count: Counts the tokens of a text.
 
     Raises:
-        InvalidInput: `summarise` is something else, or a length is below 1.
+        InvalidInput: `summarise` is something else, a length is below 1, or the budget leaves no room for a text.
     """
 
-    def __init__(self, summarise: Summarise, words: int, max_words_asked: int) -> None:
+    def __init__(
+        self, summarise: Summarise, words: int, max_prompt_tokens: int, count: TokenCount = count_tokens
+    ) -> None:
         check_positive(summary_words=words)
         if summarise is not None and summarise != "llm" and not callable(summarise):
             raise InvalidInput(f"summarise is a function from texts to summaries, 'llm' or None; not {summarise!r}.")
         self._summarise = summarise
         self._words = words
-        self._max_words_asked = max(max_words_asked, words)
+        self._max_words_asked = max(max_prompt_tokens // 2, words)
+        self._max_prompt_tokens = max_prompt_tokens
+        self._count = count
+        self._room = max_prompt_tokens - count(filled(SUMMARY_PROMPT, section_name="", section_text=""))
+        if summarise == "llm" and self._room < LEAST:
+            raise InvalidInput(
+                f"max_prompt_tokens={max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the instruction for "
+                f"the text to summarise; it takes {LEAST}."
+            )
         self._known: dict[bytes, tuple[str, ...]] = {}
 
     def condensed(self, passages: Sequence[Passage]) -> Dialogue[tuple[tuple[str, ...], list[str]]]:
@@ -87,8 +101,16 @@ class Condenser:
         return summary(written, self._words * 2, self._words * 2)
 
     def _prompt(self, passage: Passage) -> str:
+        name = shortened(passage.title, self._room // 4, self._count)
         text = summary(passage.text, self._max_words_asked, self._max_words_asked)
-        return filled(SUMMARY_PROMPT, section_name=passage.title, section_text=text)
+        limit = self._room - self._count(name)
+        while True:
+            shown = shortened(text, limit, self._count)
+            prompt = filled(SUMMARY_PROMPT, section_name=name, section_text=shown)
+            over = self._count(prompt) - self._max_prompt_tokens
+            if over <= 0:
+                return prompt
+            limit = min(limit, self._count(shown)) - over
 
 
 def _digest(passages: Sequence[Passage]) -> bytes:

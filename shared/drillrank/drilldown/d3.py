@@ -17,6 +17,7 @@ from drillrank.drilldown.condensing import Condenser, Summarise
 from drillrank.drilldown.drill import Drill, Drillable, Plan, Step, Strategy
 from drillrank.drilldown.evidence import Embed, Evidence, load_evidence_model
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
+from drillrank.drilldown.pieces import LEAST, bounded
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
@@ -28,6 +29,7 @@ from drillrank.prompts import (
     SECTION_PROMPT,
     Template,
     check_places,
+    filled,
 )
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
@@ -79,8 +81,10 @@ class D3:
         summarise: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
             `"llm"`. They are made once for each document, by the first question about it.
         summary_words: Longest summary; 36 words come to about 42 tokens on average.
-        max_prompt_tokens: Budget of a prompt. An outline that does not fit is read level by level, paragraphs that do
-            not fit go into several prompts; a paragraph is never cut. One section or paragraph needs no call.
+        max_prompt_tokens: Budget of a prompt; none is above it. An outline that does not fit is read level by level,
+            paragraphs that do not fit go into several prompts. One of more than half of what the instruction leaves,
+            such as a page without blank lines, is cut at its sentences when documents are prepared: each piece counts
+            as a paragraph. One section or paragraph needs no call.
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         max_calls: Most calls for one question, summaries apart; with fewer calls than it takes, the likeliest sections
             or paragraphs are asked about.
@@ -174,7 +178,7 @@ class D3:
             answer_by=sections_by,
             section_prompt=check_places(section_prompt or section_default, "outline", "question"),
             paragraph_prompt=check_places(paragraph_prompt or paragraph_default, "paragraphs", "question"),
-            condenser=Condenser(summarise, summary_words, max_words_asked=max_prompt_tokens // 2),
+            condenser=Condenser(summarise, summary_words, max_prompt_tokens, self._count),
         )
 
     def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> Drillable:
@@ -189,6 +193,7 @@ class D3:
         sections = [item for item in documents if isinstance(item, OutlineSection)]
         if not sections or len(sections) < len(documents):
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
+        sections = [bounded(section, self._longest(), self._count) for section in sections]
         tree = Outline(sections)
         names = [entry.name for entry in tree.leaves(range(len(sections)))]
         named = [
@@ -208,6 +213,11 @@ class D3:
         if lm.reads_instructions:
             proposals = Evidence(readable, load_evidence_model().fit(texts))
         return Drillable(tree, evidence, proposals, UPR(lm), tuple(section.passage for section in named))
+
+    def _longest(self) -> int:
+        """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
+        instruction = filled(self._plan.paragraph_prompt, paragraphs="", question="")
+        return max((self._limits[0] - self._count(instruction)) // 2, LEAST)
 
     def retrieve(
         self,
@@ -232,8 +242,8 @@ class D3:
             on_step: Called with each step as soon as it is done, on a worker thread in asynchronous use.
 
         Raises:
-            InvalidInput: the question is blank, `top_n` is below 1, a document cannot be used, or the LLM is
-                asynchronous.
+            InvalidInput: the question is blank or too long for a prompt, `top_n` is below 1, a document cannot be used,
+                or the LLM is asynchronous.
             LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`.
         """
         usage = Usage(count=self._count)

@@ -110,6 +110,11 @@ class Plan:
     paragraph_prompt: Template
     condenser: Condenser
 
+    @property
+    def paragraphs_by(self) -> AnswerBy:
+        """How the LLM answers about paragraphs, which have no names."""
+        return "json" if self.answer_by == "json" else "ids"
+
 
 class Drill:
     """Drills into prepared documents for one question."""
@@ -126,6 +131,8 @@ class Drill:
     def ranking(self, top_n: int | None) -> Dialogue[list[Ranked[Passage]]]:
         """The evidence, best first."""
         ready, plan = self.ready, self._plan
+        if plan.with_llm:
+            self._asking.check(plan.section_prompt, plan.paragraph_prompt)
         scope = self._proposed_documents()
         likely: dict[int, Ranked[Passage]] = {}
         if plan.with_llm:
@@ -184,7 +191,9 @@ class Drill:
             if len(leaves) == 1:  # nothing to choose
                 chosen.append(leaves[0].sections[0])
                 break
-            if asking.fits(plan.section_prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves]):
+            if asking.fits(
+                plan.section_prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves], plan.answer_by
+            ):
                 level = leaves
             items = [Item(outline.gist(entry, summaries), entry.name) for entry in level]
             found, said = yield from asking.choose(
@@ -248,7 +257,7 @@ class Drill:
             self._plan.paragraph_prompt,
             [Item(text) for text in texts],
             self._likelihoods.paragraphs(candidates),
-            by="json" if self._plan.answer_by == "json" else "ids",
+            by=self._plan.paragraphs_by,
             spare=int(stage == "gists"),
         )
         chosen = [candidates[position] for position in found]
@@ -264,7 +273,7 @@ class Drill:
         order = [candidates[item.details["position"]] for item in ranking]
         if self._plan.paragraphs == "monot5+base":
             items = [Item(self.ready.readable[position].text) for position in order]
-            kept = order[: self._asking.holds(self._plan.paragraph_prompt, items)]
+            kept = order[: self._asking.holds(self._plan.paragraph_prompt, items, self._plan.paragraphs_by)]
         else:
             kept = order[: top_n or max(1, sum(item.score >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}

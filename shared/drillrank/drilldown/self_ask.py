@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from drillrank.dialogue import LLM, Dialogue, Finished, Reply, Usage, advance, arun, is_async, method_of, run
+from drillrank.drilldown.pieces import LEAST, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
@@ -79,7 +80,8 @@ class SelfAsk:
             with them, such as `lambda question: d3.dialogue(question, documents)`, whose calls then count here. A
             function, sync or async, or an object with `retrieve` and, if it has one, `aretrieve`.
         max_steps: Most follow-up questions; then the final answer is asked for.
-        max_prompt_tokens: Budget of the passages that one answer is read from: as many as fit, whole, at least one.
+        max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
+            first one does, its middle is left out, as it is of a transcript that is too long.
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
         workers: Most LLM calls at once, all questions of this object together; or what limits them for several.
@@ -132,8 +134,8 @@ class SelfAsk:
         """The final answer, whatever the LLM says; one `DrillrankWarning` tells what went wrong.
 
         Raises:
-            InvalidInput: the question is blank, the retriever returns something else than passages, or the LLM or the
-                retriever is asynchronous.
+            InvalidInput: the question is blank or too long for a prompt, the retriever returns something else than
+                passages, or the LLM or the retriever is asynchronous.
             LLMFailure: a call failed, and `on_failure` is `"raise"`.
         """
         *_, last = self.stream(question)
@@ -192,13 +194,13 @@ class SelfAsk:
 
     def _moves(self, question: str, usage: Usage) -> _Moves:
         """What happens, without I/O: yields prompts, searches and finished steps; receives replies and passages."""
-        check_query(question)
+        self._check_room(question)
         steps: list[FollowUp] = []
         problems: list[str] = []
         transcript = ""
         final = ""
         while len(steps) < self._max_steps:
-            said = yield from self._ask(filled(self._prompt, question=question, transcript=transcript), problems)
+            said = yield from self._ask(self._next(question, transcript), problems)
             follow_up, final = next_move(said)
             if not follow_up:
                 break
@@ -212,7 +214,7 @@ class SelfAsk:
             transcript += f"{opening}\nFollow up: {step.question}\nIntermediate answer: {step.answer or 'not known'}"
         if not final:  # the steps are used up, or it said something else: let it finish the sentence
             opening = "" if steps else " No."
-            prompt = filled(self._prompt, question=question, transcript=f"{transcript}{opening}{_CONCLUDE}")
+            prompt = self._next(question, f"{transcript}{opening}{_CONCLUDE}")
             final = conclusion((yield from self._ask(prompt, problems)))
         if not final:
             problems.append("it gave no final answer: the last answer from passages stands in")
@@ -230,21 +232,51 @@ class SelfAsk:
         passages = tuple(map(_passage, found))
         answer = ""
         if passages:
-            contents = self._contents(passages)
-            answer = yield from self._ask(filled(self._answer_prompt, contents=contents, question=question), problems)
+            answer = yield from self._ask(self._reading(question, passages), problems)
         return FollowUp(question, " ".join(answer.split())[:_LONGEST], passages)
 
-    def _contents(self, passages: Sequence[Passage]) -> str:
-        """Passages, best first, as many as fit; the first one in any case."""
-        left = self._max_prompt_tokens
-        shown: list[str] = []
-        for passage in passages:
-            text = f"{passage.title}: {passage.text}" if passage.title else passage.text
-            left -= self._count(text) + 1
-            if shown and left < 0:
-                break
-            shown.append(text)
-        return "\n".join(shown)
+    def _next(self, question: str, transcript: str) -> str:
+        """Asks for the next step."""
+        return self._within(transcript, lambda shown: filled(self._prompt, question=question, transcript=shown))
+
+    def _reading(self, question: str, passages: Sequence[Passage]) -> str:
+        """Asks for an answer from passages, best first: as many as fit."""
+        room = self._max_prompt_tokens - self._count(filled(self._answer_prompt, contents="", question=""))
+        asked = shortened(question, room - LEAST, self._count)  # a follow-up question may be long
+
+        def prompt(contents: str) -> str:
+            return filled(self._answer_prompt, contents=contents, question=asked)
+
+        texts = [f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages]
+        left = self._max_prompt_tokens - self._count(prompt(""))
+        shown = 0
+        while shown < len(texts) and (left := left - self._count(texts[shown]) - 1) >= 0:
+            shown += 1
+        while shown > 1 and self._count(prompt("\n".join(texts[:shown]))) > self._max_prompt_tokens:
+            shown -= 1  # rare: the whole has more tokens than its parts
+        return self._within("\n".join(texts[: max(shown, 1)]), prompt)
+
+    def _within(self, text: str, prompt: Callable[[str], str]) -> str:
+        """The prompt with the text, of which the middle is left out if it would be above its budget."""
+        limit = self._count(text)
+        shown = text
+        while (over := self._count(prompt(shown)) - self._max_prompt_tokens) > 0 and limit > 0:
+            limit = min(limit, self._count(shown)) - over
+            shown = shortened(text, limit, self._count)
+        return prompt(shown)
+
+    def _check_room(self, question: str) -> None:
+        check_query(question)
+        taken = max(
+            self._count(filled(self._prompt, question=question, transcript="")),
+            self._count(filled(self._answer_prompt, contents="", question=question)),
+        )
+        if taken + LEAST > self._max_prompt_tokens:
+            raise InvalidInput(
+                f"The question has {self._count(question)} tokens, and together with its instruction {taken}: "
+                f"max_prompt_tokens={self._max_prompt_tokens} leaves no room for passages. Shorten it, or allow longer "
+                "prompts."
+            )
 
     def _ask(self, prompt: str, problems: list[str]) -> Generator[Any, Any, str]:
         reply: Reply

@@ -1,0 +1,176 @@
+"""No prompt is above its budget, whatever the documents are like; and no paragraph is lost to that."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, parse_document
+from drillrank.drilldown.outline import outline
+from drillrank.drilldown.pieces import cut, shortened
+from drillrank.drilldown.rebuilding import Piece, rebuilt
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.tokens import count_tokens
+
+COUNTERS = [count_tokens, lambda text: len(text.encode("utf-8", "surrogatepass")) // 2, lambda text: len(text.split())]
+EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
+
+words = st.sampled_from(["the", "Dr. Who", "code", "4711", "naïve", "尺寸", "🦊", "e.g.", "\u0301", "§", "x" * 30, "."])
+texts = (
+    st.lists(words, max_size=90).map(" ".join)
+    | st.builds(lambda word, times: word * times, words, st.integers(1, 400))  # a sentence without blanks
+    | st.lists(words, max_size=60).map("\n".join)
+    | st.text(st.characters(codec=None), max_size=80)
+)
+headings = st.builds(
+    lambda level, text: f"{'#' * level} {text}", st.integers(1, 4), texts.map(lambda t: " ".join(t.split()))
+)
+markdown = st.lists(headings | texts, max_size=7).map("\n\n".join)
+html = st.lists(texts.map(lambda text: f"<h2>{text[:40]}</h2><p>{text} <b>and</b> {text}</p>"), max_size=3).map("".join)
+
+
+def all_of_it(prompt: str) -> str:
+    names = re.findall(r"^\* Section: (.*)$", prompt, re.MULTILINE)
+    return ", ".join(names or re.findall(r"^\[(\d+)\] ", prompt, re.MULTILINE))
+
+
+@settings(max_examples=EXAMPLES or 60, deadline=None)
+@given(
+    st.lists(markdown | html, max_size=3),
+    st.integers(90, 700),
+    st.sampled_from(["names", "ids", "json"]),
+    st.sampled_from(["base", "hierbase"]),
+    st.sampled_from([None, "llm"]),
+    st.integers(1, 50),
+    st.sampled_from(["Which code?", "Which of the codes is it? " * 5]),
+    st.sampled_from(COUNTERS),
+)
+def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy, summarise, calls, question, count):
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return prompt[:300] if "summarization" in prompt else all_of_it(prompt)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        refused = ""
+        try:
+            d3 = D3(
+                llm,
+                paragraphs=strategy,
+                sections_by=sections_by,
+                summarise=summarise,
+                max_prompt_tokens=budget,
+                max_calls=calls,
+                tokens=count,
+            )
+            d3.retrieve(question, documents)
+        except InvalidInput as error:
+            refused = str(error)
+    assert not refused or (budget < 300 and "max_prompt_tokens" in refused)
+    assert all(count(prompt) <= budget for prompt in prompts)
+
+
+@settings(max_examples=EXAMPLES or 40, deadline=None)
+@given(markdown | html, st.integers(120, 500))
+def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
+    whole = outline([text])
+    ready = D3(max_prompt_tokens=budget).prepare([text])
+    assert [section.passage for section in ready.outline.sections] == [section.passage for section in whole]
+    source = parse_document(text)
+    for section, parts in zip(whole, ready.outline.sections, strict=True):
+        pieces = iter(zip(parts.paragraphs, parts.readable, strict=True))
+        for paragraph, shown in zip(section.paragraphs, section.readable, strict=True):
+            own = []
+            while sum(len(piece.text) for _, piece in own) < len(shown.text):
+                own.append(next(pieces))
+            assert "".join(piece.text for _, piece in own) == shown.text
+            for piece, _ in own:
+                start, end = piece.metadata["start"], piece.metadata["end"]
+                if "part" in piece.metadata:  # of HTML's rendering
+                    assert (start, end) == (paragraph.metadata["start"], paragraph.metadata["end"])
+                else:
+                    assert source.text[start:end] == piece.text
+        assert next(pieces, None) is None
+    ids = [paragraph.id for paragraph in ready.paragraphs]
+    assert len(ids) == len(set(ids))
+
+
+@settings(max_examples=EXAMPLES or 60, deadline=None)
+@given(texts, st.integers(4, 60))
+def test_cutting_and_shortening_keep_the_limit(text, limit):
+    spans = cut(text, limit, count_tokens)
+    assert "".join(text[start:end] for start, end in spans) == text
+    assert all(count_tokens(text[start:end]) <= limit for start, end in spans)
+    assert len(spans) == 1 or count_tokens(text) > limit
+    short = shortened(text, limit, count_tokens)
+    assert count_tokens(short) <= limit
+    begin, gap, end = short.rpartition(" … ")
+    assert short == text or (text.startswith(begin) and text.endswith(end)) or gap == ""
+
+
+def test_sentences_are_kept_whole_where_they_fit():
+    sentences = [f"Sentence {n} says that Dr. No lives in town {n}. " for n in range(400)]
+    text = "".join(sentences).strip()
+    llm_prompts = []
+
+    def llm(prompt):
+        llm_prompts.append(prompt)
+        return all_of_it(prompt)
+
+    found = D3(llm, max_prompt_tokens=400, max_calls=1000).retrieve("Who lives in town 250?", [text])
+    assert "".join(item.passage.text for item in sorted(found, key=lambda i: i.passage.metadata["start"])) == text
+    assert all(item.passage.text.endswith((". ", ".")) for item in found)
+    assert any("town 250." in item.passage.text for item in found[:2])
+    assert max(map(count_tokens, llm_prompts)) <= 400
+
+
+def test_what_fits_a_prompt_with_its_question_is_not_cut():
+    text = "word " * 1500
+    assert len(D3().prepare([text]).paragraphs) == 1
+    assert len(D3().prepare([text * 2]).paragraphs) > 1
+
+
+def test_stored_pieces_are_bounded_too():
+    text = "A sentence of words. " * 300
+    sections = rebuilt([[Piece(f"# A\n\n{text}", "A")], [Piece(text, "B", 7, 9)]])  # the second one is no source
+    ready = D3(max_prompt_tokens=300).prepare(sections)
+    first, second = ([p for p in ready.paragraphs if p.metadata["document"] == number] for number in (0, 1))
+    assert len(first) > 5
+    assert all(p.text == f"# A\n\n{text}"[p.metadata["start"] : p.metadata["end"]] for p in first)
+    assert "".join(p.text for p in second) == text
+    assert len({p.metadata["part"] for p in second}) == len({p.id for p in second}) == len(second) > 5
+
+
+@pytest.mark.parametrize("question", ["Why? " * 2000, "y" * 50_000])
+def test_a_question_that_leaves_no_room_is_refused(question):
+    asked = []
+    with pytest.raises(InvalidInput, match=r"question has .* max_prompt_tokens"):
+        D3(asked.append, max_prompt_tokens=1000).retrieve(question, ["# A\n\nOne.\n\n# B\n\nTwo."])
+    assert not asked
+
+
+def test_a_budget_that_leaves_no_room_for_a_summary_is_refused():
+    with pytest.raises(InvalidInput, match="max_prompt_tokens=60"):
+        D3(lambda prompt: "", summarise="llm", max_prompt_tokens=60)
+
+
+def test_an_endless_heading_is_shown_without_its_middle():
+    long = "Chapter about " + "very " * 3000 + "long names"
+    text = f"# {long}\n\nOne.\n\n## Sub {long}\n\nTwo.\n\n# B\n\nThree."
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return all_of_it(prompt)
+
+    with pytest.warns(DrillrankWarning, match="without their middle"):
+        found = D3(llm, max_prompt_tokens=1000).retrieve("Which chapter?", [text])
+    assert {item.passage.text for item in found} == {"One.", "Two.", "Three."}
+    assert all(count_tokens(prompt) <= 1000 for prompt in prompts)
