@@ -10,6 +10,8 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
+from drillrank.calling import awaited
+
 
 def stored_sections(store: VectorStore, query: str, ids: Sequence[str]) -> list[Document]:
     """Documents of the sections with these ids, as far as the store has them; not always their raw view.
@@ -29,12 +31,34 @@ async def astored_sections(store: VectorStore, query: str, ids: Sequence[str]) -
     """As `stored_sections`, without blocking the event loop."""
     found: list[Document] = []
     with suppress(NotImplementedError):
-        found += await store.aget_by_ids(ids)
+        found += await awaited(store.aget_by_ids, ids)
     calls = (
         store.asimilarity_search(query, k=1, filter=metadata_filter(store, "section_id", id_))
         for id_ in _left(ids, found)
     )
     return found + [hit for hits in await asyncio.gather(*calls) for hit in hits]
+
+
+def searched(store: VectorStore, query: str, k: int, filters: Sequence[Any]) -> list[list[Document]]:
+    """The store's results under each of the filters; the query is embedded once if the store takes vectors."""
+    if _embeds_before(store):
+        vector = store.embeddings.embed_query(query)  # type: ignore[union-attr]
+        return [store.similarity_search_by_vector(vector, k=k, filter=wanted) for wanted in filters]
+    return [store.similarity_search(query, k=k, filter=wanted) for wanted in filters]
+
+
+async def asearched(store: VectorStore, query: str, k: int, filters: Sequence[Any]) -> list[list[Document]]:
+    """As `searched`, without blocking the event loop."""
+    asked, given = store.asimilarity_search, query
+    if _embeds_before(store):
+        asked = store.asimilarity_search_by_vector  # type: ignore[assignment]
+        given = await awaited(store.embeddings.aembed_query, query)  # type: ignore[union-attr, arg-type]
+    return list(await asyncio.gather(*(awaited(asked, given, k=k, filter=wanted) for wanted in filters)))
+
+
+def _embeds_before(store: VectorStore) -> bool:
+    own = type(store).similarity_search_by_vector is not VectorStore.similarity_search_by_vector
+    return own and store.embeddings is not None
 
 
 def metadata_filter(store: VectorStore, key: str, value: str) -> Any:

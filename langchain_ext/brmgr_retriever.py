@@ -34,9 +34,9 @@ class BRMGRRetriever(BaseRetriever):
         model: Language model that ranks: a `load_language_model` specification, or a ready one.
         top_n: Documents to return; None returns all. `invoke(query, top_n=...)` overrides it.
 
-    The other fields: `model_options`, `prompts` (templates with `{question}`), `workers` (calls at the same time, in
-    asynchronous use), `first`, `guard`, `generated_share`, `title_key`, `score_key`, and `origin_key`: the metadata
-    key that says `"generated"` in every document that the model wrote.
+    The other fields: `model_options`, `prompts` (templates with `{question}`), `workers` (calls at the same time),
+    `first`, `guard`, `generated_share`, `title_key`, `score_key`, and `origin_key`: the metadata key that says
+    `"generated"` in every document that the model wrote.
 
     Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
     retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
@@ -63,7 +63,7 @@ class BRMGRRetriever(BaseRetriever):
     model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
     prompts: tuple[str, ...] = Field(default=GENREAD_PROMPTS, description="Templates with {question}.")
-    workers: int = Field(default=4, gt=0, description="Calls at the same time, in asynchronous use.")
+    workers: int = Field(default=4, gt=0, description="Calls at the same time.")
     first: Origin = Field(default="generated", description="Which document of a pair comes first.")
     guard: bool | float = Field(
         default=False, ge=0, le=1, description="Drop generated documents that no retrieved one supports."
@@ -93,7 +93,7 @@ class BRMGRRetriever(BaseRetriever):
         check_top_n(top_n)
         dialogue = self._dialogue(query)
         retrieved = self.retriever.invoke(query, {"callbacks": children})
-        written = run(dialogue, FrameworkLLM(self.llm, children))
+        written = run(dialogue, FrameworkLLM(self.llm, children), workers=self.workers)
         return self._merged(query, retrieved, written, top_n)
 
     async def _aget_relevant_documents(

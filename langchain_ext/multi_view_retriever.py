@@ -29,7 +29,7 @@ from drillrank.views import (
     expanded,
     merge_views,
 )
-from langchain_ext._sections import astored_sections, metadata_filter, stored_sections
+from langchain_ext._sections import asearched, astored_sections, metadata_filter, searched, stored_sections
 
 Retriever: TypeAlias = Runnable[str, list[Document]]
 
@@ -107,10 +107,8 @@ class MultiViewRetriever(BaseRetriever):
         config: Any = {"callbacks": run_manager.get_child()}
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
-            found = {
-                view: self.source.similarity_search(query, k=k, filter=metadata_filter(self.source, "view", view))
-                for view in VIEWS
-            }
+            filters = [metadata_filter(self.source, "view", view) for view in VIEWS]
+            found = dict(zip(VIEWS, searched(self.source, query, k, filters), strict=True))
         elif isinstance(self.source, Runnable):
             found = _by_view(self.source.invoke(query, config))
         elif self.source is not None:
@@ -128,11 +126,8 @@ class MultiViewRetriever(BaseRetriever):
         config: Any = {"callbacks": run_manager.get_child()}
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
-            store = self.source
-            calls = (
-                store.asimilarity_search(query, k=k, filter=metadata_filter(store, "view", view)) for view in VIEWS
-            )
-            found = dict(zip(VIEWS, await asyncio.gather(*calls), strict=True))
+            filters = [metadata_filter(self.source, "view", view) for view in VIEWS]
+            found = dict(zip(VIEWS, await asearched(self.source, query, k, filters), strict=True))
         elif isinstance(self.source, Runnable):
             found = _by_view(await self.source.ainvoke(query, config))
         elif self.source is not None:

@@ -15,6 +15,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 
 from drillrank import Passage
+from drillrank.calling import awaited
 from drillrank.errors import InvalidInput
 from drillrank.multihop.lookups import Hop
 from langchain_ext._documents import document_names
@@ -58,8 +59,8 @@ class DocumentSource:
     async def afetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
         """The documents with these ids that the docstore has."""
         if isinstance(self.docstore, VectorStore):
-            return self.passages(await self.docstore.aget_by_ids(ids))
-        return self._stored(ids, await self.docstore.amget(ids)) if self.docstore else ()
+            return self.passages(await awaited(self.docstore.aget_by_ids, ids))
+        return self._stored(ids, await awaited(self.docstore.amget, ids)) if self.docstore else ()
 
     def passages(self, documents: Sequence[Document]) -> list[Passage]:
         """Remember documents and turn them into passages."""

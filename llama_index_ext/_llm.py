@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import copy_context
+from inspect import getclosurevars
 from typing import Any
 
 from llama_index.core import PromptTemplate, Settings
@@ -11,6 +13,7 @@ from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 
+from drillrank.calling import gives_way
 from drillrank.prompts import check_places
 from drillrank.structured import StructuredPrompt
 
@@ -87,13 +90,10 @@ class FrameworkLLM:
         # A failed call leaves an event open in the host's trace; in a context of its own, the next is no child of it.
         return copy_context().run(self._llm.predict, template, **values)
 
-    async def acomplete(self, prompt: str) -> str:
-        """The LLM's answer, by its own asynchronous call if it has one, else on a worker thread."""
-        llm = self._llm
-        if _is_sync_only(llm):
-            return await asyncio.to_thread(self.complete, prompt)
-        template, values = _with_values(prompt)
-        return await llm.apredict(template, **values)
+    @property
+    def acomplete(self) -> Callable[[str], Any] | None:
+        """`complete` by the LLM's own asynchronous call, as a blocking one if it waits for nothing; None without it."""
+        return _own(self._llm, self._acomplete)
 
     def complete_json(self, prompt: str, schema: dict[str, Any]) -> str:
         """The LLM's answer, held to the schema if it is a model that calls functions."""
@@ -104,20 +104,31 @@ class FrameworkLLM:
         answer = copy_context().run(llm.structured_predict, _model_of(schema), template, **values)
         return str(answer.model_dump_json())
 
-    async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> str:
-        """As `complete_json`, by the LLM's own asynchronous call."""
+    @property
+    def acomplete_json(self) -> Callable[[str, dict[str, Any]], Any] | None:
+        """The same of `complete_json`."""
+        return _own(self._llm, self._acomplete_json)
+
+    async def _acomplete(self, prompt: str) -> str:
+        template, values = _with_values(prompt)
+        return await self._llm.apredict(template, **values)
+
+    async def _acomplete_json(self, prompt: str, schema: dict[str, Any]) -> str:
         llm = self._llm
         if not llm.metadata.is_function_calling_model:
-            return await self.acomplete(prompt)
+            return await self._acomplete(prompt)
         template, values = _with_values(prompt)
         answer = await llm.astructured_predict(_model_of(schema), template, **values)
         return str(answer.model_dump_json())
 
 
-def _is_sync_only(llm: LLM) -> bool:
-    """Whether its asynchronous methods are those of `CustomLLM`, which block the event loop."""
-    name = "achat" if llm.metadata.is_chat_model else "acomplete"
-    return next((owner for owner in type(llm).__mro__ if name in vars(owner)), None) is CustomLLM
+def _own(llm: LLM, asked: Callable[..., Any]) -> Callable[..., Any] | None:
+    """What asks the LLM asynchronously, as a blocking function if nothing waits; None for `CustomLLM`'s fallback."""
+    method = llm.achat if llm.metadata.is_chat_model else llm.acomplete
+    own = getclosurevars(method).nonlocals.get("f", method)  # what the host's callbacks are wrapped around
+    if gives_way(own):
+        return asked
+    return None if own.__module__ == CustomLLM.__module__ else lambda *given: asyncio.run(asked(*given))
 
 
 def _with_values(prompt: str) -> tuple[BasePromptTemplate, dict[str, Any]]:

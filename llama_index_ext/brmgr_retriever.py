@@ -20,6 +20,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
 from llama_index_ext._llm import FrameworkLLM
+from llama_index_ext._waiting import aretrieved
 from llama_index_ext.brmgr import BRMGRRerank
 
 
@@ -34,7 +35,7 @@ class BRMGRRetriever(BaseRetriever):
         model_options: Options of that model.
         top_n: Nodes to return; None returns all.
         prompts: Templates with `{question}`; `drillrank.generation.cluster_prompts` makes others.
-        workers: LLM calls at the same time, in asynchronous use.
+        workers: LLM calls at the same time.
         first: Which node of a pair comes first.
         guard: Drop generated nodes that no retrieved one supports.
         generated_share: Largest share of generated nodes among those returned.
@@ -98,14 +99,14 @@ class BRMGRRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
         retrieved = self._retriever.retrieve(query_bundle)
-        written = run(generated_passages(query, self._n_generated, self._prompts), self._asked())
+        written = run(generated_passages(query, self._n_generated, self._prompts), self._asked(), workers=self._workers)
         return self._rerank.postprocess_nodes([*retrieved, *map(self._node, written)], query_bundle)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         dialogue = generated_passages(check_query(query_bundle.query_str), self._n_generated, self._prompts)
         writing = asyncio.ensure_future(arun(dialogue, self._asked(), workers=self._workers))
         try:
-            retrieved = await self._retriever.aretrieve(query_bundle)
+            [retrieved] = await aretrieved([self._retriever], query_bundle)
             written = await writing
         finally:
             writing.cancel()  # of use only if retrieval raised

@@ -32,6 +32,7 @@ from drillrank.tokens import Tokens
 from llama_index_ext._embed import FrameworkEmbedding
 from llama_index_ext._llm import FrameworkLLM, Prompts
 from llama_index_ext._stored import StoredDocuments, document_id, sections_in
+from llama_index_ext._waiting import aretrieved
 from llama_index_ext.events import D3EndEvent, D3StepEvent
 
 _OF_A_VIEW = ("view", "context", "matched_views", "expanded_from")  # of a section's node, not of its paragraphs
@@ -171,7 +172,8 @@ class D3Retriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         question, stored = check_query(query_bundle.query_str), self._stored
         if self._source:
-            stored = await asyncio.to_thread(self._proposed, await self._source.aretrieve(query_bundle))
+            [hits] = await aretrieved([self._source], query_bundle)
+            stored = await asyncio.to_thread(self._proposed, hits)
         documents = await asyncio.to_thread(self._documents, stored)
         found = await self._d3.aretrieve(question, documents, self._top_n, on_step=self._tell)
         return await asyncio.to_thread(self._nodes, found, stored)

@@ -27,6 +27,7 @@ from drillrank.views import (
     expanded,
     merge_views,
 )
+from llama_index_ext._waiting import aretrieved, retrieved
 
 
 class MultiViewRetriever(BaseRetriever):
@@ -101,28 +102,28 @@ class MultiViewRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         check_query(query_bundle.query_str)
-        found = {view: retriever.retrieve(query_bundle) for view, retriever in self._by_view.items()}
-        return self._merged(query_bundle, self._single.retrieve(query_bundle) if self._single else (), found)
+        return self._merged(query_bundle, retrieved(self._sources, query_bundle))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         check_query(query_bundle.query_str)
-        single = await self._single.aretrieve(query_bundle) if self._single else ()
-        lists = await asyncio.gather(*(retriever.aretrieve(query_bundle) for retriever in self._by_view.values()))
-        return await asyncio.to_thread(self._merged, query_bundle, single, dict(zip(self._by_view, lists, strict=True)))
+        return await asyncio.to_thread(self._merged, query_bundle, await aretrieved(self._sources, query_bundle))
 
-    def _merged(
-        self, query_bundle: QueryBundle, single: Sequence[NodeWithScore], found: Mapping[str, Sequence[NodeWithScore]]
-    ) -> list[NodeWithScore]:
+    @property
+    def _sources(self) -> list[BaseRetriever]:
+        return [self._single] if self._single else list(self._by_view.values())
+
+    def _merged(self, query_bundle: QueryBundle, found: Sequence[Sequence[NodeWithScore]]) -> list[NodeWithScore]:
         known: dict[str, BaseNode] = {}
-        for hit in (*single, *(hit for hits in found.values() for hit in hits)):
+        for hit in (hit for hits in found for hit in hits):
             if _view(hit.node) == "raw" or _section_id(hit.node) not in known:
                 known[_section_id(hit.node)] = hit.node
         if self._index is not None:
             sections = self._index.search(query_bundle.query_str, self._top_n)
         else:
-            rankings = {view: [_section_id(hit.node) for hit in hits] for view, hits in found.items()}
-            for hit in single:
-                rankings.setdefault(_view(hit.node), []).append(_section_id(hit.node))
+            rankings: dict[str, list[str]] = {}
+            for view, hits in zip(self._by_view or [None], found, strict=True):
+                for hit in hits:
+                    rankings.setdefault(view or _view(hit.node), []).append(_section_id(hit.node))
             sections = merge_views(rankings, self._top_n, self._weights)
         wanted = [section.section_id for section in sections]
         nodes = self._fetched([id_ for id_ in wanted if id_ not in known or _view(known[id_]) != "raw"], known)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo
+from llama_index.core.schema import BaseNode, NodeRelationship, QueryBundle, RelatedNodeInfo
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage
 from drillrank.multihop.lookups import Hop
+from llama_index_ext._waiting import afetched, aretrieved
 from llama_index_ext.events import PathHopEvent
 
 dispatcher = get_dispatcher(__name__)
@@ -57,7 +57,9 @@ class NodeSource:
 
     async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """The retriever's first results."""
-        found = await retrieved(self.retriever, QueryBundle(query)) if self.retriever else []
+        if self.retriever is None:
+            return ()
+        [found] = await aretrieved([self.retriever], QueryBundle(query))
         return self.passages(hit.node for hit in found[:n])
 
     def fetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
@@ -66,7 +68,7 @@ class NodeSource:
 
     async def afetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
         """The nodes with these ids that the docstore has."""
-        return self.passages(await self.docstore.aget_nodes(list(ids), raise_error=False)) if self.docstore else ()
+        return self.passages(await afetched(self.docstore, ids)) if self.docstore else ()
 
     def passages(self, nodes: Iterable[BaseNode]) -> list[Passage]:
         """Remember nodes and turn them into passages."""
@@ -74,13 +76,6 @@ class NodeSource:
         for node in nodes:
             self.nodes.setdefault(node.node_id, node)
         return [self.as_passage(node) for node in nodes]
-
-
-async def retrieved(retriever: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
-    """What a retriever finds; one without an asynchronous method of its own would block the loop: it gets a thread."""
-    if type(retriever)._aretrieve is BaseRetriever._aretrieve:
-        return await asyncio.to_thread(retriever.retrieve, query_bundle)
-    return await retriever.aretrieve(query_bundle)
 
 
 def related_ids(node: BaseNode) -> tuple[str, ...]:

@@ -19,8 +19,9 @@ from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import check_query, check_top_n
 from llama_index_ext._nodes import unread
+from llama_index_ext._waiting import aretrieved
 from llama_index_ext.promptrank import PromptRankRerank
-from llama_index_ext.promptrank_nodes import NodeSource, retrieved, tell
+from llama_index_ext.promptrank_nodes import NodeSource, tell
 
 
 class PromptRankRetriever(BaseRetriever):
@@ -104,7 +105,8 @@ class PromptRankRetriever(BaseRetriever):
         async def atell(hop: Hop) -> None:
             tell(query, hop)
 
-        steps = self._steps(query, source, await retrieved(self._retriever, query_bundle))
+        [hits] = await aretrieved([self._retriever], query_bundle)
+        steps = self._steps(query, source, hits)
         return self._found(await arun_steps(steps, source, atell), source)
 
     def _source(self) -> NodeSource:

@@ -22,6 +22,7 @@ from drillrank.passages import check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.tokens import Tokens
 from llama_index_ext._llm import FrameworkLLM, Prompts
+from llama_index_ext._waiting import aretrieved
 from llama_index_ext.events import SelfAskStepEvent
 
 dispatcher = get_dispatcher(__name__)
@@ -146,7 +147,8 @@ class _Passages:
         return list(map(_passage, self._retriever.retrieve(question)))
 
     async def aretrieve(self, question: str) -> list[Passage]:
-        return list(map(_passage, await self._retriever.aretrieve(question)))
+        [found] = await aretrieved([self._retriever], QueryBundle(question))
+        return list(map(_passage, found))
 
 
 def _passage(found: NodeWithScore) -> Passage:

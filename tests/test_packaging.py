@@ -91,7 +91,7 @@ def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
 
 FLOORS = [
     ["errors"],
-    ["passages", "terms", "tokens"],
+    ["passages", "terms", "tokens", "calling"],
     ["structure", "retrieval", "structured", "workers"],
     ["prompts", "dialogue"],
     ["likelihood", "generation"],

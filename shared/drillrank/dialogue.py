@@ -7,12 +7,13 @@ its result. `run` and `arun` drive it, so that sync and async cannot differ and 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from drillrank.calling import blocking, is_async, method_of
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.structured import method_for
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
@@ -35,7 +36,10 @@ class CompletesPrompts(Protocol):
 
 
 LLM = CompletesPrompts | Callable[[str], str] | Callable[[str], Awaitable[str]]
-"""An object with `complete`, a plain function, or an `async def` function."""
+"""An object with `complete`, a plain function, or an `async def` function.
+
+An object that has `complete` or `acomplete` is never called itself, whether it is asked synchronously or not.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,42 +87,42 @@ class Usage:
         }
 
 
-def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, workers: Workers | None = None) -> Result:
-    """Drive a dialogue to its result, one call after the other.
+def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, workers: int | Workers = 1) -> Result:
+    """Drive a dialogue to its result, with at most `workers` calls at once, on threads of their own if it is several.
 
     Args:
         dialogue: The generator; it decides what a failed call means.
         llm: `complete(prompt)` or a plain function.
         usage: Counts tokens and calls into this object, if given.
-        workers: Limits the calls at once where several threads share it.
+        workers: A number, or what limits the calls of several dialogues together.
 
     Raises:
-        InvalidInput: `llm` cannot be called, or is asynchronous only.
+        InvalidInput: `llm` cannot be called, or is asynchronous only; or `workers` is below 1.
 
     >>> def shout():
     ...     replies = yield ["hello", "bye"]
     ...     return [reply.text for reply in replies]
-    >>> run(shout(), str.upper)
+    >>> run(shout(), str.upper, workers=2)
     ['HELLO', 'BYE']
     """
-    complete = method_of(llm, "complete")
+    limit = workers if isinstance(workers, Workers) else Workers(workers)
+    complete = method_of(llm, "complete", "acomplete")
     if complete is None or is_async(complete):
         raise InvalidInput(
             f"{llm!r:.100} cannot be asked synchronously: pass a plain function from prompt to answer or an object "
             "with complete(prompt), or use the asynchronous method."
         )
-    try:
-        prompts = next(dialogue)
-        while True:
-            replies = []
-            for prompt in prompts:
-                with workers.thread() if workers else nullcontext():
-                    replies.append(_ask(method_for(prompt, llm, complete, "complete_json"), prompt))
-            _count(usage, prompts, replies)
-            prompts = dialogue.send(replies)
-    except StopIteration as stop:
-        result: Result = stop.value
-        return result
+
+    def ask(prompt: str) -> Reply:
+        return _ask(method_for(prompt, llm, complete, "complete_json"), prompt)
+
+    replies: Sequence[Reply] | None = None
+    while True:
+        step = advance(dialogue, replies)
+        if isinstance(step, Finished):
+            return step.result
+        replies = limit.map(ask, step)
+        _count(usage, step, replies)
 
 
 async def arun(
@@ -126,8 +130,9 @@ async def arun(
 ) -> Result:
     """Drive a dialogue without blocking the event loop, with at most `workers` calls at once.
 
-    `acomplete(prompt)` or an async function is awaited; anything else runs on a worker thread, and so does what the
-    dialogue computes between its prompts. Same result as `run`.
+    `acomplete(prompt)` or an async function is awaited. What does not await anything runs on one of `workers` threads,
+    whether it is declared `async` or not; what the dialogue computes between its prompts runs on a thread, too. Same
+    result as `run`.
 
     Raises:
         InvalidInput: `llm` cannot be called, or `workers` is below 1.
@@ -139,27 +144,33 @@ async def arun(
     ['HELLO', 'BYE']
     """
     limit = workers if isinstance(workers, Workers) else Workers(workers)
-    complete = method_of(llm, "acomplete") or method_of(llm, "complete")
+    complete = method_of(llm, "acomplete", "complete")
     if complete is None:
         raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
+    loop = asyncio.get_running_loop()
+    threads = ThreadPoolExecutor(limit.count, "drillrank")  # the loop's own are few, and others wait for them
 
     async def ask(prompt: str) -> Reply:
         method = method_for(prompt, llm, complete, "acomplete_json", "complete_json")
+        on_a_thread = blocking(method)
         async with limit.task():
-            if not is_async(method):
-                return await asyncio.to_thread(_ask, method, prompt)
+            if on_a_thread is not None:
+                return await loop.run_in_executor(threads, copy_context().run, _ask, on_a_thread, prompt)
             try:
                 return _as_reply(await method(prompt))
             except Exception as cause:
                 return _failed(cause)
 
-    replies: Sequence[Reply] | None = None
-    while True:
-        step = await asyncio.to_thread(advance, dialogue, replies)
-        if isinstance(step, Finished):
-            return step.result
-        replies = await asyncio.gather(*map(ask, step))
-        await asyncio.to_thread(_count, usage, step, replies)
+    try:
+        replies: Sequence[Reply] | None = None
+        while True:
+            step = await asyncio.to_thread(advance, dialogue, replies)
+            if isinstance(step, Finished):
+                return step.result
+            replies = await asyncio.gather(*map(ask, step))
+            await asyncio.to_thread(_count, usage, step, replies)
+    finally:
+        threads.shutdown(wait=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +186,6 @@ def advance(steps: Generator[Wanted, Answers, Result], answers: Answers | None) 
         return next(steps) if answers is None else steps.send(answers)
     except StopIteration as stop:
         return Finished(stop.value)
-
-
-def method_of(given: object, name: str) -> Callable[[str], Any] | None:
-    """The method of that name; without one, the object itself if it is a function."""
-    method = getattr(given, name, given)
-    return method if callable(method) else None
-
-
-def is_async(function: Callable[[str], Any]) -> bool:
-    """Whether what it returns has to be awaited."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 def _ask(complete: Callable[[str], Any], prompt: str) -> Reply:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable
 from typing import Any
+
+from drillrank.calling import blocking
 
 Complete = Callable[[str], Any]
 
@@ -55,13 +56,14 @@ def method_for(prompt: str, llm: object, plain: Complete, *names: str) -> Comple
 
 
 def _held_to(schema: dict[str, Any], method: Callable[[str, dict[str, Any]], Any]) -> Complete:
-    if inspect.iscoroutinefunction(method):
+    on_a_thread = blocking(method)
+    if on_a_thread is not None:
+        return lambda prompt: _as_json(on_a_thread(prompt, schema))
 
-        async def complete_later(prompt: str) -> Any:
-            return _as_json(await method(prompt, schema))
+    async def complete_later(prompt: str) -> Any:
+        return _as_json(await method(prompt, schema))
 
-        return complete_later
-    return lambda prompt: _as_json(method(prompt, schema))
+    return complete_later
 
 
 def _as_json(answer: object) -> str:

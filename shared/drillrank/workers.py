@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextvars import copy_context
+from typing import TypeVar
 
 from drillrank.errors import check_positive
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Workers:
@@ -28,14 +33,38 @@ class Workers:
 
     def __init__(self, count: int) -> None:
         check_positive(workers=count)
-        self._count = count
+        self.count = count
         self._free = count
         self._lock = threading.Lock()
         self._waiting: deque[Future[None]] = deque()
         self._of_loops: Counter[int] = Counter()  # tasks that hold a worker or wait for one, by the id of their loop
 
     def __reduce__(self) -> tuple[type[Workers], tuple[int]]:
-        return Workers, (self._count,)
+        return Workers, (self.count,)
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """What a function returns for each item, in order, called on as many threads as there are workers.
+
+        Each call sees the caller's context variables. What one of them raises is raised, and those that have not begun
+        are left.
+
+        >>> Workers(2).map(str.upper, ["a", "b", "c"])
+        ['A', 'B', 'C']
+        """
+        held = nullcontext if self._would_never_end() else self.thread
+
+        def call(item: Item) -> Result:
+            with held():
+                return function(item)
+
+        if self.count == 1 or len(items) < 2:
+            return list(map(call, items))
+        with ThreadPoolExecutor(min(self.count, len(items)), "drillrank") as threads:
+            calls = [threads.submit(copy_context().run, call, item) for item in items]
+            try:
+                return [done.result() for done in calls]
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
 
     @contextmanager
     def thread(self) -> Iterator[None]:

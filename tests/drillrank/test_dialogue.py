@@ -4,6 +4,9 @@ import asyncio
 import pickle
 import threading
 import time
+from functools import partial
+from itertools import combinations
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 
 from drillrank.dialogue import Reply, Usage, arun, run
 from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.structured import StructuredPrompt
 from drillrank.tokens import count_tokens
 from drillrank.workers import Workers
 
@@ -165,6 +169,35 @@ def test_run_refuses_an_asynchronous_llm(llm):
     assert asked == []
 
 
+class Named:
+    """Says which of its methods was called."""
+
+    def complete(self, prompt):
+        return "complete"
+
+    async def acomplete(self, prompt):
+        await asyncio.sleep(0)
+        return "complete"
+
+    def __call__(self, prompt):
+        return "call"
+
+
+METHODS = ("complete", "acomplete", "__call__")
+
+
+@pytest.mark.parametrize("methods", [m for n in (1, 2, 3) for m in combinations(METHODS, n)], ids="+".join)
+def test_run_and_arun_call_the_same_of_an_objects_methods(methods):
+    llm = type("Llm", (), {name: vars(Named)[name] for name in methods})()
+    expected = "call" if methods == ("__call__",) else "complete"
+    assert drive(scripted([["a"]]), llm, "arun") == [Reply(expected)]
+    if "complete" in methods or methods == ("__call__",):
+        assert drive(scripted([["a"]]), llm, "run") == [Reply(expected)]
+    else:
+        with pytest.raises(InvalidInput, match="asynchronous"):
+            drive(scripted([["a"]]), llm, "run")
+
+
 @pytest.mark.parametrize("workers", [0, -1])
 async def test_workers_are_at_least_one(workers):
     with pytest.raises(InvalidInput, match="workers"):
@@ -220,23 +253,44 @@ async def test_at_most_so_many_calls_in_flight_and_replies_in_order(kind, worker
         assert workers >= llm.most > 1
 
 
-async def test_the_event_loop_keeps_ticking_while_a_sync_llm_thinks():
-    ticks = 0
+class Thinker:
+    """Thinks on the thread that asks it; its methods are of every kind that has nothing to wait for."""
 
-    async def tick():
-        nonlocal ticks
-        while True:
-            ticks += 1
-            await asyncio.sleep(0.01)
-
-    def slow(prompt):
-        time.sleep(0.2)
+    def think(self, prompt):
+        self.threads.add(threading.get_ident())
         return prompt
 
-    ticking = asyncio.create_task(tick())
-    await arun(scripted([["a", "b"], ["c"]]), slow)
-    ticking.cancel()
-    assert ticks >= 10
+    def __init__(self):
+        self.threads = set()
+
+    async def disguised(self, prompt):
+        return self.think(prompt)
+
+    async def held_to(self, prompt, schema):
+        return self.think(prompt)
+
+
+@pytest.mark.parametrize(
+    "llm_of",
+    [
+        lambda thinker: thinker.think,
+        lambda thinker: thinker.disguised,
+        lambda thinker: partial(thinker.disguised),
+        lambda thinker: SimpleNamespace(complete=thinker.think),
+        lambda thinker: SimpleNamespace(acomplete=thinker.disguised),
+        lambda thinker: SimpleNamespace(acomplete=async_answer, complete_json=lambda p, _: thinker.think(p)),
+        lambda thinker: SimpleNamespace(acomplete=async_answer, acomplete_json=thinker.held_to),
+    ],
+)
+async def test_what_does_not_wait_does_not_hold_up_the_event_loop(llm_of):
+    def asks():
+        [reply] = yield [StructuredPrompt("a", {})]
+        return reply.text
+
+    thinker = Thinker()
+    assert await arun(asks(), llm_of(thinker)) == "a"
+    assert thinker.threads
+    assert threading.get_ident() not in thinker.threads
 
 
 async def test_cancelling_cancels_the_calls():

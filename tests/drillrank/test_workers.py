@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import pickle
 import threading
 import time
@@ -188,3 +189,68 @@ def test_a_call_that_raises_gives_its_worker_back():
 def test_workers_are_counted_from_one(wrong):
     with pytest.raises(InvalidInput, match="workers"):
         Workers(wrong)
+
+
+def meeting(size: int):
+    """An LLM whose calls wait for each other: it answers only where so many are in flight at once."""
+    met, crowd = threading.Barrier(size), Crowd(0)
+
+    def complete(prompt: str) -> str:
+        crowd.enter()
+        met.wait(timeout=30)
+        crowd.leave()
+        return prompt
+
+    return complete, crowd
+
+
+both_ways = pytest.mark.parametrize(
+    "drive", [run, lambda *given, **more: asyncio.run(arun(*given, **more))], ids=["run", "arun"]
+)
+
+
+@both_ways
+@pytest.mark.parametrize("workers", [1, 2, 8, 40])
+def test_as_many_calls_at_once_as_is_said(drive, workers):
+    def numbered():
+        replies = yield [str(number) for number in range(2 * workers)]
+        return [reply.failure or int(reply.text) for reply in replies]
+
+    llm, crowd = meeting(workers)
+    assert drive(numbered(), llm, workers=workers) == list(range(2 * workers))
+    assert crowd.most == workers
+
+
+@pytest.mark.parametrize("how", ["retrieve", "aretrieve"])
+def test_d3_asks_for_as_many_summaries_at_once_as_is_said(how):
+    question = "Where does part 3 end?"
+    meet, crowd = meeting(8)
+    llm = lambda prompt: "1" if question in prompt else meet(prompt)  # noqa: E731
+    book = "\n\n".join(f"# Part {part}\n\n{'A long story. ' * 60}" for part in range(8))
+    found = getattr(D3(llm, summarise="llm", workers=8, sections_by="ids"), how)(question, [book])
+    assert asyncio.run(found) if how == "aretrieve" else found
+    assert crowd.most == 8
+
+
+@both_ways
+def test_calls_on_threads_see_the_callers_context(drive):
+    trace = contextvars.ContextVar("trace", default="lost")
+    trace.set("kept")
+    assert drive(asks(6), lambda prompt: trace.get(), workers=3) == ["kept"] * 6
+
+
+def test_what_a_call_on_a_thread_raises_is_raised_once_and_the_rest_is_left():
+    calls = Crowd(0)
+
+    def interrupted(prompt):
+        calls.enter()
+        if calls.calls == 1:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        return "1"
+
+    workers = Workers(2)
+    with pytest.raises(KeyboardInterrupt):
+        run(asks(50), interrupted, workers=workers)
+    assert calls.calls < 50
+    assert run(asks(4), Crowd(0), workers=workers) == ["1"] * 4

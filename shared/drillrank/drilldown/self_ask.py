@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterat
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from drillrank.dialogue import LLM, Dialogue, Finished, Reply, Usage, advance, arun, is_async, method_of, run
+from drillrank.calling import blocking, is_async, method_of
+from drillrank.dialogue import LLM, Dialogue, Finished, Reply, Usage, advance, arun, run
 from drillrank.drilldown.pieces import LEAST, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.passages import Passage, Ranked, check_query
@@ -118,7 +119,7 @@ class SelfAsk:
         check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens)
         if on_failure not in ("continue", "raise"):
             raise InvalidInput(f"on_failure is 'continue' or 'raise', not {on_failure!r}.")
-        if method_of(retrieve, "retrieve") is None:
+        if method_of(retrieve, "retrieve", "aretrieve") is None:
             raise InvalidInput(f"retrieve is a function from a question to passages, not {retrieve!r:.100}.")
         self._llm = llm
         self._source = retrieve
@@ -148,7 +149,7 @@ class SelfAsk:
     def stream(self, question: str) -> Iterator[FollowUp | SelfAskAnswer]:
         """Each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
         usage = Usage(count=self._count)
-        retrieve = cast("Callable[[str], Any]", method_of(self._source, "retrieve"))
+        retrieve = cast("Callable[[str], Any]", method_of(self._source, "retrieve", "aretrieve"))
         if is_async(retrieve):
             raise InvalidInput(f"{self._source!r:.100} cannot be asked synchronously: use the asynchronous method.")
         moves = self._moves(question, usage)
@@ -169,9 +170,8 @@ class SelfAsk:
     async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
         """As `stream`, without blocking the event loop."""
         usage = Usage(count=self._count)
-        retrieve = cast(
-            "Callable[[str], Any]", method_of(self._source, "aretrieve") or method_of(self._source, "retrieve")
-        )
+        retrieve = cast("Callable[[str], Any]", method_of(self._source, "aretrieve", "retrieve"))
+        on_a_thread = blocking(retrieve)
         moves = self._moves(question, usage)
         answer: Any = None
         while True:
@@ -185,10 +185,10 @@ class SelfAsk:
                 continue
             if not isinstance(move, _Search):
                 answer = _asked(move)
-            elif is_async(retrieve):
-                answer = await retrieve(move.question)
+            elif on_a_thread is not None:
+                answer = await asyncio.to_thread(on_a_thread, move.question)
             else:
-                answer = await asyncio.to_thread(retrieve, move.question)
+                answer = await retrieve(move.question)
             if isinstance(answer, Generator):
                 answer = await arun(answer, self._llm, workers=self._workers, usage=usage)
 

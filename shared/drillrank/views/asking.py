@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
+from drillrank.calling import blocking, method_of
 from drillrank.dialogue import LLM, Dialogue, arun
 
 Result = TypeVar("Result")
@@ -29,7 +29,7 @@ def ask(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, show_progress
     >>> ask(shout(), str.upper)
     ['HELLO', 'BYE']
     """
-    answering = aask(dialogue, getattr(llm, "complete", llm), workers=workers, show_progress=show_progress)
+    answering = aask(dialogue, method_of(llm, "complete") or llm, workers=workers, show_progress=show_progress)
     with ThreadPoolExecutor(1) as thread:  # the caller's thread may have a running event loop
         return thread.submit(copy_context().run, asyncio.run, answering).result()
 
@@ -65,12 +65,13 @@ def _announced(dialogue: Dialogue[Result], progress: Progress, task: TaskID) -> 
 
 def _counted(llm: LLM, advance: Callable[[], None]) -> LLM:
     """The LLM, every call counted, failed ones too."""
-    complete: Any = getattr(llm, "acomplete", None) or getattr(llm, "complete", llm)
-    if not (inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(getattr(complete, "__call__", None))):  # noqa: B004
+    complete: Any = method_of(llm, "acomplete", "complete")
+    on_a_thread = blocking(complete)
+    if on_a_thread is not None:
 
         def answer(prompt: str) -> Any:
             try:
-                return complete(prompt)
+                return on_a_thread(prompt)
             finally:
                 advance()
 

@@ -1,0 +1,76 @@
+"""How what a user brings is called: by which of its methods, and whether that may run on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import dis
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+Function = Callable[..., Any]
+
+_WAITS = {"GET_AWAITABLE", "GET_ANEXT"}  # what `await`, `async with` and `async for` are compiled to
+
+
+def method_of(given: object, *names: str) -> Function | None:
+    """The first of these methods that there is; without any of them, the object itself if it is a function.
+
+    >>> method_of("abc", "shout", "upper")()
+    'ABC'
+    """
+    for name in names:
+        method = getattr(given, name, None)
+        if callable(method):
+            return method  # type: ignore[no-any-return]
+    return given if callable(given) else None
+
+
+def is_async(function: Function) -> bool:
+    """Whether what it returns has to be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def gives_way(function: Function) -> bool:
+    """Whether an asynchronous function ever awaits.
+
+    One that does not is synchronous in disguise: it would hold up the event loop from its beginning to its end. Where
+    there is no bytecode to tell, as of a compiled function, it counts as one that awaits.
+
+    >>> async def disguised(prompt):
+    ...     return prompt.upper()
+    >>> gives_way(disguised), gives_way(asyncio.sleep)
+    (False, True)
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not inspect.isroutine(function):
+        function = getattr(function, "__call__", function)  # noqa: B004
+    code = getattr(function, "__code__", None)
+    return code is None or any(step.opname in _WAITS for step in dis.get_instructions(code))
+
+
+def blocking(function: Function) -> Function | None:
+    """The function as one for a thread to call; None if it awaits, and belongs on the event loop."""
+    if not is_async(function):
+        return function
+    return None if gives_way(function) else lambda *arguments: asyncio.run(function(*arguments))
+
+
+async def awaited(
+    function: Callable[..., Coroutine[Any, Any, Result]], *arguments: Any, own: Function | None = None, **named: Any
+) -> Result:
+    """What an asynchronous function returns; one that never awaits runs on a thread, where it holds up no other task.
+
+    Where it only hands on what another one does, that one is `own`.
+
+    >>> async def disguised(prompt):
+    ...     return prompt.upper()
+    >>> asyncio.run(awaited(disguised, "a"))
+    'A'
+    """
+    if gives_way(own or function):
+        return await function(*arguments, **named)
+    return await asyncio.to_thread(lambda: asyncio.run(function(*arguments, **named)))
