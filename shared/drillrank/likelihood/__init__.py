@@ -10,6 +10,7 @@ from typing import Any
 from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike
 from drillrank.likelihood.huggingface import HuggingFaceModel
+from drillrank.likelihood.sentence_transformer import SentenceTransformerModel
 from drillrank.likelihood.unigram import UnigramModel
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Likelihood",
     "Request",
     "RequestLike",
+    "SentenceTransformerModel",
     "UnigramModel",
     "load_language_model",
 ]
@@ -29,6 +31,8 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
     Args:
         spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"hf:<model id or directory>"`: a
             Hugging Face model (options of `HuggingFaceModel`); its weights are loaded at the first use.
+            `"st:<model id or directory>"`: words and meaning by a sentence-transformers encoder (options of
+            `SentenceTransformerModel`), loaded at the first use.
         options: Options of that kind of model.
 
     Raises:
@@ -38,10 +42,10 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
 
     >>> load_language_model("unigram").spec
     'unigram'
-    >>> load_language_model("bert")
+    >>> load_language_model("bert")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.UnknownModel: 'bert' names no kind of language model; known: "unigram" and "hf:<id or directory>".
+    drillrank.errors.UnknownModel: 'bert' names no kind of language model; known: "unigram", "hf:<id or directory>" ...
     """
     if isinstance(spec, LanguageModel):
         if options:
@@ -51,8 +55,13 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
         build: Callable[..., LanguageModel] = UnigramModel
     elif isinstance(spec, str) and spec.startswith("hf:"):
         build = partial(HuggingFaceModel, spec.removeprefix("hf:"))
+    elif isinstance(spec, str) and spec.startswith("st:"):
+        build = partial(SentenceTransformerModel, spec.removeprefix("st:"))
     else:
-        raise UnknownModel(f'{spec!r} names no kind of language model; known: "unigram" and "hf:<id or directory>".')
+        raise UnknownModel(
+            f'{spec!r} names no kind of language model; known: "unigram", "hf:<id or directory>" and '
+            '"st:<id or directory>".'
+        )
     known = inspect.signature(build).parameters
     if not set(options) <= set(known):
         raise InvalidInput(f"The options of {spec!r} are: {', '.join(known)}. Given: {', '.join(options)}.")

@@ -127,7 +127,7 @@ class UnigramModel(LanguageModel):
 
     def _one_target(self, target: str, requests: Sequence[Request], temperature: float) -> list[Likelihood]:
         words = terms(target)
-        documents = _Documents.of(requests)
+        documents = Documents.of(requests)
         collection = self._collection or Collection(documents.texts)
         models = _DocumentModels(collection, documents.texts, self.mu)
         tf = models.tf(words)
@@ -199,7 +199,7 @@ class _DocumentModels:
         return log_normalizers
 
 
-class _Documents(NamedTuple):
+class Documents(NamedTuple):
     """The documents of all requests in one flat list, shortened to their budgets; at least one each."""
 
     texts: list[str]
@@ -207,7 +207,8 @@ class _Documents(NamedTuple):
     cut: list[int]
 
     @classmethod
-    def of(cls, requests: Sequence[Request]) -> _Documents:
+    def of(cls, requests: Sequence[Request]) -> Documents:
+        """The documents of the requests' prompts, in order; an empty one stands for none."""
         flat: list[Evidence] = []
         sizes: list[int] = []
         for request in requests:

@@ -1,0 +1,256 @@
+"""Words and meaning: the unigram model and a sentence encoder, with a tiny encoder that is built here."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
+from drillrank.errors import InvalidInput, MissingExtra
+from drillrank.likelihood import Request, SentenceTransformerModel, UnigramModel
+from drillrank.prompts import Evidence
+
+sentence_transformers = pytest.importorskip("sentence_transformers")
+
+TEXTS = [
+    "The physician treats patients in the hospital. She works at night.",
+    "The Rhine flows through Basel. It is a river of Europe.",
+    "Emma is a novel by Jane Austen. It was printed in 1815.",
+    "Zürich has a lake. The lake is cold.",
+]
+QUESTION = "Which river flows through the town?"
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory):
+    """A directory with a BERT of two layers, mean pooling, and a prompt for questions."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=200, special_tokens=special))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    transformers.set_seed(3)
+    config = transformers.BertConfig(
+        vocab_size=200, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32,
+        max_position_embeddings=64, initializer_range=0.4,
+    )  # fmt: skip
+    place = tmp_path_factory.mktemp("encoder")
+    transformers.BertModel(config).save_pretrained(place / "bert")
+    wrapped = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+        mask_token="[MASK]", model_max_length=64,
+    )  # fmt: skip
+    wrapped.save_pretrained(place / "bert")
+    whole = sentence_transformers.SentenceTransformer(str(place / "bert"), device="cpu")
+    whole.prompts = {"query": "question: ", "document": ""}
+    whole.save(str(place / "whole"))
+    return str(place / "whole")
+
+
+@pytest.fixture(scope="session")
+def float64(encoder):
+    return sentence_transformers.SentenceTransformer(encoder, device="cpu").double()
+
+
+@pytest.fixture
+def model(encoder):
+    return SentenceTransformerModel(encoder, device="cpu")
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """Every text that the library is asked to encode."""
+    texts = []
+    encode = sentence_transformers.SentenceTransformer.encode
+
+    def counted(self, *args, **kwargs):
+        texts.extend([*args, *kwargs.values()][0])
+        return encode(self, *args, **kwargs)
+
+    monkeypatch.setattr(sentence_transformers.SentenceTransformer, "encode", counted)
+    return texts
+
+
+def expected(library, requests, kappa, temperature=1.0):
+    """The formula, request by request, with an encoder in float64."""
+    words = UnigramModel().log_likelihood(requests, temperature=temperature)
+    totals = []
+    for request, word in zip(requests, words, strict=True):
+        question = library.encode_query([request.target], normalize_embeddings=True)[0]
+        chances = []
+        for part in request.prompt:
+            if isinstance(part, Evidence):
+                document = library.encode_document([part.text], normalize_embeddings=True)[0]
+                cosine = float(question @ document) if part.text.strip() else 0.0
+                chances.append(np.exp(kappa / temperature * (cosine - 1)))
+        totals.append(word.total + np.log(np.mean(chances)))
+    return totals
+
+
+def paths(texts, target=QUESTION):
+    """Single documents, and all neighbouring pairs."""
+    single = [Request(("Document: ", Evidence(text)), target) for text in texts]
+    pairs = pairwise(texts)
+    return [*single, *(Request((Evidence(first), " and ", Evidence(second)), target) for first, second in pairs)]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+@pytest.mark.parametrize("kappa", [3.0, 20.0])
+def test_the_formula(encoder, float64, kappa, temperature):
+    requests = paths([*TEXTS, ""])
+    found = SentenceTransformerModel(encoder, kappa=kappa, device="cpu").log_likelihood(
+        requests, temperature=temperature
+    )
+    np.testing.assert_allclose(
+        [likelihood.total for likelihood in found], expected(float64, requests, kappa, temperature), atol=1e-4
+    )
+    for likelihood in found:
+        assert likelihood.tokens[-1] == "<meaning>"
+        assert len(likelihood.tokens) == len(likelihood.log_probs)
+        assert likelihood.total == pytest.approx(likelihood.log_probs.sum(), abs=1e-9)
+        assert (likelihood.log_probs <= 0).all()
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.sampled_from(TEXTS) | st.text(max_size=30), min_size=1, max_size=6), cut=st.integers(1, 6))
+def test_a_text_has_the_same_score_alone_as_among_others(model, texts, cut):
+    def requests(chosen):
+        return [Request((Evidence(text, max_tokens=cut),), QUESTION) for text in chosen]
+
+    texts = [text.encode("utf-8", "replace").decode() for text in texts]
+    model.fit(TEXTS)
+    together = model.log_likelihood(requests(texts))
+    for text, likelihood in zip(texts, together, strict=True):
+        assert model.log_likelihood(requests([text]))[0].total == pytest.approx(likelihood.total, abs=1e-4)
+
+
+def test_meaning_finds_what_shares_no_word(encoder):
+    passages = [Passage(text) for text in TEXTS]
+    ranking = UPR(SentenceTransformerModel(encoder, device="cpu")).rank(TEXTS[2], passages)
+    assert ranking[0].passage.text == TEXTS[2]
+    assert all(type(item.score) is float for item in ranking)
+
+
+def test_each_text_is_encoded_once(model, encoded):
+    fitted = model.fitted(TEXTS)
+    ranker = UPR(fitted)
+    for _ in range(3):
+        ranker.rank(QUESTION, [Passage(text) for text in TEXTS])
+    assert sorted(encoded) == sorted([*TEXTS, QUESTION])
+
+
+def test_eight_threads_encode_each_text_once_and_agree(model, encoded):
+    fitted = model.fit(TEXTS[:1])
+
+    def score(_):
+        return [likelihood.total for likelihood in fitted.log_likelihood(paths(TEXTS))]
+
+    with ThreadPoolExecutor(8) as pool:
+        scores = list(pool.map(score, range(16)))
+    assert all(own == scores[0] for own in scores)
+    assert sorted(encoded) == sorted([*TEXTS, QUESTION])
+
+
+def test_a_directory_keeps_the_vectors(encoder, tmp_path, encoded):
+    folder = tmp_path / "vectors"
+    first = SentenceTransformerModel(encoder, device="cpu", directory=folder).fit(TEXTS)
+    scores = [likelihood.total for likelihood in first.log_likelihood(paths(TEXTS))]
+    encoded.clear()
+    again = SentenceTransformerModel(encoder, device="cpu", directory=folder).fit(TEXTS)
+    assert [likelihood.total for likelihood in again.log_likelihood(paths(TEXTS))] == scores
+    assert encoded == [QUESTION]
+
+
+def test_pickle_keeps_fit_and_scores(encoder):
+    model = SentenceTransformerModel(encoder, device="cpu", kappa=7.0).fit(TEXTS)
+    scores = [likelihood.total for likelihood in model.log_likelihood(paths(TEXTS))]
+    again = pickle.loads(pickle.dumps(model))
+    assert not again.wants_fit
+    assert [likelihood.total for likelihood in again.log_likelihood(paths(TEXTS))] == scores
+
+
+def test_a_specification_builds_it(encoder):
+    model = load_language_model(f"st:{encoder}", kappa=5, device="cpu")
+    again = load_language_model(model.spec, **model.options)
+    assert again.options == model.options
+    assert again.kappa == 5.0
+
+
+def test_paths_are_searched_with_it(model):
+    passages = [
+        Passage("The old town lies on the Rhine.", id="town", links=("rhine",)),
+        Passage("It flows through Basel.", id="rhine", title="Rhine"),
+        Passage("Emma is a novel.", id="emma"),
+    ]
+    ranking = PathSearch(PromptRank(model), passages).search(QUESTION)
+    assert {item.passage.id for item in ranking[:2]} == {"town", "rhine"}
+
+
+def test_kappa_is_fitted_to_texts(encoder):
+    texts = [f"The {word} is old. The {word} was printed, as all know." for word in _words(40)]
+    model = SentenceTransformerModel(encoder, kappa="fit", device="cpu")
+    assert model.kappa == 20.0
+    assert model.fit(texts).kappa != 20.0
+    assert model.options["kappa"] == "fit"
+
+
+def _words(count):
+    letters = "bcdfghjklm"
+    return [f"{letters[i % 10]}a{letters[i // 10]}o{letters[(3 * i) % 10]}e" for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    "options", [{"kappa": 0}, {"kappa": -1.0}, {"kappa": "auto"}, {"kappa": float("nan")}, {"mu": 0}, {"nope": 1}]
+)
+def test_bad_options(encoder, options):
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        load_language_model(f"st:{encoder}", **options)
+
+
+def test_no_such_encoder(tmp_path):
+    with pytest.raises(InvalidInput, match="no encoder that can be loaded"):
+        load_language_model(f"st:{tmp_path}/nothing").log_likelihood([("a", "b")])
+    with pytest.raises(InvalidInput, match="after the colon"):
+        load_language_model("st:")
+
+
+def test_an_end_of_sequence_token_is_refused(model):
+    with pytest.raises(InvalidInput, match="include_eos"):
+        model.log_likelihood([("a", "b")], include_eos=True)
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtra, match=r"drillrank\[st\]"):
+        load_language_model("st:any")
+
+
+def test_both_hosts_rerank_with_it_and_keep_it_in_their_configuration(encoder):
+    from langchain_core.documents import Document
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    import langchain_ext
+    import llama_index_ext
+
+    options = {"device": "cpu", "kappa": 15.0}
+    node_rerank = llama_index_ext.UPRRerank(model=f"st:{encoder}", model_options=options, top_n=2)
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
+    found = [(hit.text, hit.score) for hit in node_rerank.postprocess_nodes(nodes, query_str=TEXTS[1])]
+    again = llama_index_ext.UPRRerank.from_dict(node_rerank.to_dict())
+    assert [(hit.text, hit.score) for hit in again.postprocess_nodes(nodes, query_str=TEXTS[1])] == found
+    compressor = langchain_ext.UPRRerank(model=f"st:{encoder}", model_options=options, top_n=2)
+    kept = compressor.compress_documents([Document(page_content=text) for text in TEXTS], TEXTS[1])
+    assert [document.page_content for document in kept] == [text for text, _ in found]
+    assert [document.metadata["relevance_score"] for document in kept] == [score for _, score in found]
