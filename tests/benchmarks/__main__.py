@@ -17,6 +17,7 @@ BENCHMARKS = (
     "path_prior",
     "linking",
     "reranking",
+    "hipporag",
     "generated",
     "drilldown",
     "views",
@@ -30,11 +31,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; all by default")
     parser.add_argument("--model", help="a language model's specification, such as hf:google/flan-t5-small")
+    parser.add_argument("--data", help="a folder that a benchmark reads in place of the benchmark data")
     parser.add_argument("--questions", type=int, help="only the first so many questions")
     given = vars(parser.parse_args(arguments))
     names = given.pop("names") or BENCHMARKS
     options = {name: value for name, value in given.items() if value is not None}
-    if not data_folder().is_dir():
+    if "data" not in options and not data_folder().is_dir():
         print(f"The benchmark data is not in {data_folder()}: set DRILLRANK_DATA to its folder.")
         return 2
     for name in names:
