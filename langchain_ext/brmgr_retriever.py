@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -35,8 +35,9 @@ class BRMGRRetriever(BaseRetriever):
         top_n: Documents to return; None returns all. `invoke(query, top_n=...)` overrides it.
 
     The other fields: `model_options`, `prompts` (templates with `{question}`), `workers` (calls at the same time),
-    `first`, `guard`, `generated_share`, `title_key`, `score_key`, and `origin_key`: the metadata key that says
-    `"generated"` in every document that the model wrote.
+    `on_failure` (of a call: `"continue"` without its document, or `"raise"`), `first`, `guard`, `generated_share`,
+    `title_key`, `score_key`, and `origin_key`: the metadata key that says `"generated"` in every document that the
+    model wrote.
 
     Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
     retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
@@ -64,6 +65,7 @@ class BRMGRRetriever(BaseRetriever):
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
     prompts: tuple[str, ...] = Field(default=GENREAD_PROMPTS, description="Templates with {question}.")
     workers: int = Field(default=4, gt=0, description="Calls at the same time.")
+    on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
     first: Origin = Field(default="generated", description="Which document of a pair comes first.")
     guard: bool | float = Field(
         default=False, ge=0, le=1, description="Drop generated documents that no retrieved one supports."
@@ -111,7 +113,7 @@ class BRMGRRetriever(BaseRetriever):
         return await asyncio.to_thread(self._merged, query, retrieved, written, top_n)
 
     def _dialogue(self, query: str) -> Dialogue[list[Passage]]:
-        return generated_passages(check_query(query), self.n_generated, self.prompts)
+        return generated_passages(check_query(query), self.n_generated, self.prompts, self.on_failure)
 
     def _merged(
         self, query: str, retrieved: list[Document], written: list[Passage], top_n: int | None

@@ -65,9 +65,10 @@ class D3Retriever(BaseRetriever):
 
     Each result is a paragraph, text as in the source, with the document's metadata together with `section_path`,
     `start_index`, `source_id` and the score; without an LLM `section_score`; with one `prompt_tokens`,
-    `completion_tokens` and `llm_calls` of the question. LLM calls are children of the retriever's run. For progress the
-    run has custom events, seen by `astream_events` and callback handlers: `d3_step` for each step, `d3_end` with the
-    usage. What goes wrong is also told in one `DrillrankWarning`.
+    `completion_tokens` and `llm_calls` of the question; and `drillrank_problems`, a string, if anything went wrong. LLM
+    calls are children of the retriever's run. For progress the run has custom events, seen by `astream_events` and
+    callback handlers: `d3_step` for each step, `d3_end` with usage and `problems`. What goes wrong is also told in one
+    `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
@@ -169,7 +170,7 @@ class D3Retriever(BaseRetriever):
             llm=self._asked(run_manager.get_child()),
             on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
         )
-        dispatch_custom_event(END_EVENT, found.usage.as_metadata(), config=config)
+        dispatch_custom_event(END_EVENT, _told(found), config=config)
         return self._results(found, stored)
 
     async def _aget_relevant_documents(
@@ -199,7 +200,7 @@ class D3Retriever(BaseRetriever):
         finally:
             steps.put_nowait(None)
             await telling
-        await adispatch_custom_event(END_EVENT, found.usage.as_metadata(), config=config)
+        await adispatch_custom_event(END_EVENT, _told(found), config=config)
         return self._results(found, stored)
 
     def _asked(self, callbacks: BaseCallbackManager) -> FrameworkLLM | None:
@@ -237,6 +238,8 @@ class D3Retriever(BaseRetriever):
         added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
         if self.guard_tokens:
             added["guarded"] = item.details["guarded"]
+        if "problems" in item.details:
+            added["drillrank_problems"] = "; ".join(item.details["problems"])
         return Document(
             id=stable_uuid(name, place["start"], place["end"], *filter(None, [place.get("part")])),
             page_content=item.passage.text,
@@ -249,6 +252,10 @@ class D3Retriever(BaseRetriever):
                 self.score_key: item.score,
             },
         )
+
+
+def _told(found: EvidenceRanking) -> dict[str, Any]:
+    return {**found.usage.as_metadata(), "problems": list(found.problems)}
 
 
 async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:

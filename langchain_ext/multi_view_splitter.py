@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import BaseDocumentTransformer, Document
@@ -42,6 +42,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
         llm: Chat model or text model that writes keywords and summaries; None computes them.
         summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
         workers: LLM calls at the same time.
+        on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed, or `"raise"`.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         show_progress: Whether a bar counts the LLM calls.
         separator: Between the headings of `section_path`.
@@ -68,6 +69,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
         llm: Runnable[Any, Any] | None = None,
         summarizer: Summarizer | None = None,
         workers: int = 4,
+        on_failure: Literal["continue", "raise"] = "continue",
         cache: MutableMapping[str, str] | None = None,
         show_progress: bool = False,
     ) -> None:
@@ -79,7 +81,7 @@ class MultiViewTextSplitter(BaseDocumentTransformer):
             tokens=tokens,
             context=context,
             llm=FrameworkLLM(llm, CallbackManager([])) if llm is not None else None,
-            writer=ViewWriter(_model_name(llm), {} if cache is None else cache),
+            writer=ViewWriter(_model_name(llm), {} if cache is None else cache, on_failure=on_failure),
             summarizer=summarizer,
             workers=workers,
         )

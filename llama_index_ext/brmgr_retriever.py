@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager
@@ -13,8 +13,8 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
-from drillrank.dialogue import arun, run
-from drillrank.errors import check_positive
+from drillrank.dialogue import Dialogue, arun, run
+from drillrank.errors import check_on_failure, check_positive
 from drillrank.generation import generated_passages
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
@@ -36,6 +36,7 @@ class BRMGRRetriever(BaseRetriever):
         top_n: Nodes to return; None returns all.
         prompts: Templates with `{question}`; `drillrank.generation.cluster_prompts` makes others.
         workers: LLM calls at the same time.
+        on_failure: For a failed call: `"continue"` without its node, or `"raise"`.
         first: Which node of a pair comes first.
         guard: Drop generated nodes that no retrieved one supports.
         generated_share: Largest share of generated nodes among those returned.
@@ -69,6 +70,7 @@ class BRMGRRetriever(BaseRetriever):
         top_n: int | None = None,
         prompts: Sequence[str] = GENREAD_PROMPTS,
         workers: int = 4,
+        on_failure: Literal["continue", "raise"] = "continue",
         first: Origin = "generated",
         guard: bool | float = False,
         generated_share: float = 1.0,
@@ -83,6 +85,8 @@ class BRMGRRetriever(BaseRetriever):
         self._n_generated = n_generated
         self._prompts = check_question_templates(prompts)
         self._workers = workers
+        check_on_failure(on_failure)
+        self._on_failure: Literal["continue", "raise"] = on_failure
         self._origin_key = origin_key
         ranking: dict[str, Any] = {
             "model": model,
@@ -99,11 +103,11 @@ class BRMGRRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
         retrieved = self._retriever.retrieve(query_bundle)
-        written = run(generated_passages(query, self._n_generated, self._prompts), self._asked(), workers=self._workers)
+        written = run(self._dialogue(query), self._asked(), workers=self._workers)
         return self._rerank.postprocess_nodes([*retrieved, *map(self._node, written)], query_bundle)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        dialogue = generated_passages(check_query(query_bundle.query_str), self._n_generated, self._prompts)
+        dialogue = self._dialogue(check_query(query_bundle.query_str))
         writing = asyncio.ensure_future(arun(dialogue, self._asked(), workers=self._workers))
         try:
             [retrieved] = await aretrieved([self._retriever], query_bundle)
@@ -111,6 +115,9 @@ class BRMGRRetriever(BaseRetriever):
         finally:
             writing.cancel()  # of use only if retrieval raised
         return await self._rerank.apostprocess_nodes([*retrieved, *map(self._node, written)], query_bundle)
+
+    def _dialogue(self, query: str) -> Dialogue[list[Passage]]:
+        return generated_passages(query, self._n_generated, self._prompts, self._on_failure)
 
     def _asked(self) -> FrameworkLLM:
         return FrameworkLLM(self._llm or Settings.llm)

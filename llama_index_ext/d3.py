@@ -67,8 +67,8 @@ class D3Retriever(BaseRetriever):
 
     Each node is a paragraph, text as in the source, with `start_char_idx` and `end_char_idx`, the document as SOURCE,
     and the document's metadata together with `section_path`; without an LLM `section_score`; with one `prompt_tokens`,
-    `completion_tokens` and `llm_calls` of the question. Each step is a `D3StepEvent`, and the usage a `D3EndEvent`.
-    What goes wrong is also told in one `DrillrankWarning`.
+    `completion_tokens` and `llm_calls` of the question; `drillrank_problems`, a string, if anything went wrong. Each
+    step is a `D3StepEvent`, usage and problems a `D3EndEvent`. What goes wrong is also told in one `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
@@ -217,7 +217,7 @@ class D3Retriever(BaseRetriever):
 
     def _nodes(self, found: EvidenceRanking, stored: StoredDocuments) -> list[NodeWithScore]:
         usage = found.usage.as_metadata()
-        dispatcher.event(D3EndEvent(usage=usage))
+        dispatcher.event(D3EndEvent(usage=usage, problems=list(found.problems)))
         return [self._node(item, stored, usage if self._with_llm else {}) for item in found]
 
     def _node(self, item: Ranked[Passage], stored: StoredDocuments, usage: dict[str, int]) -> NodeWithScore:
@@ -226,6 +226,8 @@ class D3Retriever(BaseRetriever):
         added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
         if self._guards:
             added["guarded"] = item.details["guarded"]
+        if "problems" in item.details:
+            added["drillrank_problems"] = "; ".join(item.details["problems"])
         node = TextNode(
             id_=stable_uuid(name, place["start"], place["end"], *filter(None, [place.get("part")])),
             text=item.passage.text,

@@ -31,9 +31,11 @@ class D3EndEvent(BaseEvent):
 
     Attributes:
         usage: `prompt_tokens`, `completion_tokens` and `llm_calls`.
+        problems: All that the LLM did wrong and what was done about it.
     """
 
     usage: dict[str, int]
+    problems: list[str]
 
     @classmethod
     def class_name(cls) -> str:

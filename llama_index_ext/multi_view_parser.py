@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import (
     Field,
@@ -71,6 +71,7 @@ class MultiViewNodeParser(NodeParser):
         llm: Writes keywords and summaries; None computes them.
         summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
         workers: LLM calls at the same time.
+        on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed, or `"raise"`.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         separator: Between the headings of `section_path`.
         id_func: From a running number and the document to a node id. By default ids are UUIDs that depend on the
@@ -97,6 +98,7 @@ class MultiViewNodeParser(NodeParser):
     llm: SerializeAsAny[LLM] | None = Field(default=None, description="Writes keywords and summaries.")
     summarizer: Any = Field(default=None, description="Makes the summaries.")
     workers: int = Field(default=4, description="LLM calls at the same time.")
+    on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
     cache: Any = Field(default_factory=dict, exclude=True, description="Remembers what the LLM wrote.")
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
@@ -175,7 +177,7 @@ class MultiViewNodeParser(NodeParser):
             tokens=self.tokens,
             context=self.context,
             llm=FrameworkLLM(self.llm) if self.llm else None,
-            writer=ViewWriter(self.llm.metadata.model_name if self.llm else "", self.cache),
+            writer=ViewWriter(self.llm.metadata.model_name if self.llm else "", self.cache, on_failure=self.on_failure),
             summarizer=self.summarizer,
             workers=self.workers,
         )

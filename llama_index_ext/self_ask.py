@@ -47,8 +47,8 @@ class SelfAskQueryEngine(BaseQueryEngine):
     The response has the final answer, the nodes of all steps, each once, as source nodes, and as metadata `steps` (each
     with `question`, `answer` and `node_ids`), `problems`, `prompt_tokens`, `completion_tokens` and `llm_calls`, in
     which the retriever's own calls are not counted. Each step is a `SelfAskStepEvent`. Nodes are read as an LLM should
-    see them, with the metadata meant for it. Whatever the LLM says, there is a response; what went wrong is also told
-    in one `DrillrankWarning`.
+    see them, with the metadata meant for it. Whatever the LLM says, there is a response ("Empty Response" at worst);
+    what went wrong is also told in one `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the query is blank.
@@ -134,7 +134,7 @@ class SelfAskQueryEngine(BaseQueryEngine):
             "problems": list(item.problems),
             **item.usage.as_metadata(),
         }
-        return Response(item.answer, source_nodes=list(nodes.values()), metadata=metadata)
+        return Response(item.answer or "Empty Response", source_nodes=list(nodes.values()), metadata=metadata)
 
 
 class _Passages:

@@ -7,11 +7,13 @@ its result. `run` and `arun` drive it, so that sync and async cannot differ and 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from functools import wraps
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from drillrank.calling import blocking, is_async, method_of
 from drillrank.errors import InvalidInput, LLMFailure
@@ -19,7 +21,10 @@ from drillrank.structured import method_for
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
 from drillrank.workers import Workers
 
+_LOGGER = logging.getLogger(__name__)
+
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 Wanted = TypeVar("Wanted")
 Answers = TypeVar("Answers")
 
@@ -51,6 +56,39 @@ class Reply:
 
 
 Dialogue = Generator[Sequence[str], Sequence[Reply], Result]
+
+
+class Conversation(Dialogue[Result]):
+    """A dialogue that says so: handed over by a function that may also return a generator of something else."""
+
+    def __init__(self, dialogue: Dialogue[Result]) -> None:
+        self._dialogue = dialogue
+
+    def send(self, replies: Sequence[Reply], /) -> Sequence[str]:
+        """The next prompts."""
+        return self._dialogue.send(replies)
+
+    def throw(self, *error: Any) -> Sequence[str]:
+        """An error where the last prompts were yielded; the next prompts."""
+        return self._dialogue.throw(*error)
+
+
+def conversation(function: Callable[Given, Dialogue[Result]]) -> Callable[Given, Conversation[Result]]:
+    """Decorates a generator function that is a dialogue, so that its results are told from other generators.
+
+    >>> @conversation
+    ... def shout():
+    ...     [reply] = yield ["hello"]
+    ...     return reply.text
+    >>> isinstance(shout(), Conversation), run(shout(), str.upper)
+    (True, 'HELLO')
+    """
+
+    @wraps(function)
+    def started(*args: Given.args, **kwargs: Given.kwargs) -> Conversation[Result]:
+        return Conversation(function(*args, **kwargs))
+
+    return started
 
 
 @dataclass(slots=True)
@@ -208,6 +246,7 @@ def _failed(cause: Exception) -> Reply:
 
 
 def _count(usage: Usage | None, prompts: Sequence[str], replies: Sequence[Reply]) -> None:
-    if usage is not None:
-        for prompt, reply in zip(prompts, replies, strict=True):
+    for prompt, reply in zip(prompts, replies, strict=True):
+        _LOGGER.debug("%d characters were answered by %r", len(prompt), reply.failure or reply.text)
+        if usage is not None:
             usage.add(prompt, reply)

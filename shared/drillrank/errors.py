@@ -46,6 +46,16 @@ def check_positive(**numbers: int) -> None:
             raise InvalidInput(f"{name} must be a whole number, at least 1; not {number!r}.")
 
 
+def check_on_failure(on_failure: str) -> None:
+    """Reject what says neither to go on after a failed LLM call nor to raise.
+
+    Raises:
+        InvalidInput: it is neither `"continue"` nor `"raise"`.
+    """
+    if on_failure not in ("continue", "raise"):
+        raise InvalidInput(f"on_failure is 'continue' or 'raise', not {on_failure!r}.")
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or say which extra brings it.
 

@@ -37,7 +37,7 @@ def about(wanted: str) -> Callable[[str], str]:
     def answer(prompt: str) -> str:
         names = re.findall(r"^\* Section: (.*)$", prompt, re.MULTILINE)
         lines = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
-        return ", ".join([n for n in names if wanted in n] or [n for n, text in lines if wanted in text])
+        return ", ".join([n for n in names if wanted in n] or [n for n, text in lines if wanted in text]) or "none"
 
     return answer
 

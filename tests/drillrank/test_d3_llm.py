@@ -42,6 +42,9 @@ class Finder:
 
     def complete(self, prompt: str) -> str:
         self.prompts.append(prompt)
+        return self.chosen(prompt) or "none"
+
+    def chosen(self, prompt: str) -> str:
         if "section names" in prompt:
             return ", ".join(n for n in SECTION.findall(prompt) if self.wanted in n or n == self.chapters)
         if "ids of all sections" in prompt:
@@ -104,11 +107,12 @@ def test_one_section_needs_no_section_call():
     assert found.usage.calls == 1
 
 
-def test_an_empty_answer_means_none_or_likelihood():
-    nothing = D3(lambda prompt: "").retrieve(QUESTION, [BOOK])
+def test_an_empty_choice_means_none_or_likelihood():
+    nothing = D3(lambda prompt: "None").retrieve(QUESTION, [BOOK])
     assert list(nothing) == []
     assert nothing.usage.calls == 1
-    assert TARGET in texts(D3(lambda prompt: "", on_empty="likelihood").retrieve(QUESTION, [BOOK]))
+    assert nothing.problems == ()
+    assert TARGET in texts(D3(lambda prompt: "None", on_empty="likelihood").retrieve(QUESTION, [BOOK]))
 
 
 passages = [p for section in outline([BOOK]) for p in section.paragraphs]
@@ -147,7 +151,7 @@ def test_the_guard_brings_back_what_the_section_step_lost():
     def careless(prompt):
         if "section names" in prompt:
             return "Part 1 > Chapter 1.1"
-        return ", ".join(number for number, text in PARAGRAPH.findall(prompt) if "2.3" in text)
+        return ", ".join(number for number, text in PARAGRAPH.findall(prompt) if "2.3" in text) or "none"
 
     assert list(D3(careless).retrieve(QUESTION, [BOOK])) == []
     found = D3(careless, guard_tokens=60).retrieve(QUESTION, [BOOK])
@@ -189,7 +193,7 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
 
     def writes(prompt):
         prompts.append(prompt)
-        return "Stones, mostly." if "summarization" in prompt else ""
+        return "Stones, mostly." if "summarization" in prompt else "none"
 
     d3 = D3(writes, summarise="llm")
     usages = [d3.retrieve(QUESTION, [document]).usage for _ in range(2)]

@@ -200,7 +200,7 @@ def test_llm_calls_are_children_of_the_retrieval_and_every_event_ends(recorded, 
 
 def test_steps_and_cost_are_events_even_where_nothing_is_found(recorded, capsys):
     events, _ = recorded
-    llm = Reader(lambda prompt: "")
+    llm = Reader(lambda prompt: "none")
     assert D3Retriever([DOCUMENT], llm, verbose=True).retrieve(ASKED) == []
     [step] = [event for event in events if event.class_name() == "D3StepEvent"]
     assert (step.kind, step.offered, step.chosen, step.problems) == ("sections", 12, [], [])
@@ -208,6 +208,22 @@ def test_steps_and_cost_are_events_even_where_nothing_is_found(recorded, capsys)
     assert end.usage["llm_calls"] == 1
     assert end.usage["prompt_tokens"] > 100
     assert "sections: 0 of 12" in capsys.readouterr().out
+
+
+def test_what_went_wrong_is_in_nodes_and_events(recorded):
+    events, _ = recorded
+    with pytest.warns(DrillrankWarning, match="blank"):
+        found = D3Retriever([DOCUMENT], Reader(lambda prompt: " ")).retrieve(ASKED)
+    assert TARGET in texts(found)
+    [end] = [event for event in events if event.class_name() == "D3EndEvent"]
+    assert len(end.problems) == 2
+    assert all("blank: chosen by likelihood" in problem for problem in end.problems)
+    for hit in found:
+        assert hit.node.metadata["drillrank_problems"] == "; ".join(end.problems)
+        for excluded in (hit.node.excluded_llm_metadata_keys, hit.node.excluded_embed_metadata_keys):
+            assert "drillrank_problems" in excluded
+    with pytest.raises(LLMFailure, match="blank"):
+        D3Retriever([DOCUMENT], Reader(lambda prompt: ""), on_failure="raise").retrieve(ASKED)
 
 
 # Prompts

@@ -165,5 +165,20 @@ def test_failures_are_raised_if_asked_for():
         asyncio.run(asked.aquery(HOPS))
     with pytest.raises(InvalidInput):
         engine().query(" ")
+
+
+def test_a_response_without_an_answer_is_the_hosts_empty_response():
+    def down(prompt: str) -> str:
+        raise ConnectionError("no route")
+
+    asked = SelfAskQueryEngine(retriever(), Reader(down))
+    with pytest.warns(DrillrankWarning, match="no route"):
+        found = [asked.query(HOPS), asyncio.run(asked.aquery(HOPS))]
+    for response in found:
+        assert str(response) == "Empty Response"
+        assert any("no route" in problem for problem in response.metadata["problems"])
+
+
+def test_settings_are_checked():
     with pytest.raises(InvalidInput):
         engine(max_steps=0)

@@ -61,7 +61,7 @@ class Asking:
         question: The question.
         max_prompt_tokens: Budget of one prompt; an item that is longer alone is shown without its middle.
         calls_left: How many more prompts may be sent.
-        on_failure: Where a call fails or its answer cannot be used: choose by likelihood, or raise.
+        on_failure: Where a call fails or its answer is blank or cannot be read: choose by likelihood, or raise.
         on_empty: What an answer means that chooses nothing: just that, or the choice of likelihood.
         count: Counts the tokens of a text.
     """
@@ -105,7 +105,8 @@ class Asking:
     ) -> Dialogue[tuple[list[int], list[str]]]:
         """Ask about all items, in several prompts at once if need be.
 
-        Where too few calls are left for all, the likeliest items are asked about, and a problem says so.
+        Where too few calls are left for all, the likeliest items are asked about, and a problem says so. A blank answer
+        is as good as none: "none" or an empty list of ids chooses nothing.
 
         Args:
             template: With `{question}`, and `{outline}` or `{paragraphs}` where the items go.
@@ -118,7 +119,8 @@ class Asking:
             Positions of the chosen items, rising, and what went wrong.
 
         Raises:
-            LLMFailure: a call failed or its answer was unusable, and `on_failure` is `"raise"`.
+            LLMFailure: a call failed or its answer was unusable, and `on_failure` is `"raise"`; the call's own error is
+                its cause.
         """
         items, problems = self._offered(template, items, by)
         everything = range(len(items))
@@ -132,11 +134,11 @@ class Asking:
         for group, reply in zip(groups, replies, strict=True):
             names = [items[at].name for at in group]
             choice = chosen_names(reply.text, names) if by == "names" else chosen_ids(reply.text, len(group))
-            unusable = reply.failure is not None or not choice.usable
+            unusable = reply.failure is not None or not choice.usable or not reply.text.strip()
             if problem := _problem(reply, choice):
                 if unusable and self.on_failure == "raise":
-                    raise reply.failure or LLMFailure(problem)
-                problems.append(problem)
+                    raise reply.failure or LLMFailure(f"The LLM was asked to choose: {problem}.")
+                problems.append(f"{problem}: chosen by likelihood" if unusable else problem)
             if unusable or (not choice.positions and self.on_empty == "likelihood"):
                 chosen += likely.choose(group)
             else:
@@ -268,10 +270,12 @@ def _shown(items: Sequence[Item], by: AnswerBy) -> list[str]:
 def _problem(reply: Reply, choice: Choice) -> str:
     if reply.failure:
         return f"{reply.failure}"
+    if not reply.text.strip():
+        return "the answer was blank"
     if not choice.usable:
         return f"the answer {' '.join(reply.text.split())[:_SHOWN]!r} chooses nothing that was offered"
     if choice.unknown:
         listed = ", ".join(map(repr, choice.unknown[:3]))
         more = f" and {len(choice.unknown) - 3} more" if len(choice.unknown) > 3 else ""
-        return f"the answer names what was not offered: {listed}{more}"
+        return f"the answer names what was not offered: {listed}{more}: left out"
     return ""

@@ -6,19 +6,19 @@ D3 (Nair et al. 2023), section 3.3.1: the condensed representation of a document
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from drillrank.dialogue import Dialogue
 from drillrank.drilldown.pieces import LEAST, shortened
-from drillrank.errors import InvalidInput, check_positive
+from drillrank.errors import InvalidInput, LLMFailure, check_positive
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
 from drillrank.terms import WORD
 from drillrank.tokens import TokenCount, count_tokens
 from drillrank.views.summaries import summaries, summary
 
-Summarise = Callable[[list[str]], Sequence[str]] | Literal["llm"] | None
+Summarise = Callable[[list[str]], Iterable[str]] | Literal["llm"] | None
 
 _REMEMBERED = 256  # documents
 
@@ -35,13 +35,19 @@ class Condenser:
         max_prompt_tokens: Budget of a prompt. A text of more than half as many words is condensed before the LLM sees
             it; what is still too long loses its middle.
         count: Counts the tokens of a text.
+        on_failure: Where a call fails or brings no word: sentences of the text stand in, or `"raise"`.
 
     Raises:
         InvalidInput: `summarise` is something else, a length is below 1, or the budget leaves no room for a text.
     """
 
     def __init__(
-        self, summarise: Summarise, words: int, max_prompt_tokens: int, count: TokenCount = count_tokens
+        self,
+        summarise: Summarise,
+        words: int,
+        max_prompt_tokens: int,
+        count: TokenCount = count_tokens,
+        on_failure: Literal["likelihood", "raise"] = "likelihood",
     ) -> None:
         check_positive(summary_words=words)
         if summarise is not None and summarise != "llm" and not callable(summarise):
@@ -51,6 +57,7 @@ class Condenser:
         self._max_words_asked = max(max_prompt_tokens // 2, words)
         self._max_prompt_tokens = max_prompt_tokens
         self._count = count
+        self._on_failure = on_failure
         self._room = max_prompt_tokens - count(filled(SUMMARY_PROMPT, section_name="", section_text=""))
         if summarise == "llm" and self._room < LEAST:
             raise InvalidInput(
@@ -64,6 +71,7 @@ class Condenser:
 
         Raises:
             InvalidInput: the given function does not return one string a text.
+            LLMFailure: a call failed or brought no word, and `on_failure` is `"raise"`.
         """
         key = _digest(passages)
         if key in self._known:
@@ -77,14 +85,19 @@ class Condenser:
             for position, reply in zip(long, replies, strict=True):
                 if WORD.search(reply.text):
                     short[position] = self._bounded(reply.text)
-            silent = sum(not WORD.search(reply.text) for reply in replies)
+            silent = [reply.failure for reply in replies if not WORD.search(reply.text)]
             if silent:
-                problems.append(f"{silent} of {len(long)} summaries failed: sentences of the text stand in")
+                reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
+                said = f"{len(silent)} of {len(long)} summaries failed ({reason})"
+                if self._on_failure == "raise":
+                    raise next(filter(None, silent), LLMFailure(f"{said}."))
+                problems.append(f"{said}: sentences of the text stand in")
         elif long and callable(self._summarise):
-            written = self._summarise([texts[position] for position in long])
+            given = self._summarise([texts[position] for position in long])
+            written = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
             if len(written) != len(long) or not all(isinstance(text, str) for text in written):
                 raise InvalidInput(
-                    f"summarise must return one string for each of {len(long)} texts; not {written!r:.200}."
+                    f"summarise must return one string for each of {len(long)} texts; not {given!r:.200}."
                 )
             for position, text in zip(long, written, strict=True):
                 if text != texts[position]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from drillrank.dialogue import LLM, Dialogue, Usage, arun, run
+from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, run
 from drillrank.drilldown.asking import AnswerBy, Asking
 from drillrank.drilldown.condensing import Condenser, Summarise
 from drillrank.drilldown.drill import Drill, Drillable, Plan, Step, Strategy
@@ -53,12 +53,17 @@ class EvidenceRanking(list[Ranked[Passage]]):
     Attributes:
         usage: What the LLM calls cost.
         steps: What was offered and chosen on the way, and what went wrong.
+        problems: All that went wrong, each with its step and what was done instead. Where there are any, each entry's
+            `details` hold them, too.
     """
 
     def __init__(self, ranking: Sequence[Ranked[Passage]], usage: Usage, steps: Sequence[Step] = ()) -> None:
         super().__init__(ranking)
         self.usage = usage
         self.steps = tuple(steps)
+        self.problems = tuple(f"{step.kind}: {problem}" for step in self.steps for problem in step.problems)
+        if self.problems:
+            self[:] = [replace(item, details={**item.details, "problems": self.problems}) for item in self]
 
 
 class D3:
@@ -91,7 +96,8 @@ class D3:
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON,
             for those of paragraphs too, and holds an LLM with `complete_json(prompt, schema)` to its schema.
         on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
-        on_failure: For a call that fails or an answer that cannot be read: `"likelihood"`'s choice, or `"raise"`.
+        on_failure: For a call that fails or an answer that is blank or cannot be read: `"likelihood"`'s choice (of a
+            summary, sentences of the text), or `"raise"`.
         workers: Most LLM calls at once, all questions of this object together.
         section_prompt: With `{outline}` and `{question}`, or a function of these that returns a prompt; the paper's, or
             one for numbers or JSON, by default.
@@ -99,8 +105,8 @@ class D3:
 
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
     the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
-    question only. `details` holds those of `UPR` or `MonoT5`, `guarded`, and without an LLM `section_score` and
-    `section_rank`.
+    question only. `details` holds those of `UPR` or `MonoT5`, `guarded`, without an LLM `section_score` and
+    `section_rank`, and `problems` if anything went wrong.
 
     Raises:
         InvalidInput: a setting is out of its range, or a strategy lacks the model it needs.
@@ -178,7 +184,7 @@ class D3:
             answer_by=sections_by,
             section_prompt=check_places(section_prompt or section_default, "outline", "question"),
             paragraph_prompt=check_places(paragraph_prompt or paragraph_default, "paragraphs", "question"),
-            condenser=Condenser(summarise, summary_words, max_prompt_tokens, self._count),
+            condenser=Condenser(summarise, summary_words, max_prompt_tokens, self._count, on_failure),
         )
 
     def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> Drillable:
@@ -231,7 +237,7 @@ class D3:
         """Evidence paragraphs, best first; ties keep the documents' order.
 
         Whatever the LLM answers, and whether it answers at all, the result holds paragraphs of the documents, each
-        once. What went wrong is in `steps` and in one `DrillrankWarning`.
+        once. What went wrong is in `problems` and in one `DrillrankWarning`.
 
         Args:
             question: The question.
@@ -244,7 +250,7 @@ class D3:
         Raises:
             InvalidInput: the question is blank or too long for a prompt, `top_n` is below 1, a document cannot be used,
                 or the LLM is asynchronous.
-            LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`.
+            LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`; the call's own error is its cause.
         """
         usage = Usage(count=self._count)
         dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
@@ -264,6 +270,7 @@ class D3:
         dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
         return await arun(dialogue, llm or self._llm or _no_llm, workers=self._workers, usage=usage)
 
+    @conversation
     def dialogue(
         self,
         question: str,
@@ -288,15 +295,15 @@ class D3:
         asking = Asking(question, *self._limits, self._on_failure, self._on_empty, self._count)
         drill = Drill(self._plan, ready, asking, on_step)
         ranking = yield from drill.ranking(top_n)
-        problems = [f"{step.kind}: {problem}" for step in drill.steps for problem in step.problems]
-        if problems:
+        found = EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps)
+        if problems := found.problems:
             warnings.warn(
                 f"Drilling down for {question!r:.100}: {'; '.join(problems[:5])}"
                 f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}.",
                 DrillrankWarning,
                 stacklevel=2,
             )
-        return EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps)
+        return found
 
 
 def default_prompts(sections_by: AnswerBy) -> tuple[str, str]:

@@ -13,7 +13,7 @@ many of the best paragraphs as make the expected F1 largest, where m paragraphs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,8 @@ def embedded(embed: Embed, texts: Sequence[str]) -> Floats:
     Raises:
         InvalidInput: there is not one finite vector a text.
     """
-    vectors = np.asarray(embed(list(texts)), dtype=np.float64)
+    given = embed(list(texts))
+    vectors = np.asarray(list(given) if isinstance(given, Iterator) else given, dtype=np.float64)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
         raise InvalidInput(
             f"embed takes {len(texts)} texts to {len(texts)} vectors of finite numbers; it gave an array of shape "

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from drillrank.calling import blocking, is_async, method_of
-from drillrank.dialogue import LLM, Dialogue, Finished, Reply, Usage, advance, arun, run
+from drillrank.dialogue import LLM, Conversation, Dialogue, Finished, Reply, Usage, advance, arun, conversation, run
 from drillrank.drilldown.pieces import LEAST, shortened
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.errors import DrillrankWarning, InvalidInput, check_on_failure, check_positive
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
 from drillrank.terms import WORD
@@ -77,9 +77,10 @@ class SelfAsk:
     Args:
         llm: Asks and answers: a function from prompt to answer, sync or async, or an object with `complete` and, if it
             has one, `acomplete`.
-        retrieve: From a question to passages, rankings of passages or strings, best first; or to a dialogue that ends
-            with them, such as `lambda question: d3.dialogue(question, documents)`, whose calls then count here. A
-            function, sync or async, or an object with `retrieve` and, if it has one, `aretrieve`.
+        retrieve: From a question to passages, rankings of passages or strings, best first, as a list or one after the
+            other; or to a `Conversation` that ends with them, such as `lambda question: d3.dialogue(question,
+            documents)`, whose calls then count here. A function, sync or async, or an object with `retrieve` and, if it
+            has one, `aretrieve`.
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
             first one does, its middle is left out, as it is of a transcript that is too long.
@@ -117,8 +118,7 @@ class SelfAsk:
         answer_prompt: Template = ANSWER_PROMPT,
     ) -> None:
         check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens)
-        if on_failure not in ("continue", "raise"):
-            raise InvalidInput(f"on_failure is 'continue' or 'raise', not {on_failure!r}.")
+        check_on_failure(on_failure)
         if method_of(retrieve, "retrieve", "aretrieve") is None:
             raise InvalidInput(f"retrieve is a function from a question to passages, not {retrieve!r:.100}.")
         self._llm = llm
@@ -164,7 +164,7 @@ class SelfAsk:
                 answer = None
                 continue
             answer = retrieve(move.question) if isinstance(move, _Search) else _asked(move)
-            if isinstance(answer, Generator):
+            if isinstance(answer, Conversation):
                 answer = run(answer, self._llm, usage, workers=self._workers)
 
     async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
@@ -189,7 +189,7 @@ class SelfAsk:
                 answer = await asyncio.to_thread(on_a_thread, move.question)
             else:
                 answer = await retrieve(move.question)
-            if isinstance(answer, Generator):
+            if isinstance(answer, Conversation):
                 answer = await arun(answer, self._llm, workers=self._workers, usage=usage)
 
     def _moves(self, question: str, usage: Usage) -> _Moves:
@@ -285,6 +285,8 @@ class SelfAsk:
             raise reply.failure
         if reply.failure:
             problems.append(str(reply.failure))
+        elif not reply.text.strip():
+            problems.append("the LLM's answer was blank")
         return reply.text
 
 
@@ -324,6 +326,7 @@ def _plain(said: str) -> str:
     return " ".join(said.replace("**", "").replace("__", "").split())[:_LONGEST]
 
 
+@conversation
 def _asked(prompts: list[str]) -> Dialogue[Sequence[Reply]]:
     return (yield prompts)
 

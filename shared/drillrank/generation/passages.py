@@ -6,9 +6,10 @@ import re
 import warnings
 from collections.abc import Sequence
 from itertools import islice
+from typing import Literal
 
 from drillrank.dialogue import Dialogue
-from drillrank.errors import DrillrankWarning, LLMFailure, check_positive
+from drillrank.errors import DrillrankWarning, LLMFailure, check_on_failure, check_positive
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
 from drillrank.terms import WORD
@@ -18,23 +19,31 @@ MAX_WORDS = 300  # of a passage
 _PIECE = re.compile(r"\S{1,20}")  # a longer run counts as several words: scripts without spaces have a length too
 
 
-def generated_passages(question: str, n: int = 3, prompts: Sequence[str] = GENREAD_PROMPTS) -> Dialogue[list[Passage]]:
+def generated_passages(
+    question: str,
+    n: int = 3,
+    prompts: Sequence[str] = GENREAD_PROMPTS,
+    on_failure: Literal["continue", "raise"] = "continue",
+) -> Dialogue[list[Passage]]:
     """Ask for `n` passages at once, one prompt each; prompts are used again once all have been.
 
-    Equal answers count once, blank ones not at all, and an answer of more than 300 words loses its end. Nothing that
-    the LLM does raises an error: failed calls, blank answers and cut ones lead to one `DrillrankWarning`.
+    Equal answers count once, blank ones not at all, and an answer of more than 300 words loses its end. Failed
+    calls, blank answers and cut ones lead to one `DrillrankWarning`.
 
     Args:
         question: The question.
         n: How many passages to ask for.
         prompts: Templates with `{question}`: `GENREAD_PROMPTS`, or what `cluster_prompts` makes.
+        on_failure: For a failed call: `"continue"` without its passage, or `"raise"`.
 
     Returns:
         A dialogue for `drillrank.dialogue.run` or `arun`; its result is at most `n` passages in the order of the
         prompts, each with `metadata["origin"] == "generated"`.
 
     Raises:
-        InvalidInput: when run: the question is blank, `n` is below 1, or a prompt has no place for the question.
+        InvalidInput: when run: the question is blank, `n` is below 1, a prompt has no place for the question, or
+            `on_failure` is something else.
+        LLMFailure: when run: a call failed, and `on_failure` is `"raise"`.
 
     >>> from drillrank.dialogue import Usage, run
     >>> usage = Usage()
@@ -44,8 +53,12 @@ def generated_passages(question: str, n: int = 3, prompts: Sequence[str] = GENRE
     """
     check_query(question)
     check_positive(n=n)
+    check_on_failure(on_failure)
     templates = check_question_templates(prompts)
     replies = yield [fill_question(templates[i % len(templates)], question) for i in range(n)]
+    failures = [reply.failure for reply in replies if reply.failure]
+    if failures and on_failure == "raise":
+        raise failures[0]
     answers = [reply.text.strip() for reply in replies if WORD.search(reply.text)]
     texts: dict[str, str] = {}
     for answer in answers:
@@ -53,7 +66,7 @@ def generated_passages(question: str, n: int = 3, prompts: Sequence[str] = GENRE
         texts.setdefault(" ".join(text.casefold().split()), text)
     _warn(
         len(replies),
-        [reply.failure for reply in replies if reply.failure],
+        failures,
         silent=len(replies) - len(answers),
         cut=sum(_beginning(answer) != answer for answer in answers),
     )

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from drillrank.dialogue import Dialogue, Reply
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure, check_on_failure
 from drillrank.passages import stable_uuid
 from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT
 from drillrank.structure import Document
@@ -51,9 +51,10 @@ class ViewWriter:
         retries: How often a call that failed, or whose answer is of no use, is repeated.
         keyword_prompt: Template with `{section_name}` and `{section_text}`.
         summary_prompt: Likewise.
+        on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed without it, or `"raise"`.
 
     Raises:
-        InvalidInput: a template lacks a place, or `retries` is below 0.
+        InvalidInput: a template lacks a place, `retries` is below 0, or `on_failure` is something else.
     """
 
     model: str = ""
@@ -61,12 +62,14 @@ class ViewWriter:
     retries: int = 1
     keyword_prompt: str = KEYWORD_PROMPT
     summary_prompt: str = SUMMARY_PROMPT
+    on_failure: Literal["continue", "raise"] = "continue"
 
     def __post_init__(self) -> None:
         for template in (self.keyword_prompt, self.summary_prompt):
             for place in ("{section_name}", "{section_text}"):
                 if not isinstance(template, str) or place not in template:
                     raise InvalidInput(f"A template for a view holds {place}; not {template!r:.200}.")
+        check_on_failure(self.on_failure)
         if not isinstance(self.retries, int) or self.retries < 0:
             raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r}.")
 
@@ -86,6 +89,9 @@ class ViewWriter:
         Returns:
             A dialogue for `drillrank.dialogue.run` or `arun`; its result goes into `section_chunks` with the same
             cutter.
+
+        Raises:
+            LLMFailure: the LLM brought nothing of use, and `on_failure` is `"raise"`.
 
         >>> from drillrank.dialogue import run
         >>> from drillrank.structure import parse_document
@@ -125,7 +131,7 @@ class ViewWriter:
             remembered = self.cache.get(key)
             if isinstance(remembered, str) and _is_useful(views[prompt], remembered):
                 found[prompt] = remembered
-        failure = "the last answers had nothing to use in them"
+        failure: LLMFailure | None = None
         for _ in range(1 + self.retries):
             pending = [prompt for prompt in views if prompt not in found]
             if not pending:
@@ -135,12 +141,15 @@ class ViewWriter:
                 if _is_useful(views[prompt], reply.text):
                     found[prompt] = self.cache[keys[prompt]] = reply.text
                 elif reply.failure:
-                    failure = str(reply.failure)
+                    failure = reply.failure
         missing = sum(prompt not in found for prompt in prompts.values())
         if missing:
+            reason = failure or "the last answers had nothing to use in them"
+            problem = f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({reason})"
+            if self.on_failure == "raise":
+                raise failure or LLMFailure(f"{problem}.")
             warnings.warn(
-                f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({failure}): these are "
-                "computed without it.",
+                f"{problem}: these are computed without it.",
                 DrillrankWarning,
                 stacklevel=2,
             )

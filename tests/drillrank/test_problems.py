@@ -1,0 +1,207 @@
+"""What an LLM did wrong is in the result; or, where that is asked for, an error with the LLM's own as its cause."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from drillrank import D3, Passage, SelfAsk
+from drillrank.dialogue import Conversation, arun, conversation, run
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.generation import generated_passages
+from drillrank.structure import parse_document
+from drillrank.views import ViewWriter
+
+LONG = " ".join(f"Sentence number {n} about stones." for n in range(60))
+BOOK = f"# Rhine\n\nThe Rhine is 1,230 km long.\n\nIt rises in the Alps.\n\n# Stones\n\n{LONG}\n\nThey are hard."
+QUESTION = "How long is the Rhine?"
+
+
+class Down(Exception):
+    pass
+
+
+def down(prompt):
+    raise Down("no route")
+
+
+def sync(dialogue, llm):
+    return run(dialogue, llm)
+
+
+def asynchronous(dialogue, llm):
+    return asyncio.run(arun(dialogue, llm))
+
+
+drivers = pytest.mark.parametrize("drive", [sync, asynchronous])
+
+
+@drivers
+@pytest.mark.parametrize("blank", ["", " \n\t ", "\u3000", None])
+@pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
+def test_a_blank_answer_is_no_answer(blank, sections_by, drive):
+    d3 = D3(lambda prompt: blank, sections_by=sections_by)
+    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
+        found = drive(d3.dialogue(QUESTION, [BOOK]), lambda prompt: blank)
+    assert found[0].passage.text == "The Rhine is 1,230 km long."
+    assert [problem.partition(":")[0] for problem in found.problems] == ["sections", "paragraphs"]
+    assert all("blank" in problem or "NoneType" in problem for problem in found.problems)
+    assert all(problem.endswith(": chosen by likelihood") for problem in found.problems)
+    assert all(item.details["problems"] == found.problems for item in found)
+    with pytest.raises(LLMFailure, match=r"blank|NoneType"):
+        drive(D3(down, sections_by=sections_by, on_failure="raise").dialogue(QUESTION, [BOOK]), lambda prompt: blank)
+
+
+@pytest.mark.parametrize("answer", ["none", "None of the sections are relevant.", "N/A"])
+def test_an_answer_that_says_none_means_nothing(answer):
+    found = D3(lambda prompt: answer, on_failure="raise").retrieve(QUESTION, [BOOK])
+    assert list(found) == []
+    assert found.problems == ()
+
+
+def test_without_problems_details_hold_none():
+    found = D3(lambda prompt: "Rhine" if "section names" in prompt else "1").retrieve(QUESTION, [BOOK])
+    assert found.problems == ()
+    assert ["problems" in item.details for item in found] == [False]
+
+
+def test_all_that_went_wrong_is_told_with_what_was_done():
+    def llm(prompt):
+        if "summarization" in prompt:
+            raise Down("no route")
+        return "Rhine, Danube" if "section names" in prompt else "what?"
+
+    with pytest.warns(DrillrankWarning):
+        found = D3(llm, summarise="llm").retrieve(QUESTION, [BOOK])
+    summary, unknown, unread = found.problems
+    assert "no route" in summary
+    assert summary.endswith("sentences of the text stand in")
+    assert "'Danube'" in unknown
+    assert unknown.endswith("left out")
+    assert "'what?'" in unread
+    assert unread.endswith("chosen by likelihood")
+
+
+def summarising(prompt):
+    return down(prompt) if "summarization" in prompt else "none"
+
+
+writer = ViewWriter(on_failure="raise")
+generated = {"question": QUESTION, "on_failure": "raise"}
+
+
+@drivers
+@pytest.mark.parametrize(
+    ("dialogue", "llm"),
+    [
+        (lambda: D3(down, on_failure="raise").dialogue(QUESTION, [BOOK]), down),
+        (lambda: D3(down, on_failure="raise", summarise="llm").dialogue(QUESTION, [BOOK]), summarising),
+        (lambda: writer.write(parse_document(BOOK), views=["keywords"]), down),
+        (lambda: writer.write(parse_document(f"# A\n\n{LONG * 2}"), views=["summary"]), down),
+        (lambda: generated_passages(**generated), down),
+    ],
+    ids=["choices", "summaries of the outline", "keywords", "summaries", "generation"],
+)
+def test_asked_to_raise_every_call_does_with_its_cause(dialogue, llm, drive):
+    with pytest.raises(LLMFailure, match="no route") as caught:
+        drive(dialogue(), llm)
+    assert isinstance(caught.value.__cause__, Down)
+
+
+@pytest.mark.parametrize("fails_at", [0, 1, 2])
+def test_self_ask_raises_at_each_of_its_calls(fails_at):
+    says = ["Yes.\nFollow up: How long?", "1,230 km", "So the final answer is: 1,230 km"]
+    says[fails_at] = None
+
+    def scripted(asked):
+        answer = says[len(asked)]
+        asked.append(answer)
+        return answer if answer else down("")
+
+    for drive in (lambda ask: ask.answer(QUESTION), lambda ask: asyncio.run(ask.aanswer(QUESTION))):
+        asked = []
+        ask = SelfAsk(lambda prompt, asked=asked: scripted(asked), lambda question: [BOOK], on_failure="raise")
+        with pytest.raises(LLMFailure) as caught:
+            drive(ask)
+        assert isinstance(caught.value.__cause__, Down)
+
+
+def test_blank_summaries_and_keywords_are_failures_too():
+    with pytest.raises(LLMFailure, match="no word"):
+        run(D3(down, on_failure="raise", summarise="llm").dialogue(QUESTION, [BOOK]), lambda prompt: " ")
+    with pytest.raises(LLMFailure, match="nothing to use"):
+        run(writer.write(parse_document(BOOK), views=["keywords"]), lambda prompt: " ")
+    with pytest.raises(InvalidInput, match="on_failure"):
+        ViewWriter(on_failure="stop")
+    with pytest.raises(InvalidInput, match="on_failure"):
+        run(generated_passages(QUESTION, on_failure="stop"), down)
+
+
+FACTS = ["The Rhine is 1,230 km long.", Passage("It rises in the Alps.")]
+
+
+def lazily(question):
+    yield from FACTS
+
+
+def two_hops(prompt):
+    if prompt.startswith("You are a helpful question"):
+        return "1,230 km" if FACTS[0] in prompt else "not in there"
+    return "So the final answer is: 1,230 km" if "1,230" in prompt.rpartition(QUESTION)[2] else "Follow up: How long?"
+
+
+@pytest.mark.parametrize("source", [lazily, lambda question: iter(FACTS), lambda question: map(str, FACTS[:1])])
+def test_a_generator_of_the_users_is_a_list_of_passages(source):
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return two_hops(prompt)
+
+    ask = SelfAsk(llm, source)
+    found = ask.answer(QUESTION)
+    assert (found.answer, found.usage.calls) == ("1,230 km", 3)
+    assert min(map(len, prompts)) > 50  # no prompt is a passage, or a letter of one
+    assert asyncio.run(ask.aanswer(QUESTION)) == found
+
+
+def test_a_conversation_is_asked_and_counted():
+    @conversation
+    def searched(question):
+        [reply] = yield [f"Find passages for: {question}"]
+        return [reply.text]
+
+    assert isinstance(searched(QUESTION), Conversation)
+    assert isinstance(D3().dialogue(QUESTION, [BOOK]), Conversation)
+    found = SelfAsk(lambda p: FACTS[0] if p.startswith("Find") else two_hops(p), searched).answer(QUESTION)
+    assert (found.answer, found.usage.calls) == ("1,230 km", 4)
+
+
+def test_other_functions_may_return_generators_too():
+    def embed(texts):
+        yield from ([len(text), 1.0] for text in texts)
+
+    assert len(D3(embed=embed).retrieve(QUESTION, [BOOK], 2)) == 2
+    found = D3(lambda prompt: "Rhine", summarise=lambda texts: (text[:9] for text in texts)).retrieve(
+        QUESTION, [BOOK.replace("\n\nIt rises in the Alps.", "")]
+    )
+    assert len(found) == 1
+    for wrong in (5, "one text"):
+        with pytest.raises(InvalidInput, match="summarise"):
+            D3(down, summarise=lambda texts, wrong=wrong: wrong).retrieve(QUESTION, [BOOK])
+
+
+@drivers
+def test_raw_answers_are_logged_at_debug_only(caplog, drive):
+    level = logging.getLogger("drillrank").level
+    with caplog.at_level(logging.INFO, logger="drillrank"):
+        drive(generated_passages(QUESTION, 1), lambda prompt: "A raw answer.")
+    assert not caplog.records
+    with caplog.at_level(logging.DEBUG, logger="drillrank.dialogue"):
+        drive(generated_passages(QUESTION, 1), lambda prompt: "A raw answer.")
+    assert [(record.name, "A raw answer." in record.getMessage()) for record in caplog.records] == [
+        ("drillrank.dialogue", True)
+    ]
+    assert logging.getLogger("drillrank").level == level
