@@ -51,8 +51,8 @@ class LikelihoodRerank(BaseNodePostprocessor):
         self._language_model = language_model
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._language_model = state["__pydantic_private__"]["_language_model"]  # a fitted model stays fitted
+        model = state["__pydantic_private__"]["_language_model"]  # a fitted model stays fitted
+        super().__setstate__({**state, "__dict__": {**state["__dict__"], "model": model, "model_options": {}}})
 
     @abstractmethod
     def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:

@@ -150,7 +150,8 @@ def test_what_the_model_did_not_read_is_told_on_a_copy_that_models_read_as_befor
         left_out = node.node.metadata["drillrank_cut_tokens"]
         assert type(left_out) is int
         assert left_out > 0
-        assert {**original.metadata, "drillrank_cut_tokens": left_out} == node.node.metadata
+        rest = {key: value for key, value in node.node.metadata.items() if key != "drillrank_nothing_matched"}
+        assert {**original.metadata, "drillrank_cut_tokens": left_out} == rest  # of one word, little matches
         for mode in (MetadataMode.EMBED, MetadataMode.LLM):
             assert node.node.get_content(metadata_mode=mode) == original.get_content(metadata_mode=mode)
     again = reranker().postprocess_nodes(cut, query_str=QUERY)  # this time all was read

@@ -11,7 +11,7 @@ from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.sentence_transformer import SentenceTransformerModel
-from drillrank.likelihood.unigram import UnigramModel
+from drillrank.likelihood.unigram import UNSAVED, UnigramModel
 
 __all__ = [
     "HuggingFaceModel",
@@ -29,10 +29,10 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
     """The language model that a specification names; a ready model is handed back as it is.
 
     Args:
-        spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"hf:<model id or directory>"`: a
-            Hugging Face model (options of `HuggingFaceModel`); its weights are loaded at the first use.
-            `"st:<model id or directory>"`: words and meaning by a sentence-transformers encoder (options of
-            `SentenceTransformerModel`), loaded at the first use.
+        spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"unigram:<directory>"`: the same,
+            fitted, as `UnigramModel.save` saved it. `"hf:<model id or directory>"`: a Hugging Face model (options of
+            `HuggingFaceModel`); its weights are loaded at the first use. `"st:<model id or directory>"`: words and
+            meaning by a sentence-transformers encoder (options of `SentenceTransformerModel`), loaded at the first use.
         options: Options of that kind of model.
 
     Raises:
@@ -45,7 +45,9 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
     >>> load_language_model("bert")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.UnknownModel: 'bert' names no kind of language model; known: "unigram", "hf:<id or directory>" ...
+        spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"unigram:<directory>"`: the same,
+            fitted, as `UnigramModel.save` saved it. `"hf:<model id or directory>"`: a Hugging Face model (options of
+            `HuggingFaceModel`); its weights are loaded at the first use.
     """
     if isinstance(spec, LanguageModel):
         if options:
@@ -53,14 +55,21 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
         return spec
     if spec == "unigram":
         build: Callable[..., LanguageModel] = UnigramModel
+    elif spec == f"unigram:{UNSAVED}":
+        raise InvalidInput(
+            "A unigram model was fitted and not saved, so that a configuration cannot name it. Save it with "
+            "model.save(directory) and build the component with it; or pass the model itself again."
+        )
+    elif isinstance(spec, str) and spec.startswith("unigram:"):
+        build = partial(UnigramModel.load, spec.removeprefix("unigram:"))
     elif isinstance(spec, str) and spec.startswith("hf:"):
         build = partial(HuggingFaceModel, spec.removeprefix("hf:"))
     elif isinstance(spec, str) and spec.startswith("st:"):
         build = partial(SentenceTransformerModel, spec.removeprefix("st:"))
     else:
         raise UnknownModel(
-            f'{spec!r} names no kind of language model; known: "unigram", "hf:<id or directory>" and '
-            '"st:<id or directory>".'
+            f'{spec!r} names no kind of language model; known: "unigram", "unigram:<directory>", '
+            '"hf:<id or directory>" and "st:<id or directory>".'
         )
     known = inspect.signature(build).parameters
     if not set(options) <= set(known):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -68,10 +68,17 @@ class Collection(TermCounts):
     unseen word.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str] = (), saved: Mapping[str, int] | None = None) -> None:
+        """Count the texts; or take cf(w) of texts that are not at hand."""
         super().__init__(texts)
-        background = english()
-        frequencies: Floats = np.asarray(self.counts.sum(axis=0), dtype=np.float64).ravel()
+        if saved is None:
+            self._frequencies: Floats = np.asarray(self.counts.sum(axis=0), dtype=np.float64).ravel()
+        else:
+            self.vocabulary = {word: column for column, word in enumerate(saved)}
+            self.counts = sparse.csr_matrix((0, len(saved)))
+            self.by_term = self.counts.tocsc()
+            self._frequencies = np.array(list(saved.values()), dtype=np.float64)
+        frequencies, background = self._frequencies, english()
         listed = np.array([background.get(word, 0.0) for word in self.words()])
         in_english = listed > 0
         unlisted_words = len(listed) - int(in_english.sum())
@@ -79,6 +86,10 @@ class Collection(TermCounts):
         self.probabilities: Floats = (frequencies / KAPPA + np.where(in_english, listed, UNLISTED)) * self._scale
         self.unseen = float(UNLISTED * self._scale)
         self._english_here: Floats = listed[in_english] * self._scale
+
+    def frequencies(self) -> dict[str, int]:
+        """cf(w) of every word, in the order of the vocabulary."""
+        return dict(zip(self.words(), map(int, self._frequencies.tolist()), strict=True))
 
     def probability(self, words: Sequence[str]) -> Floats:
         """p(w|C), shape (words,)."""

@@ -10,10 +10,12 @@ temperature acts on each document's distribution, p(w|d)^(1/T) / Σ_v p(v|d)^(1/
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice, repeat
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,12 +24,14 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike, check_texts
 from drillrank.likelihood.budget import allot
 from drillrank.likelihood.collection import Collection, Floats, Integers, TermCounts
+from drillrank.likelihood.saved import read_collection, write_collection
 from drillrank.prompts import Evidence
 from drillrank.terms import WORD, terms
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+UNSAVED = "<fitted and not saved>"  # in the place of a directory
 _NOTHING = Evidence("")  # the document of a prompt without documents: only the collection speaks
 
 
@@ -57,6 +61,40 @@ class UnigramModel(LanguageModel):
             raise InvalidInput(f"mu must be a positive number of words, not {mu!r}.")
         self.mu = float(mu)
         self._collection: Collection | None = None
+        self._directory: str | None = None  # where this collection is saved
+
+    @classmethod
+    def load(cls, directory: str, mu: float | None = None) -> UnigramModel:
+        """The model that `save` wrote; `"unigram:<directory>"` names it for `load_language_model`.
+
+        A file that has not changed is read once. `mu` takes the place of the saved μ.
+
+        Raises:
+            InvalidInput: nothing is saved there, the file cannot be used, or `mu` is not positive.
+        """
+        saved_mu, collection = read_collection(directory)
+        model = cls(saved_mu if mu is None else mu)
+        model._collection = collection
+        model._directory = str(Path(directory).expanduser().absolute())
+        return model
+
+    def save(self, directory: str | os.PathLike[str]) -> str:
+        """Write μ and the collection's word counts, not its texts; the specification that loads them again.
+
+        Raises:
+            InvalidInput: the model has not been fitted, or the directory cannot be written.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from drillrank import load_language_model
+        >>> with TemporaryDirectory() as directory:
+        ...     spec = UnigramModel().fit(["The Rhine is a river."]).save(directory)
+        ...     load_language_model(spec).spec == spec == f"unigram:{directory}"
+        True
+        """
+        if self._collection is None:
+            raise InvalidInput('There is nothing to save before fit(texts): "unigram" names an unfitted model.')
+        self._directory = write_collection(directory, self.mu, self._collection)
+        return self.spec
 
     @property
     def reads_instructions(self) -> bool:
@@ -65,8 +103,10 @@ class UnigramModel(LanguageModel):
 
     @property
     def spec(self) -> str:
-        """The specification `"unigram"`."""
-        return "unigram"
+        """`"unigram"`; once fitted and saved `"unigram:<directory>"`; in between a name that cannot be loaded."""
+        if self._collection is None:
+            return "unigram"
+        return f"unigram:{UNSAVED if self._directory is None else self._directory}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -81,7 +121,7 @@ class UnigramModel(LanguageModel):
         Raises:
             InvalidInput: an item is not a string.
         """
-        self._collection = Collection(check_texts(texts))
+        self._collection, self._directory = Collection(check_texts(texts)), None
         return self
 
     @property

@@ -1,0 +1,116 @@
+"""A fitted unigram model survives in a directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import load_language_model
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel, collection, saved
+
+TEXTS = st.lists(st.sampled_from(["a red fox", "Café des Fées", "the river", "狐 42", "", "foxes' rivers"]), max_size=5)
+PAIRS = [("a red fox by the river", "which foxes?"), ("", "Café"), ("42", "a river 42"), ("a red fox", "a red fox")]
+
+
+def numbers(model, temperature=1.0):
+    return [list(item.log_probs) for item in model.log_likelihood(PAIRS, temperature=temperature)]
+
+
+@settings(max_examples=20)
+@given(TEXTS, st.floats(1, 5000), st.sampled_from([1.0, 1.4]))
+def test_what_is_loaded_gives_the_same_numbers(tmp_path_factory, texts, mu, temperature):
+    model = UnigramModel(mu).fit(texts)
+    expected = numbers(model, temperature)
+    spec = model.save(tmp_path_factory.mktemp("model"))
+    loaded = load_language_model(spec)
+    assert not loaded.wants_fit
+    assert numbers(loaded, temperature) == [pytest.approx(log_probs, abs=1e-12) for log_probs in expected]
+    for copy in (model, loaded, pickle.loads(pickle.dumps(loaded)), load_language_model(loaded.spec, **loaded.options)):
+        assert (copy.spec, copy.options) == (spec, {"mu": mu})
+        assert numbers(copy, temperature) == [pytest.approx(log_probs, abs=1e-12) for log_probs in expected]
+
+
+def test_an_unchanged_file_is_read_once_and_a_changed_one_again(tmp_path, monkeypatch):
+    read = []
+
+    class Counting(collection.Collection):
+        def __init__(self, *args, **kwargs):
+            read.append(kwargs)
+            super().__init__(*args, **kwargs)
+
+    spec = UnigramModel().fit(["a red fox"]).save(tmp_path)
+    monkeypatch.setattr(saved, "Collection", Counting)
+    first = [numbers(load_language_model(spec, mu=mu)) for mu in (300, 300, 5)]
+    assert len(read) == 1
+    assert first[0] == first[1] != first[2]
+    UnigramModel().fit(["a river", "the river"]).save(tmp_path)
+    assert numbers(load_language_model(spec)) != first[0]
+    assert len(read) == 2
+
+
+def test_no_text_is_written(tmp_path):
+    UnigramModel().fit(["Alan Turing met foxes"]).save(tmp_path)
+    content = (tmp_path / "unigram.json").read_text()
+    assert json.loads(content)["counts"] == {"alan": 1, "fox": 1, "met": 1, "ture": 1}
+    assert os.listdir(tmp_path) == ["unigram.json"]
+
+
+def test_the_name_follows_the_fit(tmp_path):
+    model = UnigramModel()
+    assert model.spec == "unigram"
+    spec = model.fit(["a fox"]).save(tmp_path)
+    assert model.spec == model.fitted(["ignored"]).spec == spec == f"unigram:{tmp_path}"
+    model.fit(["another fox"])
+    assert model.spec != spec
+    with pytest.raises(InvalidInput, match=r"not saved.*model\.save"):
+        load_language_model(model.spec, **model.options)
+
+
+def test_an_unfitted_model_is_not_saved(tmp_path):
+    with pytest.raises(InvalidInput, match="fit"):
+        UnigramModel().save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="cannot be saved"):
+        UnigramModel().fit(["a fox"]).save(tmp_path / "file")
+
+
+GOOD = {"format": "drillrank unigram", "version": 1, "mu": 300.0, "counts": {"fox": 1}}
+BAD = [
+    b"", b"{", b"[]", b"7", b"\xff\xfe", b"[" * 100_000,
+    *(json.dumps(GOOD | change).encode() for change in (
+        {"format": "other"}, {"version": 2}, {"version": "1"}, {"mu": "300"}, {"mu": -1}, {"mu": True}, {"mu": None},
+        {"counts": None}, {"counts": ["fox"]}, {"counts": {"fox": 0}}, {"counts": {"fox": 1.5}},
+        {"counts": {"fox": True}}, {"counts": {"fox": "1"}}, {"counts": {"fox": 10**400}},
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", BAD, ids=range(len(BAD)))
+def test_files_that_are_no_saved_model(tmp_path, content):
+    (tmp_path / "unigram.json").write_bytes(content)
+    with pytest.raises(InvalidInput):
+        load_language_model(f"unigram:{tmp_path}")
+
+
+@pytest.mark.parametrize("directory", ["", "nowhere", "no\0where", "a" * 5000])
+def test_directories_without_a_model(directory):
+    with pytest.raises(InvalidInput, match="No unigram model is saved"):
+        load_language_model(f"unigram:{directory}")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_refused(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "unigram.json").write_bytes(content)
+    with pytest.raises(InvalidInput):
+        load_language_model(f"unigram:{folder}")
