@@ -45,9 +45,7 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
     >>> load_language_model("bert")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-        spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"unigram:<directory>"`: the same,
-            fitted, as `UnigramModel.save` saved it. `"hf:<model id or directory>"`: a Hugging Face model (options of
-            `HuggingFaceModel`); its weights are loaded at the first use.
+    drillrank.errors.UnknownModel: 'bert' names no kind of language model; known: "unigram", ...
     """
     if isinstance(spec, LanguageModel):
         if options:
