@@ -66,12 +66,19 @@ def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
     for package in ("drillrank", "llama_index_ext", "langchain_ext"):
         assert f"{package}/py.typed" in names
     assert "drillrank/handbook.md" in names
+    for file in ("english_stems.tsv.gz", "pinned_stems.tsv", "LICENSE-pyspellchecker"):
+        assert f"drillrank/data/{file}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     entry_points = next(name for name in names if name.endswith("entry_points.txt"))
     assert "drillrank = drillrank.cli:main" in wheel.read(entry_points).decode()
     metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert "Requires-Dist: llama-index-core<0.15,>=0.14; extra == 'llama-index'" in metadata
     assert "Requires-Dist: langchain-core<2,>=1; extra == 'langchain'" in metadata
+    assert "Requires-Dist: tiktoken>=0.8; extra == 'tiktoken'" in metadata
+    always = {
+        line.split()[1].split(">")[0] for line in metadata.splitlines() if "Requires-Dist" in line and ";" not in line
+    }
+    assert not always & {"tiktoken", "pyspellchecker"}
 
 
 def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
@@ -90,7 +97,7 @@ def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
 
 
 FLOORS = [
-    ["errors"],
+    ["errors", "data"],
     ["passages", "terms", "tokens", "calling"],
     ["structure", "retrieval", "structured", "workers"],
     ["prompts", "dialogue"],

@@ -1,20 +1,19 @@
 """p(w|English): how often a stemmed word occurs in general English.
 
 The candidates of one question are a poor collection: retrieval chose them because they hold the question's words, so
-those look common. General English keeps "where" cheap and "cathedral" telling. The counts are the frequency list that
-pyspellchecker ships for its spelling corrections (MIT licence, no download).
+those look common. General English keeps "where" cheap and "cathedral" telling. The counts come with the package, so
+that scores do not depend on what else is installed: the frequencies of pyspellchecker 0.9.1 (MIT licence), which
+`tools/english_stems.py` added up over words with the same stem.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
-from spellchecker import SpellChecker
 
-from drillrank.terms import terms
+from drillrank.data import read_table
 
 UNLISTED = 1e-7  # probability of a word that the list lacks, such as most names; rarer listed ones count as such
 
@@ -26,14 +25,9 @@ def english() -> Mapping[str, float]:
     >>> english()["the"] > english()["river"] > english()["cathedr"] > UNLISTED
     True
     """
-    counts = {word: count for word, count in SpellChecker(language="en").word_frequency.items() if word.isalnum()}
-    stems: Counter[str] = Counter()
-    for stem, count in zip(terms(" ".join(counts)), counts.values(), strict=True):
-        stems[stem] += count
-    rarest = UNLISTED * stems.total()
-    frequent = {stem: count for stem, count in stems.items() if count > rarest}
-    total = sum(frequent.values())
-    return {stem: count / total for stem, count in frequent.items()}
+    counts = {stem: int(count) for stem, count in read_table("english_stems.tsv.gz").items()}
+    total = sum(counts.values())
+    return {stem: count / total for stem, count in counts.items()}
 
 
 @lru_cache(maxsize=16)
