@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.rebuilding import Library, Piece, rebuilt
+from drillrank.drilldown.rebuilding import Library, Piece, _runs, rebuilt
 from drillrank.structure import breadcrumb
 from drillrank.views import make_cutter
 
@@ -180,3 +181,43 @@ def test_a_library_prepares_a_collection_once_and_forgets_the_oldest():
 
 def test_no_documents_and_empty_ones():
     assert rebuilt([]) == rebuilt([[]]) == rebuilt([[Piece("")]]) == rebuilt([[Piece(" \n\n ")], []]) == []
+
+
+def counted(operation):
+    def count(self, *arguments):
+        CountedText.touched += len(self) + sum(len(item) for item in arguments if isinstance(item, str))
+        result = operation(self, *arguments)
+        return CountedText(result) if type(result) is str else result
+
+    return count
+
+
+class CountedText(str):
+    """Counts the characters that operations on it go through or copy."""
+
+    touched = 0
+    __add__, __contains__, __getitem__ = counted(str.__add__), counted(str.__contains__), counted(str.__getitem__)
+    rstrip, partition = counted(str.rstrip), counted(str.partition)
+
+
+@pytest.mark.parametrize(("text", "end"), [("Some words here.\n", True), ("| a | b |\n|---|---|\n| 1 | 2 |\n", False)])
+def test_joining_the_parts_of_a_section_is_linear_in_their_text(text, end):
+    def touched(parts):
+        CountedText.touched = 0
+        size = len(text)
+        pieces = [Piece(CountedText(text), "Sea", at * size, (at + 1) * size if end else None) for at in range(parts)]
+        rebuilt([pieces])
+        return CountedText.touched
+
+    small, large = touched(50), touched(200)
+    assert large <= 4.5 * max(small, 50 * len(text))
+
+
+@settings(max_examples=200)
+@given(*[st.text("|-: \ta\n", max_size=14).map(lambda text: text.replace("a", "| a |\n|-", 1))] * 2)
+def test_a_repeated_head_is_a_row_and_a_rule_that_the_table_before_has(text, more):
+    pieces = [Piece(text, "Sea", 0), Piece(more, "Sea", len(text))]
+    head = re.match(r"[^\n]*\|[^\n]*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n)", more)
+    table_ended = re.search(r"\n[ \t]*\n\s*\Z", text)
+    repeated = head is not None and head.group() in text and not table_ended
+    assert len(_runs(pieces)) == 1 + repeated

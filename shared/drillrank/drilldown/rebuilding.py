@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 from drillrank.drilldown.drill import Drillable
@@ -14,8 +13,6 @@ from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
-_BLANK_LINE_AT_END = re.compile(r"\n[ \t]*\n\s*\Z")
-_TABLE_HEAD = re.compile(r"[^\n]*\|[^\n]*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n)")
 _REMEMBERED = 4  # collections; each may be large
 _HeadingPath = tuple[str, ...]
 
@@ -167,23 +164,36 @@ def _end(piece: Piece) -> int:
 
 
 def _runs(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces, neighbouring parts of one section joined."""
-    runs = list(pieces[:1])
-    for before, piece in pairwise(pieces):
-        sources = all(p.end is None or len(p.text) == p.end - p.start for p in (before, piece))
-        if (
-            sources
-            and piece.path == before.path
-            and _end(before) == piece.start
-            and not _repeats_table_head(before, piece)
-        ):
-            runs[-1] = replace(runs[-1], text=runs[-1].text + piece.text, end=piece.end)
+    """The pieces, neighbouring parts of one section joined; each text is copied once, however many parts there are."""
+    groups: list[list[Piece]] = []
+    for piece in pieces:
+        if groups and _continues(groups[-1][-1], piece):
+            groups[-1].append(piece)
         else:
-            runs.append(piece)
-    return runs
+            groups.append([piece])
+    return [
+        replace(group[0], text="".join(part.text for part in group), end=group[-1].end) if group[1:] else group[0]
+        for group in groups
+    ]
+
+
+def _continues(before: Piece, piece: Piece) -> bool:
+    """Whether a piece goes on where the one before it ends, in the same section, and both are the source."""
+    return (
+        all(p.end is None or len(p.text) == p.end - p.start for p in (before, piece))
+        and piece.path == before.path
+        and _end(before) == piece.start
+        and not _repeats_table_head(before, piece)
+    )
 
 
 def _repeats_table_head(before: Piece, piece: Piece) -> bool:
     """Whether a piece whose end is unknown begins with the head of a table that was cut, which is not in its span."""
-    head = _TABLE_HEAD.match(piece.text) if piece.end is None else None
-    return head is not None and head.group() in before.text and not _BLANK_LINE_AT_END.search(before.text)
+    if piece.end is not None:
+        return False
+    row, _, rest = piece.text.partition("\n")
+    rule, line_end, _ = rest.partition("\n")
+    if not (line_end and "|" in row and "-" in rule) or rule.strip(" \t:|-"):
+        return False
+    gap = before.text[len(before.text.rstrip()) :]
+    return f"{row}\n{rule}" in before.text and gap.count("\n") < 2
