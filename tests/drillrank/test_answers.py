@@ -1,12 +1,36 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drillrank.drilldown.answers import chosen_ids, chosen_names
+from drillrank.thinking import without_thoughts
+from drillrank.views.written import parse_keywords
+
+# Answers in the habits of many models, each with its right reading: the ids from 1, an empty list where it says that
+# nothing is relevant, null where it cannot be read. Nine paragraphs are offered, or the titles below. The second file
+# was written after the parser could read the first.
+CORPUS = [
+    json.loads(line)
+    for name in ("answers", "answers_held_out")
+    for line in (Path(__file__).parent / "data" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+]
+TITLES = [
+    "Introduction",
+    "Related Work",
+    "Methods",
+    "Results",
+    "Results > Speed",
+    "Results > Quality",
+    "Discussion",
+    "Data, Tools, and People",
+    "2.1 Corpus",
+    "Appendix > Full Prompts",
+]
 
 NAMES = [
     "Introduction",
@@ -111,7 +135,7 @@ def test_listed_ids_are_found(wanted, separator, bracketed):
         ("Paragraph 2 says that 3 models use 1.5 GB", (1,)),
         ("The relevant paragraph ids are 1, 4 and 5", (0, 3, 4)),
         ("ids: [1, 2]", (0, 1)),
-        ("0, 6, 7, -2", (1,)),
+        ("0, 6, 7, -2", ()),
         ("F1, T5, 3%", ()),
         ("id 5: the fifth. id 1: the first.", (0, 4)),
         ("٣", (2,)),
@@ -156,3 +180,121 @@ def test_a_thousand_ids_and_a_thousand_unknown_names_take_no_time(count):
     assert chosen_ids(many, 3).positions == tuple(range(min(3, count)))
     unknown = ", ".join(f"unheard-of section number {number}" for number in range(count))
     assert chosen_names(unknown, [f"A heading like any other, {i}" for i in range(200)]).positions == ()
+
+
+@pytest.mark.parametrize("case", CORPUS, ids=lambda case: repr(case["answer"])[:60])
+def test_answers_in_the_habits_of_many_models(case):
+    by_ids = "ids" in case
+    choice = chosen_ids(case["answer"], 9) if by_ids else chosen_names(case["answer"], TITLES)
+    read = [position + 1 for position in choice.positions] if choice.usable else None
+    assert read == case["ids" if by_ids else "names"]
+
+
+def test_the_corpus_is_large_and_has_no_answer_twice():
+    assert len({("ids" in case, case["answer"]) for case in CORPUS}) == len(CORPUS) >= 400
+
+
+FORMS = {
+    "comma": lambda ids: ", ".join(map(str, ids)),
+    "brackets": lambda ids: " ".join(f"[{i}]" for i in ids),
+    "sentence": lambda ids: f"The relevant paragraphs are {' and '.join(map(str, ids))}.",
+    "numbered": lambda ids: "\n".join(f"{n}. Paragraph {i}" for n, i in enumerate(ids, start=1)),
+    "numbered, explained": lambda ids: "\n".join(f"{n}. **[{i}]**: of 2 rivers" for n, i in enumerate(ids, start=1)),
+    "bullets": lambda ids: "\n".join(f"- {i}: has 5 of 9 reasons, not 3" for i in ids),
+    "json": lambda ids: json.dumps({"ids": ids, "reason": "Paragraph 1 is not relevant."}),
+    "json, each": lambda ids: json.dumps([{"id": i, "relevant": i in ids} for i in range(1, 41)]),
+    "json, by id": lambda ids: json.dumps({str(i): i in ids for i in range(1, 41)}, indent=1),
+    "python": lambda ids: f"relevant = {ids}",
+    "table": lambda ids: "| id | why |\n|---|---|\n" + "\n".join(f"| {i} | 2 rivers |" for i in ids),
+    "ticks": lambda ids: "\n".join(f"- [{'x' if i in ids else ' '}] {i}" for i in range(1, 41)),
+    "thoughts": lambda ids: f"<think>1? 2? None?</think>\n{', '.join(map(str, ids))}",
+    "reasoned": lambda ids: f"Paragraph 7 is about owls, not rivers.\n\nFinal answer: {', '.join(map(str, ids))}",
+    "all but": lambda ids: f"All except {', '.join(str(i) for i in range(1, 41) if i not in ids)}",
+    "each": lambda ids: "\n".join(f"Paragraph {i}: {'yes' if i in ids else 'not relevant'}" for i in range(1, 41)),
+    "corrected": lambda ids: f"1, 2, 3. Wait, no: {', '.join(map(str, ids))}",
+    "German": lambda ids: f"Relevant sind die Absätze {' und '.join(map(str, ids))}.",
+    "Japanese": lambda ids: f"関連する段落は{'、'.join(map(str, ids))}です。",
+    "Arabic": lambda ids: "الفقرات " + " و".join("".join("٠١٢٣٤٥٦٧٨٩"[int(d)] for d in str(i)) for i in ids),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=15, deadline=None)
+@given(st.sets(st.integers(1, 40), min_size=1, max_size=39))
+def test_whatever_ids_are_written_in_a_form_are_read_back(form, wanted):
+    choice = chosen_ids(FORMS[form](sorted(wanted)), 40)
+    assert [position + 1 for position in choice.positions] == sorted(wanted)
+    assert choice.unknown == ()
+
+
+pieces = st.sampled_from([part for case in CORPUS for part in case["answer"].split(" ")])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(max_size=80) | st.lists(pieces, max_size=15).map(" ".join) | st.lists(pieces, max_size=15).map("\n".join)
+)
+def test_no_answer_breaks_a_reader(answer):
+    for choice, count in ((chosen_names(answer, TITLES), len(TITLES)), (chosen_ids(answer, 9), 9)):
+        assert list(choice.positions) == sorted(set(choice.positions))
+        assert all(0 <= position < count for position in choice.positions)
+        assert choice.usable or not choice.positions
+    without_thoughts(answer)
+    parse_keywords(answer)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("[", "(", "1,", "1-", "1. ", "none ", "1 not ", "all ", "wait ", "relevant ", "<think>", "</think>", "{"),
+        *(
+            '{"a":',
+            '"',
+            "'",
+            '"\\',
+            "9",
+            "|1|no|\n",
+            "answer: ",
+            "\nreason:",
+            " ",
+            "\n",
+            "段",
+            "\u0327\u0301",
+            "\ue000",
+        ),
+    ],
+)
+def test_reading_takes_time_in_proportion_to_the_length(piece):
+    # Quadratic time would be minutes.
+    answer = piece * (20_000 // len(piece))
+    assert chosen_ids(answer, 9).positions is not None
+    assert chosen_names(answer, TITLES).positions is not None
+    parse_keywords(answer)
+
+
+def test_huge_numbers_and_ranges():
+    assert chosen_ids("9" * 100_000, 9).positions == ()
+    assert chosen_ids("1-" + "9" * 100_000, 9).positions == tuple(range(9))
+    assert chosen_ids('{"ids": [' + "9" * 100_000 + ", 2]}", 9).positions == (1,)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("<think>a</think>b", "b"),
+        ("a</think>b", "b"),
+        ("a <think>b</think> c", "a  c"),
+        ("<think>a", None),
+        ("", ""),
+        ("b<think>a", "b"),
+        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
+    ],
+)
+def test_thoughts_are_left_out(answer, said):
+    found = without_thoughts(answer)
+    assert found == said if said is None else found.strip() == said
+
+
+def test_thoughts_are_no_keywords():
+    assert parse_keywords("<think>[owls, mice]</think>[red fox]") == ["red fox"]

@@ -1,39 +1,81 @@
 """What an LLM chose, read from whatever it answered: total functions that never raise and never invent an item.
 
-D3 asks for "comma-separated" names or ids. Models also send bullets, numbering, quotes, JSON lists, ranges, spelling of
-their own and prose around them; names hold commas themselves.
+D3 asks for "comma-separated" names or ids. Models also send numbered lists, tables, JSON, ranges, corrections,
+refusals, their thoughts, and all of that in many languages. The rules, in the order in which they are applied:
+
+1. Thoughts are left out. Of what remains, what follows the last "Answer:" counts, up to a "Reason:" behind it.
+2. JSON is put into words: an id per line, with "no" behind it where the object, or its key, says so; keys that hold
+   reasons or scores are left out. A row of a table is its id cell, and behind a colon the others.
+3. A name stands for its id: matched exactly, then by its words, by likeness, and inside a sentence. Where names are
+   asked for, numbers are none.
+4. A number is an id if a word such as "paragraph" or a bracket introduces it, if it is joined to such a number, or if
+   no word follows but a verb or a conjunction. Decimals, percentages, dates and counts ("3 paragraphs") are none.
+5. The number of a list item is no id if the item begins with one, or if the list counts from 1 and each item has one.
+6. Clauses end at full stops, semicolons, line ends and "but". A denial holds for the ids that follow it, or, if none
+   follows, for those just before it; "except" turns it round. A heading that denies holds for its list.
+7. What stands behind an id and a colon, dash, bracket or "because" explains it: only a denial of the id is read there.
+8. "All" is every item but for the excepted ones. "Wait", "no, only" and the like take back what was chosen before,
+   unless they deny or add single ids. The last word on an id holds.
+9. An answer that denies that there is anything, and an empty one, choose nothing; ids behind such a sentence explain
+   it. Questions and conditions ("if none is relevant") say nothing.
+10. Any other answer without an id is unreadable.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import chain
 
+from drillrank.drilldown.answer_reading import read
+from drillrank.drilldown.answer_tokens import tokens_of
+from drillrank.drilldown.answer_words import KINDS, plain
 from drillrank.terms import WORD
+from drillrank.thinking import without_thoughts
 
 LIKENESS = 0.88  # of a misspelled name, as `SequenceMatcher.ratio`: 1 is equal
 
-_PART = re.compile(r"[^,;\n]+")
-_SEPARATOR = re.compile(r"[,;\n]+")
+_PART = re.compile(r"[^,;|\n]+")
+_SEPARATOR = re.compile(r"[,;|\n]+")
 _NUMBER = re.compile(r"^(?:\d+ )+")  # of a heading, once its punctuation is gone
 _AROUND = " \t\r\"'`“”‘’«»()[]{}*_#"
-_LEADING = re.compile(r"(?:[-*•–+]|\(?\d{1,4}[.):]|\[\d{1,4}\])\s+|(?:section|name)\s*:\s*", re.IGNORECASE)
-_NO = r"no(?=\W*$| (?:relevant|such|sections?|paragraphs?|ids?|one)\b)"
-_NOTHING = re.compile(rf"\W*(?:(?:none|nothing|empty|n/?a|null|not relevant|{_NO})\b.*)?", re.IGNORECASE | re.DOTALL)
-_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)```\s*", re.IGNORECASE | re.DOTALL)  # as code in Markdown
+_LEADING = re.compile(
+    r"(?:[-*•–+]|\(?(?:\d{1,4}|[a-z]|[ivx]{1,5})[.):]|\[\d{1,4}\])\s+|(?:section|name)\s*:\s*", re.IGNORECASE
+)
+_QUOTED = re.compile(r"""["“„«`]([^"“”„«»`\n]+)["”“»`]|\*\*([^*\n]+)\*\*""")
 _SHOWN = 80  # characters of a part of the answer that stands for nothing
 _MISSPELLED = 50  # unknown parts from which on no more are compared letter by letter, for the sake of time
 
-# A number that is no part of a word or of another number, and a second one behind a dash.
-_ID = r"(?<![\w.])(?P<first>\d{1,9})(?:\s*(?:-|–|to)\s*(?P<last>\d{1,9}))?(?![\w%]|\.\d)"
-_MARKED = re.compile(r"(?:paragraphs?|passages?|sections?|ids?|numbers?|no\.?|¶|#|\[|\()\W*" + _ID, re.IGNORECASE)
-_LISTED = re.compile(_ID + r"(?=\s*(?:[,;:.\n\])}\"'*|/&]|and\b|or\b|$))", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"(?:\b(?:final |my |correct )?(?:answer|output|response|result)(?: is| are)?|\bconclusion|\b(?:end)?antwort"
+    r"|\bergebnis|\bréponse(?: finale)?|\brespuesta(?: final)?|\brisposta(?: finale)?|\bresposta(?: final)?"
+    r"|\b(?:eind)?antwoord|\bodpowiedź|ответ|答案|最终答案|回答|答え|정답|답변|답|الإجابة|الجواب)[ *_`#]{0,4}[:：][ *_`]{0,4}"
+    r"|\bfinal answer(?: is| are)?\b|</?(?:answer|output|result)>|\\boxed|empty[^.\n]{0,80}relevant\.",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"(?:^|(?<=[\n.;!)\]]))[\s*_#>(-]{0,6}(?:(?:here is |here's )?why|reason(?:s|ing)?|explanations?|rationale"
+    r"|justification|notes?|begründung|erklärung|explication|raison|justification|razón|explicación|motivo|motivazione|spiegazione|explicação"
+    r"|justificativa|uitleg|reden|uzasadnienie|wyjaśnienie|обоснование|пояснение|объяснение|причина|理由|原因|解释|説明|이유|설명"
+    r"|السبب|التفسير)[ *_]{0,3}[:：]",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(r"\{\s*(?:[\"'“][^\"'“”\n]{1,80}[\"'”]|\w{1,40})\s*:")
+_JSON = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"?|(?<![\w])'(?:[^'\\\n]|\\.)*'?|[{}\[\]:,]|[^\s{}\[\]:,\"']+|'")
+_ASIDE = re.compile(
+    r"reason|expla|why|text|thought|think|analysis|score|confiden|probab|question|quer|rank|summary|quote|snippet"
+    r"|title of|page|year|count|total|num(?:ber)?_?of|comment|note|justif|rational|status|model|topic|title",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"\n[\W_]{0,6}\w[\w ]{0,40}[:：]")  # of a line
+_EMPTY = re.compile(r"(?:^|[:：=])[^\w?!.…]*\.?[^\w?!.…]*\Z")
+_TAG = re.compile(r"</?[a-z][a-z_-]{0,30}/?>", re.IGNORECASE)
+_IS = re.compile(r"^(?:is|are)?[_ ]*")
+_ID_KEY = re.compile(r"\W*(?:[a-z]+[ _-]?)?(\d+)\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +94,7 @@ class Choice:
 
 
 def chosen_names(answer: str, names: Sequence[str]) -> Choice:
-    r"""The names that an answer lists: matched exactly, then by their words, then by likeness, then inside a sentence.
+    r"""The names that an answer chooses, by the rules above.
 
     A part of the answer may match a whole name ("Results > Speed"), or its last heading ("Speed"), with or without
     its number; a heading stands for every name that ends so.
@@ -64,93 +106,201 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
     >>> names = ["Introduction", "Data, and how we got it", "Results > Speed", "Results > Quality"]
     >>> chosen_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
     Choice(positions=(1, 2, 3), unknown=('and the weather',), usable=True)
-    >>> chosen_names("None of the sections are relevant.", names)
+    >>> chosen_names("None of the sections (Introduction, Results > Speed) is relevant.", names)
     Choice(positions=(), unknown=(), usable=True)
     """
-    table = _Names(names)
-    parts = [(match.start(), match.end()) for match in _PART.finditer(answer) if match[0].strip()]
-    longest = 1 + max((len(_SEPARATOR.findall(name)) for name in names), default=0)
-    chosen: set[int] = set()
-    unknown: list[str] = []
-    at = 0
-    while at < len(parts):
-        for count in range(min(longest, len(parts) - at), 0, -1):
-            found = table.find(answer[parts[at][0] : parts[at + count - 1][1]])
-            if found:
-                break
-        else:
-            count = 1
-            written = answer[slice(*parts[at])]
-            if len(unknown) < _MISSPELLED:
-                found = table.resembling(written) or table.inside(written)
-            if not found:
-                unknown.append(" ".join(written.split())[:_SHOWN])
-        chosen.update(found)
-        at += count
-    return _choice(answer, chosen, unknown)
+    said = _said(answer)
+    if said is None:
+        return Choice((), usable=False)
+    marked, found, unknown = _Names(names).marked(said)
+    return _choice(marked, len(names), found, unknown)
 
 
 def chosen_ids(answer: str, count: int) -> Choice:
-    """The ids from 1 to `count` that an answer lists, ranges such as 3-5 included, as 0-based positions.
-
-    A number counts if it stands in a list or behind a word such as "paragraph"; one inside a sentence does not. Of a
-    JSON object or list, all whole numbers count.
+    """The ids from 1 to `count` that an answer chooses, by the rules above, as 0-based positions.
 
     >>> chosen_ids("[1], 3-4 and 12", 5)
     Choice(positions=(0, 2, 3), unknown=('12',), usable=True)
-    >>> chosen_ids("Paragraph 2 gives 5 reasons.", 5).positions
+    >>> chosen_ids("1. Paragraph 2, for it gives 5 reasons. Paragraph 3 is not relevant.", 5).positions
     (1,)
-    >>> chosen_ids('{"ids": [5, 1], "reason": "Paragraph 3 is about rain."}', 5).positions
-    (0, 4)
+    >>> chosen_ids("None of paragraphs 1-5 is relevant.", 5)
+    Choice(positions=(), unknown=(), usable=True)
     >>> chosen_ids("I cannot say.", 5).usable
     False
     """
-    numbers = _json_numbers(answer)
-    if numbers is not None:
-        offered = [number - 1 for number in numbers if 1 <= number <= count]
-        return _choice(answer if numbers else "", offered, [str(n)[:_SHOWN] for n in numbers if not 1 <= n <= count])
-    chosen: set[int] = set()
-    unknown: dict[str, None] = {}  # a set that keeps its order
-    for match in sorted([*_MARKED.finditer(answer), *_LISTED.finditer(answer)], key=lambda match: match.start("first")):
-        first = int(match["first"])
-        last = int(match["last"] or first)
-        inside = range(max(first, 1), min(last, count) + 1)
-        chosen.update(position - 1 for position in inside)
-        if first < 1 or last > count or not inside:
-            unknown.setdefault(answer[match.start("first") : match.end("last" if match["last"] else "first")])
-    return _choice(answer, chosen, list(unknown))
+    said = _said(answer)
+    return Choice((), usable=False) if said is None else _choice(said, count)
 
 
-def _json_numbers(answer: str) -> list[int] | None:
-    """The whole numbers in a JSON object or list, at any depth; None if it is none, or holds only words."""
-    fenced = _FENCED.fullmatch(answer)
-    try:
-        open_ = [json.loads(fenced[1] if fenced else answer)]
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(open_[0], dict | list):
-        return None
-    numbers, words = [], False
-    while open_:
-        value = open_.pop()
-        if isinstance(value, dict | list):
-            open_ += reversed(list(value.values() if isinstance(value, dict) else value))
-        elif isinstance(value, str) and re.fullmatch(r"\d{1,9}", value.strip()):
-            numbers.append(int(value))
-        elif isinstance(value, int) and not isinstance(value, bool):
-            numbers.append(value)
-        else:
-            words = words or bool(value)
-    return numbers if numbers or not words else None
-
-
-def _choice(answer: str, chosen: Iterable[int], unknown: Sequence[str]) -> Choice:
-    positions = tuple(sorted(chosen))
-    if positions:
-        return Choice(positions, tuple(unknown))
-    if _NOTHING.fullmatch(answer.strip(_AROUND)):
+def _choice(said: str, count: int, names: Sequence[Sequence[int]] | None = None, unknown: Sequence[str] = ()) -> Choice:
+    reading = read(tokens_of(_without_tables(said), names), count)
+    positions = tuple(sorted(number - 1 for number, chosen in reading.verdicts.items() if chosen))
+    unknown = tuple(dict.fromkeys([*unknown, *(text[:_SHOWN] for text in reading.unknown)]))
+    if not positions and (reading.nothing or _EMPTY.search(said)):
         return Choice(())
-    return Choice((), tuple(unknown), usable=False)
+    return Choice(positions, unknown, usable=bool(positions))
+
+
+def _said(answer: str) -> str | None:
+    """What counts of an answer, in words; None if it never gets beyond its thoughts."""
+    spoken = without_thoughts(answer)
+    if spoken is None:
+        labels = list(_ANSWER.finditer(answer))
+        return answer[labels[-1].end() :] if labels else None
+    start = 0
+    for label in _ANSWER.finditer(spoken):
+        if WORD.search(spoken, label.end()):
+            start = label.end()
+        elif label[0].rstrip(" *_`").endswith((":", "：")):  # an empty answer
+            start = max(start, label.end())
+    said = spoken[start:]
+    reason = _REASON.search(said)
+    if reason and WORD.search(said[: reason.start()]):
+        said = said[: reason.start()]
+    elif reason:
+        next_label = _LABEL.search(said, reason.end())
+        said = said[next_label.start() :] if next_label else said
+    return _in_words(_TAG.sub("\n", said))
+
+
+def _in_words(said: str) -> str:
+    """The answer with its JSON objects put into words."""
+    begin = _OBJECT.search(said)
+    if not begin:
+        return said
+    start = begin.start()
+    if said[:start].rstrip().endswith("["):
+        start = said[:start].rindex("[")
+    lines = [line for value in _values(said[start:]) for line in _lines(value)]
+    return "\n".join([said[:start] if not lines else "", *lines])
+
+
+def _values(text: str) -> list[object]:
+    """The objects and lists in a text: JSON, and what models write in its place. Numbers stay as they are written."""
+    outer: list[object] = []
+    stack: list[list[object] | dict[str, object]] = []
+    keys: list[str | None] = []
+    word = ""
+
+    def put(value: object) -> None:
+        if not stack:
+            if not isinstance(value, str):
+                outer.append(value)
+        elif isinstance(stack[-1], list):
+            stack[-1].append(value)
+        elif keys[-1] is None:
+            keys[-1] = str(value)
+        else:
+            stack[-1].setdefault(keys[-1], value)
+
+    for match in _JSON.finditer(text):
+        token = match[0]
+        if token[0] in "{}[],:" and word:
+            put(word)
+            word = ""
+        if token in "{[":
+            value: list[object] | dict[str, object] = {} if token == "{" else []
+            put(value)
+            stack.append(value)
+            keys.append(None)
+        elif token in "}]":
+            if stack:
+                stack.pop()
+                keys.pop()
+        elif token == ",":
+            if keys:
+                keys[-1] = None
+        elif token[0] in "\"'" and len(token) > 1 and not word:
+            put(_string(token))
+        elif token != ":":
+            word = f"{word} {token}".strip() if len(word) < _SHOWN * 10 else word
+    if word:
+        put(word)
+    return outer
+
+
+def _string(token: str) -> str:
+    try:
+        return str(json.loads(token))
+    except ValueError:
+        return token.strip("\"'")
+
+
+def _lines(value: object) -> Iterator[str]:
+    """What a value says, a line for each id, name or sentence."""
+    open_: list[tuple[object, str]] = [(value, "")]  # with what is said of it
+    while open_:
+        value, verdict = open_.pop()
+        if isinstance(value, list):
+            if not value and not verdict:
+                yield "none"
+            open_ += [(inner, verdict) for inner in reversed(value)]
+        elif isinstance(value, dict):
+            told = {key: inner for key, inner in value.items() if not _ASIDE.search(key)}
+            for key, inner in list(told.items()):
+                own = _ID_KEY.fullmatch(key)
+                truth = _truth(inner)
+                if own and isinstance(inner, dict):
+                    open_.append(({"id": own[1], **inner}, verdict))
+                elif own and isinstance(inner, str) and truth is None:
+                    yield f"[{own[1]}]: {inner}"
+                elif truth is None:
+                    continue
+                elif KINDS.get(plain(_IS.sub("", key))) in ("relevant", "tells"):
+                    verdict = verdict if truth else ": no"
+                    if len(told) == 1 and not truth:
+                        yield "none"
+                else:
+                    yield f"{key.replace('_', ' ')}: {'yes' if truth else 'no'}"
+                del told[key]
+            for key, inner in reversed(told.items()):
+                denies = re.search(r"irrelevant|not?[_ ]?relevant|unrelated|exclud|reject", key, re.IGNORECASE)
+                open_.append((inner, ": no" if denies else verdict))
+        elif isinstance(value, str) and value.strip():
+            bare = re.fullmatch(r"\s*(-?\d+)(?:\.0+)?\s*", value)
+            yield f"[{bare[1]}]{verdict}" if bare else f"{value}{verdict}"
+
+
+def _truth(value: object) -> bool | None:
+    """What a value says of its key, if it is a verdict: true or false, a word for that, or "not relevant"."""
+    if not isinstance(value, str) or len(value) > _SHOWN:
+        return None
+    kinds = {KINDS.get(word) for word in plain(value).split()}
+    if not kinds or not kinds <= {"not", "irrelevant", "relevant", "is", "glue"}:
+        return None
+    return not kinds & {"not", "irrelevant"}
+
+
+def _without_tables(said: str) -> str:
+    """Rows of tables as an id, a colon, and what the other cells say of it."""
+    lines: list[str] = []
+    column: int | None = None  # that of the ids, within a table
+    for line in said.split("\n"):
+        cells = [cell.strip(" *_") for cell in line.strip().strip("|").split("|")]
+        heads = [KINDS.get(plain(cell).partition(" ")[0]) for cell in cells]
+        if len(cells) < 2:
+            column = None
+            lines.append(line)
+        elif "noun" in heads and not re.search(r"\d|\ue000", line):
+            column = next(
+                at
+                for at, kind in enumerate(heads)
+                if kind == "noun" and (cells[at] != "#" or "noun" not in heads[at + 1 :])
+            )
+        elif column is None and (line.count("|") < 2 or not re.search(r"[^\W\d]", line)):
+            lines.append(line.replace("|", ","))
+        elif WORD.search(line):
+            lines.append(_row(cells, column or 0))
+    return "\n".join(lines)
+
+
+def _row(cells: list[str], column: int) -> str:
+    column = min(column, len(cells) - 1)
+    marked = next((at for at, cell in enumerate(cells) if "\ue000" in cell), column)
+    others = [cell for at, cell in enumerate(cells) if at != marked]
+    others.sort(key=lambda cell: KINDS.get(plain(cell.strip("*_ "))) not in ("not", "none", "irrelevant"))
+    own = cells[marked]
+    return f"{f'[{own}]' if own.isdecimal() else own}: {' '.join(others)}"
 
 
 class _Names:
@@ -193,20 +343,66 @@ class _Names:
                 best, found = ratio, tuple(positions)
         return found
 
-    def inside(self, written: str) -> Sequence[int]:
-        """The names that it holds letter by letter, longer ones first, so that no name is found inside another."""
-        found: list[int] = []
+    def inside(self, written: str) -> list[tuple[int, int, Sequence[int]]]:
+        """The names that it holds in quotation marks or letter by letter, each with start and end."""
+        found: list[tuple[int, int, Sequence[int]]] = []
+        for quoted in _QUOTED.finditer(written):
+            positions = self.find(quoted[0])
+            if positions:
+                found.append((quoted.start(), quoted.end(), positions))
+                written = f"{written[: quoted.start()]}{' ' * len(quoted[0])}{written[quoted.end() :]}"
+        # Longer ones first, so that no name is found inside another.
         for name in sorted(self._exact, key=len, reverse=True):
             if len(name) > 2 and name in written:
-                at = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", written)
-                if at:
-                    found += self._exact[name]
-                    written = f"{written[: at.start()]}\0{written[at.end() :]}"
-        return found
+                for at in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", written):
+                    found.append((at.start(), at.end(), self._exact[name]))
+                    written = f"{written[: at.start()]}{' ' * len(name)}{written[at.end() :]}"
+        return sorted(found)
+
+    def marked(self, said: str) -> tuple[str, list[Sequence[int]], list[str]]:
+        """The text with a mark for each name in it, what the marks stand for, and the parts that are no name."""
+        said = said.replace("\ue000", " ")
+        parts = [(match.start(), match.end()) for match in _PART.finditer(said) if match[0].strip()]
+        longest = 1 + max((len(_SEPARATOR.findall(name)) for name in self._exact), default=0)
+        marks: list[tuple[int, int, Sequence[int]]] = []
+        unknown: list[str] = []
+        at = 0
+        while at < len(parts):
+            for count in range(min(longest, len(parts) - at), 0, -1):
+                start, end = parts[at][0], parts[at + count - 1][1]
+                found = self.find(said[start:end])
+                if found:
+                    marks.append((start, end, found))
+                    break
+            else:
+                count = 1
+                start, end = parts[at]
+                marks += self._guessed(said[start:end], start, unknown)
+            at += count
+        text: list[str] = []
+        at = 0
+        for number, (start, end, _) in enumerate(marks):
+            text += [said[at:start], f" \ue000{number}\ue001 "]
+            at = end
+        return "".join([*text, said[at:]]), [positions for _, _, positions in marks], unknown
+
+    def _guessed(self, written: str, start: int, unknown: list[str]) -> list[tuple[int, int, Sequence[int]]]:
+        if len(unknown) >= _MISSPELLED:
+            unknown.append("")
+            return []
+        kinds = [KINDS.get(word, "other") for word in plain(written).split()]
+        denies = {"not", "none", "irrelevant", "except", "but", "all"} & set(kinds)
+        similar = () if denies else self.resembling(written)
+        if similar:
+            return [(start, start + len(written), similar)]
+        inside = self.inside(written)
+        if not inside and "other" in kinds:
+            unknown.append(" ".join(written.split())[:_SHOWN])
+        return [(start + first, start + last, positions) for first, last, positions in inside]
 
 
 def _words(text: str) -> str:
-    return " ".join(WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return " ".join(WORD.findall(plain(text)))
 
 
 def _bare(written: str) -> str:

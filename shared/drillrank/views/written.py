@@ -16,6 +16,7 @@ from drillrank.passages import stable_uuid
 from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT
 from drillrank.structure import Document
 from drillrank.terms import WORD
+from drillrank.thinking import without_thoughts
 from drillrank.views.chunks import VIEWS, View, unit_names
 from drillrank.views.keywords import keywords
 from drillrank.views.summaries import is_short, summaries
@@ -119,7 +120,7 @@ class ViewWriter:
             if view == "keywords" and keyword_lists is not None:
                 keyword_lists[position] = parse_keywords(answer)
             elif summary_texts is not None:
-                summary_texts[position] = answer.strip()
+                summary_texts[position] = (without_thoughts(answer) or "").strip()
         return ViewTexts(keyword_lists, summary_texts)
 
     def _ask(self, prompts: Mapping[tuple[View, int], str]) -> Dialogue[dict[tuple[View, int], str]]:
@@ -171,6 +172,7 @@ def parse_keywords(answer: str) -> list[str]:
     >>> parse_keywords("1. red fox, 2. **mice**, - red fox")
     ['red fox', 'mice']
     """
+    answer = "\n".join(filter(None, map(str.strip, (without_thoughts(answer) or "").splitlines())))
     start, end = answer.find("["), answer.rfind("]")
     found: dict[str, str] = {}
     for item in _items(answer[start + 1 : end] if 0 <= start < end else answer):
@@ -221,4 +223,4 @@ def _filled(template: str, name: str, text: str) -> str:
 
 
 def _is_useful(view: View, answer: str) -> bool:
-    return bool(parse_keywords(answer) if view == "keywords" else WORD.search(answer))
+    return bool(parse_keywords(answer) if view == "keywords" else WORD.search(without_thoughts(answer) or ""))
