@@ -97,7 +97,7 @@ _TABLE = {
         なぜなら, ため, 왜냐하면""",
     "if": """if, first thought, initially, at first, unless, in case, whether, wenn, falls, sofern, si, se, caso,
         als, indien, jeśli, jeżeli, если, إذا, 如果, 若, もし, 만약""",
-    "to": "to, through, thru, until, till, bis, à, a, al, tot, t/m, do, до, по, إلى, 至, 到, から, 부터, -, –, —, −, ~, 〜, →",
+    "to": "to, through, thru, until, till, bis, à, a, al, tot, t/m, do, до, إلى, 至, 到, から, 부터, -, –, —, ~, 〜, →",
     "and": """and, or, as well as, und, oder, sowie, et, ou, ainsi que, y, e, o, u, ed, oraz, i, lub, en, и, или,
         و, أو, и также, 和, 与, 與, 及, 以及, 跟, 或, と, や, および, 及び, 와, 과, 및, 그리고, &, +, /, ，, 、, ،,
         ,""",

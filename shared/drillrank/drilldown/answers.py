@@ -53,8 +53,8 @@ _MISSPELLED = 50  # unknown parts from which on no more are compared letter by l
 _ANSWER = re.compile(
     r"(?:\b(?:final |my |correct )?(?:answer|output|response|result)(?: is| are)?|\bconclusion|\b(?:end)?antwort"
     r"|\bergebnis|\bréponse(?: finale)?|\brespuesta(?: final)?|\brisposta(?: finale)?|\bresposta(?: final)?"
-    r"|\b(?:eind)?antwoord|\bodpowiedź|ответ|答案|最终答案|回答|答え|정답|답변|답|الإجابة|الجواب)[ *_`#]{0,4}[:：][ *_`]{0,4}"
-    r"|\bfinal answer(?: is| are)?\b|</?(?:answer|output|result)>|\\boxed|empty[^.\n]{0,80}relevant\.",
+    r"|\b(?:eind)?antwoord|\bodpowiedź|ответ|答案|最终答案|回答|答え|정답|답변|답|الإجابة|الجواب)[ *_`#]{0,4}[:：]"
+    r"[ *_`]{0,4}|\bfinal answer(?: is| are)?\b|</?(?:answer|output|result)>|\\boxed|empty[^.\n]{0,80}relevant\.",
     re.IGNORECASE,
 )
 _REASON = re.compile(
