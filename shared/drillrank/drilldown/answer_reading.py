@@ -95,6 +95,7 @@ class _Reader:
         pending = 0  # as many ids at the end await their predicate
         deny = self._heading
         near = settled = False  # no word of its own since the last id or denial; the explanation so far is a verdict
+        subject = False  # no comma since the last id
         opened = ""
         if self._explaining and _begins_with_id(clause):
             self._explaining = False
@@ -106,7 +107,7 @@ class _Reader:
                 if not self._explaining or (deny and near and opened == "("):
                     pending = pending + 1 if near or deny else 1
                     said.append(_Said(token, chosen=not deny))
-                    near = True
+                    near = subject = True
             elif kind == ")" and opened == "(":
                 self._explaining, opened = False, ""
             elif kind in _DENY:
@@ -130,11 +131,12 @@ class _Reader:
             elif pending and (kind == "because" or _opens(clause, at, behind)):
                 self._explaining, opened, near, settled = True, kind, True, False
             elif kind in ("other", "tells", "prose"):
-                if near and not self._explaining:
+                if near and subject and not self._explaining:
                     for one in said[len(said) - pending :]:
                         one.described = one.chosen
                 near = settled = False
             elif token.text == ",":
+                subject = False
                 if settled and self._explaining and opened != "(":
                     self._explaining = False
                 if deny and (not near or clause[at - 1].kind in _DENY):
