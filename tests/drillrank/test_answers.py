@@ -7,7 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from drillrank import SelfAsk
+from drillrank.dialogue import run
 from drillrank.drilldown.answers import chosen_ids, chosen_names
+from drillrank.generation import generated_passages
 from drillrank.thinking import without_thoughts
 from drillrank.views.written import parse_keywords
 
@@ -298,3 +301,11 @@ def test_thoughts_are_left_out(answer, said):
 
 def test_thoughts_are_no_keywords():
     assert parse_keywords("<think>[owls, mice]</think>[red fox]") == ["red fox"]
+
+
+def test_thoughts_are_neither_follow_up_questions_nor_passages():
+    thinking = "<think>Follow up: Is it Basel? So the final answer is: Bern</think>"
+    asked = SelfAsk(lambda prompt: f"{thinking}So the final answer is: Ulm", lambda question: []).answer("Which town?")
+    assert (asked.answer, asked.steps) == ("Ulm", ())
+    [passage] = run(generated_passages("Which town?", n=1), lambda prompt: f"{thinking}Ulm lies on the Danube.")
+    assert passage.text == "Ulm lies on the Danube."

@@ -23,14 +23,14 @@ refusals, their thoughts, and all of that in many languages. The rules, in the o
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import chain
 
+from drillrank.drilldown.answer_forms import in_words, without_tables
 from drillrank.drilldown.answer_reading import read
 from drillrank.drilldown.answer_tokens import tokens_of
 from drillrank.drilldown.answer_words import KINDS, plain
@@ -64,18 +64,9 @@ _REASON = re.compile(
     r"|السبب|التفسير)[ *_]{0,3}[:：]",
     re.IGNORECASE,
 )
-_OBJECT = re.compile(r"\{\s*(?:[\"'“][^\"'“”\n]{1,80}[\"'”]|\w{1,40})\s*:")
-_JSON = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"?|(?<![\w])'(?:[^'\\\n]|\\.)*'?|[{}\[\]:,]|[^\s{}\[\]:,\"']+|'")
-_ASIDE = re.compile(
-    r"reason|expla|why|text|thought|think|analysis|score|confiden|probab|question|quer|rank|summary|quote|snippet"
-    r"|title of|page|year|count|total|num(?:ber)?_?of|comment|note|justif|rational|status|model|topic|title",
-    re.IGNORECASE,
-)
 _LABEL = re.compile(r"\n[\W_]{0,6}\w[\w ]{0,40}[:：]")  # of a line
 _EMPTY = re.compile(r"(?:^|[:：=])[^\w?!.…]*\.?[^\w?!.…]*\Z")
 _TAG = re.compile(r"</?[a-z][a-z_-]{0,30}/?>", re.IGNORECASE)
-_IS = re.compile(r"^(?:is|are)?[_ ]*")
-_ID_KEY = re.compile(r"\W*(?:[a-z]+[ _-]?)?(\d+)\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +124,7 @@ def chosen_ids(answer: str, count: int) -> Choice:
 
 
 def _choice(said: str, count: int, names: Sequence[Sequence[int]] | None = None, unknown: Sequence[str] = ()) -> Choice:
-    reading = read(tokens_of(_without_tables(said), names), count)
+    reading = read(tokens_of(without_tables(said), names), count)
     positions = tuple(sorted(number - 1 for number, chosen in reading.verdicts.items() if chosen))
     unknown = tuple(dict.fromkeys([*unknown, *(text[:_SHOWN] for text in reading.unknown)]))
     if not positions and (reading.nothing or _EMPTY.search(said)):
@@ -160,147 +151,7 @@ def _said(answer: str) -> str | None:
     elif reason:
         next_label = _LABEL.search(said, reason.end())
         said = said[next_label.start() :] if next_label else said
-    return _in_words(_TAG.sub("\n", said))
-
-
-def _in_words(said: str) -> str:
-    """The answer with its JSON objects put into words."""
-    begin = _OBJECT.search(said)
-    if not begin:
-        return said
-    start = begin.start()
-    if said[:start].rstrip().endswith("["):
-        start = said[:start].rindex("[")
-    lines = [line for value in _values(said[start:]) for line in _lines(value)]
-    return "\n".join([said[:start] if not lines else "", *lines])
-
-
-def _values(text: str) -> list[object]:
-    """The objects and lists in a text: JSON, and what models write in its place. Numbers stay as they are written."""
-    outer: list[object] = []
-    stack: list[list[object] | dict[str, object]] = []
-    keys: list[str | None] = []
-    word = ""
-
-    def put(value: object) -> None:
-        if not stack:
-            if not isinstance(value, str):
-                outer.append(value)
-        elif isinstance(stack[-1], list):
-            stack[-1].append(value)
-        elif keys[-1] is None:
-            keys[-1] = str(value)
-        else:
-            stack[-1].setdefault(keys[-1], value)
-
-    for match in _JSON.finditer(text):
-        token = match[0]
-        if token[0] in "{}[],:" and word:
-            put(word)
-            word = ""
-        if token in "{[":
-            value: list[object] | dict[str, object] = {} if token == "{" else []
-            put(value)
-            stack.append(value)
-            keys.append(None)
-        elif token in "}]":
-            if stack:
-                stack.pop()
-                keys.pop()
-        elif token == ",":
-            if keys:
-                keys[-1] = None
-        elif token[0] in "\"'" and len(token) > 1 and not word:
-            put(_string(token))
-        elif token != ":":
-            word = f"{word} {token}".strip() if len(word) < _SHOWN * 10 else word
-    if word:
-        put(word)
-    return outer
-
-
-def _string(token: str) -> str:
-    try:
-        return str(json.loads(token))
-    except ValueError:
-        return token.strip("\"'")
-
-
-def _lines(value: object) -> Iterator[str]:
-    """What a value says, a line for each id, name or sentence."""
-    open_: list[tuple[object, str]] = [(value, "")]  # with what is said of it
-    while open_:
-        value, verdict = open_.pop()
-        if isinstance(value, list):
-            if not value and not verdict:
-                yield "none"
-            open_ += [(inner, verdict) for inner in reversed(value)]
-        elif isinstance(value, dict):
-            told = {key: inner for key, inner in value.items() if not _ASIDE.search(key)}
-            for key, inner in list(told.items()):
-                own = _ID_KEY.fullmatch(key)
-                truth = _truth(inner)
-                if own and isinstance(inner, dict):
-                    open_.append(({"id": own[1], **inner}, verdict))
-                elif own and isinstance(inner, str) and truth is None:
-                    yield f"[{own[1]}]: {inner}"
-                elif truth is None:
-                    continue
-                elif KINDS.get(plain(_IS.sub("", key))) in ("relevant", "tells"):
-                    verdict = verdict if truth else ": no"
-                    if len(told) == 1 and not truth:
-                        yield "none"
-                else:
-                    yield f"{key.replace('_', ' ')}: {'yes' if truth else 'no'}"
-                del told[key]
-            for key, inner in reversed(told.items()):
-                denies = re.search(r"irrelevant|not?[_ ]?relevant|unrelated|exclud|reject", key, re.IGNORECASE)
-                open_.append((inner, ": no" if denies else verdict))
-        elif isinstance(value, str) and value.strip():
-            bare = re.fullmatch(r"\s*(-?\d+)(?:\.0+)?\s*", value)
-            yield f"[{bare[1]}]{verdict}" if bare else f"{value}{verdict}"
-
-
-def _truth(value: object) -> bool | None:
-    """What a value says of its key, if it is a verdict: true or false, a word for that, or "not relevant"."""
-    if not isinstance(value, str) or len(value) > _SHOWN:
-        return None
-    kinds = {KINDS.get(word) for word in plain(value).split()}
-    if not kinds or not kinds <= {"not", "irrelevant", "relevant", "is", "glue"}:
-        return None
-    return not kinds & {"not", "irrelevant"}
-
-
-def _without_tables(said: str) -> str:
-    """Rows of tables as an id, a colon, and what the other cells say of it."""
-    lines: list[str] = []
-    column: int | None = None  # that of the ids, within a table
-    for line in said.split("\n"):
-        cells = [cell.strip(" *_") for cell in line.strip().strip("|").split("|")]
-        heads = [KINDS.get(plain(cell).partition(" ")[0]) for cell in cells]
-        if len(cells) < 2:
-            column = None
-            lines.append(line)
-        elif "noun" in heads and not re.search(r"\d|\ue000", line):
-            column = next(
-                at
-                for at, kind in enumerate(heads)
-                if kind == "noun" and (cells[at] != "#" or "noun" not in heads[at + 1 :])
-            )
-        elif column is None and (line.count("|") < 2 or not re.search(r"[^\W\d]", line)):
-            lines.append(line.replace("|", ","))
-        elif WORD.search(line):
-            lines.append(_row(cells, column or 0))
-    return "\n".join(lines)
-
-
-def _row(cells: list[str], column: int) -> str:
-    column = min(column, len(cells) - 1)
-    marked = next((at for at, cell in enumerate(cells) if "\ue000" in cell), column)
-    others = [cell for at, cell in enumerate(cells) if at != marked]
-    others.sort(key=lambda cell: KINDS.get(plain(cell.strip("*_ "))) not in ("not", "none", "irrelevant"))
-    own = cells[marked]
-    return f"{f'[{own}]' if own.isdecimal() else own}: {' '.join(others)}"
+    return in_words(_TAG.sub("\n", said))
 
 
 class _Names:

@@ -20,6 +20,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput, check_on_failure, c
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
 from drillrank.terms import WORD
+from drillrank.thinking import without_thoughts
 from drillrank.tokens import Tokens, token_counter
 from drillrank.workers import Workers
 
@@ -287,7 +288,7 @@ class SelfAsk:
             problems.append(str(reply.failure))
         elif not reply.text.strip():
             problems.append("the LLM's answer was blank")
-        return reply.text
+        return without_thoughts(reply.text) or ""
 
 
 def next_move(said: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from drillrank.errors import DrillrankWarning, LLMFailure, check_on_failure, che
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
 from drillrank.terms import WORD
+from drillrank.thinking import without_thoughts
 
 MAX_WORDS = 300  # of a passage
 
@@ -59,7 +60,8 @@ def generated_passages(
     failures = [reply.failure for reply in replies if reply.failure]
     if failures and on_failure == "raise":
         raise failures[0]
-    answers = [reply.text.strip() for reply in replies if WORD.search(reply.text)]
+    spoken = [(without_thoughts(reply.text) or "").strip() for reply in replies]
+    answers = [text for text in spoken if WORD.search(text)]
     texts: dict[str, str] = {}
     for answer in answers:
         text = _beginning(answer)
