@@ -1,24 +1,33 @@
-"""The command line: `drillrank demo` and `drillrank ask FILE... "question"`."""
+"""The command line: `drillrank demo` and `drillrank ask FILE... "question"`.
+
+Exit status: 0 done, 1 the output was closed early, 2 the input cannot be used. Errors and warnings go to standard
+error.
+"""
 
 from __future__ import annotations
 
 import argparse
+import codecs
+import os
+import re
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.tree import Tree
 
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, MissingExtra, require
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.passages import Passage, check_query
+from drillrank.passages import Passage, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document, breadcrumb, parse_document
 from drillrank.views import MultiViewIndex, SectionChunk, section_chunks
@@ -27,19 +36,64 @@ DEMO_QUESTION = "Why must the logarithms of the two probabilities be added and n
 _CANDIDATES = 10
 _EXCERPT = 110
 
-console = Console(highlight=False)
+_FORMATS = "Markdown, HTML, LaTeX or plain text"
+# C0 and C1 codes, by which a text could drive the terminal, signs that turn the direction of writing, lone surrogates.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NO_LATIN = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before those of UTF-16, which begin alike
+_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+class Terminal(Console):
+    """Shows control characters as �, whatever they come from; styles are put around the text later."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of a renderable."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(_CONTROL.sub("�", text), style, control)
+
+
+console = Terminal(highlight=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="drillrank", description="Find the right evidence without any training.")
-    commands = parser.add_subparsers(required=True)
+    _make_writable()
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def _make_writable() -> None:
+    """A stream that is closed swallows what it gets, one without Unicode shows ? in place of what it lacks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # open to the end
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="drillrank",
+        description="Find the right evidence without any training.",
+        epilog="Exit status: 0 done, 1 the output was closed early, 2 the input cannot be used.",
+    )
+    parser.add_argument("--version", action="version", version=f"drillrank {version('drillrank')}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask}")
     demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
     demo.add_argument("question", nargs="?", default=DEMO_QUESTION)
     demo.set_defaults(run=lambda given: run_demo(given.question))
-    ask = commands.add_parser("ask", help="find evidence in Markdown or text files")
-    ask.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    ask.add_argument("question")
+    ask = commands.add_parser("ask", help=f"find evidence in files of {_FORMATS}")
+    ask.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help=f"{_FORMATS}, in UTF-8, or in UTF-16 with its mark"
+    )
+    ask.add_argument("question", help="what the evidence is for")
     ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs to show, 5 by default")
     ask.set_defaults(run=lambda given: run_ask(given.files, given.question, given.model, given.top_n))
@@ -49,23 +103,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             given.run(given)
         except DrillrankError as error:
-            console.print(f"[red]drillrank:[/red] {escape(str(error))}")
+            _tell("red", error)
             return 2
         finally:
             for warning in caught:
-                console.print(f"[yellow]drillrank:[/yellow] {escape(str(warning.message))}")
+                _tell("yellow", warning.message)
     return 0
+
+
+def _tell(color: str, problem: object) -> None:
+    Terminal(stderr=True, highlight=False).print(
+        f"[{color}]drillrank:[/{color}] {escape(' '.join(str(problem).split()))}", soft_wrap=True
+    )
 
 
 def run_ask(files: Sequence[Path], question: str, model: str, top_n: int) -> None:
     """Print the section tree, the sections found before and after reranking, and the evidence paragraphs."""
     check_query(question)
+    check_top_n(top_n)
+    texts = [_read(file) for file in files]
+    lm = load_language_model(model)
+    UPR(lm).rank(question, [Passage(question)])  # loads a neural model, so that what is wrong with it is told first
     names = [str(file) for file in files]
-    documents = [parse_document(_read(file)) for file in files]
+    documents = [
+        parse_document(text, metadata={"file_name": file.name}) for text, file in zip(texts, files, strict=True)
+    ]
     chunks = [
         chunk for name, document in zip(names, documents, strict=True) for chunk in section_chunks(document, name)
     ]
-    lm = load_language_model(model)
     _print_tree(names, documents)
     _print_reranking(question, chunks, MultiViewIndex(chunks), lm)
     _print_evidence(question, names, documents, lm, top_n)
@@ -74,6 +139,7 @@ def run_ask(files: Sequence[Path], question: str, model: str, top_n: int) -> Non
 def run_demo(question: str) -> None:
     """Find evidence in the handbook: with the core alone, then through LlamaIndex and LangChain."""
     started = time.perf_counter()
+    check_query(question)
     text = _handbook()
     document = parse_document(text)
     chunks = section_chunks(document, "handbook")
@@ -128,11 +194,17 @@ def _read(file: Path) -> str:
         content = file.read_bytes()
     except OSError as cause:
         raise InvalidInput(f"{file} cannot be read: {cause.strerror}.") from cause
+    encoding = next((name for mark, name in _BOMS.items() if content.startswith(mark)), "utf-8-sig")
+    if encoding == "utf-8-sig" and (b"\0" in content or content.startswith(b"%PDF-")):
+        raise InvalidInput(f"{file} is no text: give {_FORMATS}.")
     try:
-        return content.decode("utf-8-sig")
+        return content.decode(encoding)
     except UnicodeDecodeError:
-        warnings.warn(f"{file} is not UTF-8: unreadable bytes are shown as �.", DrillrankWarning, stacklevel=2)
-        return content.decode("utf-8", errors="replace")
+        if encoding == "utf-8-sig" and _NO_LATIN.search(content):
+            raise InvalidInput(f"{file} is no text: give {_FORMATS}.") from None
+        name = encoding.upper().removesuffix("-SIG")
+        warnings.warn(f"{file} is not {name}: unreadable bytes are shown as �.", DrillrankWarning, stacklevel=2)
+        return content.decode(encoding, errors="replace")
 
 
 def _print_tree(names: Sequence[str], documents: Sequence[Document]) -> None:
@@ -168,7 +240,10 @@ def _print_reranking(question: str, chunks: Sequence[SectionChunk], index: Multi
         for hit in hits
     ]
     table = Table("rank", "was", "score", "was", "views", "section", title="Sections, reranked by likelihood")
-    for item in UPR(lm).rank(question, passages):
+    ranking = UPR(lm).rank(question, passages)
+    if any(item.details.get("nothing_matched") for item in ranking):
+        console.print("Nothing matched: no section has a word of the question.")
+    for item in ranking:
         hit = hits[item.details["position"]]
         table.add_row(
             str(item.rank),

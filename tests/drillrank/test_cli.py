@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from drillrank import cli
+from drillrank.errors import MissingExtra
+from drillrank.likelihood import UnigramModel
 
 MANUAL = """# Kettle
 
@@ -33,7 +39,7 @@ def manual(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def wide(monkeypatch):
-    monkeypatch.setattr(cli, "console", cli.Console(width=200, highlight=False, color_system=None))
+    monkeypatch.setattr(cli, "console", cli.Terminal(width=200, highlight=False, color_system=None))
 
 
 def test_ask_prints_tree_ranking_and_evidence(manual, capsys):
@@ -61,9 +67,9 @@ def test_bytes_that_are_no_utf8_are_shown_and_reported(tmp_path, capsys):
     file = tmp_path / "latin.txt"
     file.write_bytes("Straße und Café".encode("latin-1"))
     assert cli.main(["ask", str(file), "Café?"]) == 0
-    printed = capsys.readouterr().out
-    assert "not UTF-8" in printed
-    assert "Stra�e und Caf�" in printed
+    printed = capsys.readouterr()
+    assert "not UTF-8" in printed.err
+    assert "Stra�e und Caf�" in printed.out
 
 
 @pytest.mark.parametrize(
@@ -74,15 +80,21 @@ def test_bytes_that_are_no_utf8_are_shown_and_reported(tmp_path, capsys):
         (["ask", "{manual}", "  "], "query"),
         (["ask", "{manual}", "question", "--model", "bert"], "names no kind of language model"),
         (["ask", "{manual}", "question", "--top-n", "0"], "top_n"),
+        (["ask", "{manual}", "{binary}", "question"], "is no text"),
+        (["ask", "{manual}", "{pdf}", "question"], "is no text"),
         (["demo", " "], "query"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_status_2(arguments, message, manual, capsys):
     places = {"manual": manual, "folder": manual.parent, "missing": manual.parent / "missing.md"}
+    places |= {"binary": manual.with_name("image.md"), "pdf": manual.with_name("report.md")}
+    places["binary"].write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
+    places["pdf"].write_bytes(b"%PDF-1.7\n1 0 obj\n")
     assert cli.main([argument.format(**places) for argument in arguments]) == 2
-    printed = capsys.readouterr().out
-    assert message in printed
-    assert "Traceback" not in printed
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not printed.out
 
 
 def test_demo_shows_both_frameworks_and_they_agree(capsys):
@@ -110,3 +122,119 @@ def test_the_installed_command_runs(manual):
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "Boil vinegar" in result.stdout
+
+
+def run(*arguments, stdout=subprocess.PIPE, **environment) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "drillrank", *map(str, arguments)]
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, check=False, env={**os.environ, "COLUMNS": "120", **environment}
+    )
+
+
+def test_the_module_runs_tells_its_version_and_names_the_formats(capsys):
+    result = run("--version")
+    assert result.returncode == 0
+    assert re.fullmatch(rb"drillrank \d+\.\d+\S*\s*", result.stdout)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["ask", "--help"])
+    assert stopped.value.code == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Markdown, HTML, LaTeX or plain text" in told
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--help"])
+    assert "Exit status: 0" in capsys.readouterr().out
+
+
+def test_errors_of_the_command_are_told_on_standard_error_before_anything_is_shown(manual):
+    result = run("ask", manual, "missing.md", "Why?")
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"drillrank: missing.md cannot be read")
+    assert not result.stdout
+
+
+def test_a_model_that_cannot_be_loaded_is_told_before_anything_is_shown(manual, monkeypatch, capsys):
+    class Missing(UnigramModel):
+        def log_likelihood(self, *arguments, **options):
+            raise MissingExtra("torch is not available")
+
+    monkeypatch.setattr(cli, "load_language_model", lambda spec: Missing())
+    assert cli.main(["ask", str(manual), "Why?", "--model", "hf:any"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err == "drillrank: torch is not available\n"
+    assert not printed.out
+
+
+# What a terminal would obey: C0 and C1 codes but for the line break, and signs that turn the direction of writing.
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+pieces = st.sampled_from(
+    [
+        b"\x1b[31m",
+        b"\x1b]0;title\x07",
+        b"\x1b]8;;http://a\x1b\\",
+        b"\x07",
+        b"\x7f",
+        b"\x08",
+        b"\r",
+        b"\t",
+        b"\n\n",
+        b"# ",
+    ]
+    + [sign.encode() for sign in "\x9b\x85\u202e\u2066\u200f"]
+    + [b"words ", b"[red]", b"<p>", b"\\section{A}", b"| a | b |\n|---|---|\n"]
+)
+
+
+@settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "25")), suppress_health_check=list(HealthCheck))
+@given(st.lists(pieces | st.binary(max_size=8), max_size=12).map(b"".join), st.text(max_size=8))
+def test_nothing_in_a_document_or_a_question_reaches_the_terminal_as_a_command(capsys, tmp_path, content, question):
+    file = tmp_path / "any\x1b[2J.md"
+    file.write_bytes(content)
+    status = cli.main(["ask", str(file), f"words {question}"])
+    printed = capsys.readouterr()
+    assert status == 0 or "is no text" in printed.err
+    assert not OBEYED.findall(printed.out + printed.err)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_a_text_that_names_its_encoding_is_read(tmp_path, capsys, encoding):
+    file = tmp_path / "note.md"
+    file.write_bytes(MANUAL.replace("\n", "\r\n").encode(encoding))
+    assert cli.main(["ask", str(file), "What does the warranty leave out?", "--top-n", "1"]) == 0
+    printed = capsys.readouterr()
+    assert "It leaves out damage by lime scale." in printed.out.split("Evidence paragraphs")[1]
+    assert not printed.err
+
+
+def test_a_file_is_read_in_the_format_that_its_name_says(tmp_path, capsys):
+    file = tmp_path / "page.html"
+    file.write_text("Words first.<h2>Care</h2><p>It is <b>soft</b>.</p>", encoding="utf-8")
+    assert cli.main(["ask", str(file), "What is soft?"]) == 0
+    assert re.search(r"── Care \d+–\d+", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("question", "told"), [("Quantum chromodynamics", True), ("What does it cover?", False)])
+def test_a_question_that_shares_no_word_with_the_text_is_told_so(manual, capsys, question, told):
+    assert cli.main(["ask", str(manual), question]) == 0
+    assert ("Nothing matched" in capsys.readouterr().out) is told
+
+
+def test_a_terminal_without_unicode_gets_what_it_can_show(tmp_path):
+    file = tmp_path / "note.md"
+    file.write_text("# Zürich\n\n東京 is far from Zürich.\n", encoding="utf-8")
+    result = run("ask", file, "Zürich?", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0, result.stderr
+    assert b"is far from Z?rich." in result.stdout
+
+
+def test_an_output_that_is_closed_early_ends_the_command_quietly(manual):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        result = run("ask", manual, "How is it cleaned?", stdout=writing)
+    finally:
+        os.close(writing)
+    assert result.returncode == 1
+    assert not result.stderr
+    closed = f'"{sys.executable}" -m drillrank ask "{manual}" "How is it cleaned?" >&-'
+    result = subprocess.run(closed, shell=True, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
