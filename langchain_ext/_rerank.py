@@ -14,9 +14,10 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from drillrank import LanguageModel, Passage, Ranked, load_language_model
 from drillrank.hosts.notes import noted
 from drillrank.rerank.scale import ScoreScale, selected
+from langchain_ext._component import Component
 
 
-class LikelihoodCompressor(BaseDocumentCompressor):
+class LikelihoodCompressor(Component, BaseDocumentCompressor):
     """Base of the rerankers: a subclass says how passages are ranked.
 
     Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the

@@ -12,7 +12,7 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr, field_validator
 
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.dialogue import Dialogue, arun, run
@@ -20,11 +20,12 @@ from drillrank.generation import generated_passages
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
+from langchain_ext._component import Component
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext.brmgr import BRMGRRerank
 
 
-class BRMGRRetriever(BaseRetriever):
+class BRMGRRetriever(Component, BaseRetriever):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -57,7 +58,7 @@ class BRMGRRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
-    retriever: BaseRetriever
+    retriever: InstanceOf[BaseRetriever]
     llm: Runnable[Any, Any]
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
     model: str = Field(default="unigram", description="Specification of the language model that ranks.")

@@ -7,10 +7,11 @@ from typing import Any
 from langchain_core.cross_encoders import BaseCrossEncoder
 
 from drillrank import UPR, LanguageModel, load_language_model
+from drillrank.hosts.fields import Fixed
 from drillrank.prompts import UPR_PROMPT
 
 
-class LikelihoodCrossEncoder(BaseCrossEncoder):
+class LikelihoodCrossEncoder(Fixed, BaseCrossEncoder):
     """Scores (query, text) pairs by the likelihood of the query, for `CrossEncoderReranker` and its kin.
 
     Args:

@@ -30,6 +30,7 @@ from drillrank.drilldown.drill import Drillable, Step, Strategy
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.rebuilding import Library
 from drillrank.passages import check_query, check_top_n, stable_uuid
+from langchain_ext._component import Component
 from langchain_ext._documents import document_names
 from langchain_ext._embed import FrameworkEmbedding
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
@@ -40,7 +41,7 @@ _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-class D3Retriever(BaseRetriever):
+class D3Retriever(Component, BaseRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -115,6 +116,7 @@ class D3Retriever(BaseRetriever):
     score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
 
     _d3: D3 = PrivateAttr()
+    _language_model: LanguageModel = PrivateAttr()
     _stored: StoredDocuments = PrivateAttr()
     _library: Library = PrivateAttr()
     _ready: Drillable | None = PrivateAttr(default=None)
@@ -124,6 +126,7 @@ class D3Retriever(BaseRetriever):
         fields |= {"model": language_model.spec, "model_options": language_model.options}
         super().__init__(**fields)
         sections, paragraphs = map(PromptTemplate.from_template, default_prompts(self.sections_by))
+        self._language_model = language_model
         self._d3 = D3(
             FrameworkLLM(self.llm, CallbackManager([])) if self.llm is not None else None,
             language_model,

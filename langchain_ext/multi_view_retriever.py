@@ -29,12 +29,13 @@ from drillrank.views import (
     expanded,
     merge_views,
 )
+from langchain_ext._component import Component
 from langchain_ext._sections import asearched, astored_sections, metadata_filter, searched, stored_sections
 
 Retriever: TypeAlias = Runnable[str, list[Document]]
 
 
-class MultiViewRetriever(BaseRetriever):
+class MultiViewRetriever(Component, BaseRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:

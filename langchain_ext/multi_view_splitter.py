@@ -11,6 +11,7 @@ from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.runnables import Runnable
 
 from drillrank import parse_document
+from drillrank.hosts.fields import Fixed
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
 from drillrank.tokens import Tokens
@@ -19,7 +20,7 @@ from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM
 
 
-class MultiViewTextSplitter(BaseDocumentTransformer):
+class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 
     The raw view's text is the section, byte for byte; the others carry it as `section_text`, so no second store is

@@ -10,18 +10,19 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
 from drillrank.hosts.notes import noted
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
 from drillrank.passages import check_query, check_top_n
+from langchain_ext._component import Component
 from langchain_ext.promptrank import PathSettings, PromptRankRerank
 from langchain_ext.promptrank_documents import DocumentSource, atell, names_of, tell
 
 
-class PromptRankRetriever(PathSettings, BaseRetriever):
+class PromptRankRetriever(Component, PathSettings, BaseRetriever):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
@@ -60,7 +61,7 @@ class PromptRankRetriever(PathSettings, BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
-    retriever: BaseRetriever
+    retriever: InstanceOf[BaseRetriever]
     documents: list[Document] = Field(default_factory=list, description="What may be linked to.")
     links: tuple[Literal["metadata", "hyperlinks", "titles", "retrieval"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
@@ -73,6 +74,7 @@ class PromptRankRetriever(PathSettings, BaseRetriever):
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
     _rerank: PromptRankRerank = PrivateAttr()
+    _language_model: LanguageModel = PrivateAttr()
     _search: PathSearch = PrivateAttr()
     _known: dict[str, Document] = PrivateAttr()
 
@@ -80,6 +82,7 @@ class PromptRankRetriever(PathSettings, BaseRetriever):
         language_model = load_language_model(model, **fields.pop("model_options", {}))
         fields |= {"model": language_model.spec, "model_options": language_model.options}
         super().__init__(**fields)
+        self._language_model = language_model
         shared = (*PathSettings.model_fields, "title_key", "metadata_fields")
         ranking: dict[str, Any] = {name: getattr(self, name) for name in shared}
         ranking["model"] = language_model

@@ -23,10 +23,11 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.workers import Workers
+from langchain_ext._component import Component
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 
 
-class SelfAskChain(RunnableSerializable[str, dict[str, Any]]):
+class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:

@@ -16,12 +16,13 @@ from drillrank import LanguageModel, Passage, Ranked, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.hosts.notes import noted, notes
 from drillrank.rerank.scale import ScoreScale, selected
+from llama_index_ext._component import Component
 from llama_index_ext._nodes import unread
 
 dispatcher = get_dispatcher(__name__)
 
 
-class LikelihoodRerank(BaseNodePostprocessor):
+class LikelihoodRerank(Component, BaseNodePostprocessor):
     """Base of the rerankers: a subclass says how passages are ranked.
 
     Nodes are handed back unchanged, best first, with the new score. Copied are those with something to say in their

@@ -16,6 +16,7 @@ from drillrank import LanguageModel, Passage
 from drillrank.dialogue import Dialogue, arun, run
 from drillrank.errors import check_on_failure, check_positive
 from drillrank.generation import generated_passages
+from drillrank.hosts.fields import Fixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
@@ -24,7 +25,7 @@ from llama_index_ext._waiting import aretrieved
 from llama_index_ext.brmgr import BRMGRRerank
 
 
-class BRMGRRetriever(BaseRetriever):
+class BRMGRRetriever(Fixed, BaseRetriever):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
 
     Args:

@@ -27,6 +27,7 @@ from drillrank.drilldown.drill import Drillable, Step, Strategy
 from drillrank.drilldown.evidence import Embed, load_evidence_model
 from drillrank.drilldown.rebuilding import Library
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.hosts.fields import Fixed
 from drillrank.passages import check_query, check_top_n, stable_uuid
 from drillrank.tokens import Tokens
 from llama_index_ext._embed import FrameworkEmbedding
@@ -40,7 +41,7 @@ _OF_A_VIEW = ("view", "context", "matched_views", "expanded_from")  # of a secti
 dispatcher = get_dispatcher(__name__)
 
 
-class D3Retriever(BaseRetriever):
+class D3Retriever(Fixed, BaseRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:

@@ -38,13 +38,14 @@ from drillrank.views import (
     check_views,
     make_cutter,
 )
+from llama_index_ext._component import Component
 from llama_index_ext._llm import FrameworkLLM
 
 VERSION = metadata.version("drillrank")
 BOOKKEEPING = ("view", "section_id", "section_level")
 
 
-class MultiViewNodeParser(NodeParser):
+class MultiViewNodeParser(Component, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead

@@ -14,6 +14,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.hosts.fields import Fixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -30,7 +31,7 @@ from drillrank.views import (
 from llama_index_ext._waiting import aretrieved, retrieved
 
 
-class MultiViewRetriever(BaseRetriever):
+class MultiViewRetriever(Fixed, BaseRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:

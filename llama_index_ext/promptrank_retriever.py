@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, Passage, Ranked
-from drillrank.errors import InvalidInput
+from drillrank.hosts.fields import Fixed
 from drillrank.hosts.notes import noted, notes
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
@@ -24,7 +24,7 @@ from llama_index_ext.promptrank import PromptRankRerank
 from llama_index_ext.promptrank_nodes import NodeSource, tell
 
 
-class PromptRankRetriever(BaseRetriever):
+class PromptRankRetriever(Fixed, BaseRetriever):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:
@@ -61,6 +61,8 @@ class PromptRankRetriever(BaseRetriever):
     ['turing > vale', 'turing > vale']
     """
 
+    _also_fixed = frozenset(PromptRankRerank.model_fields)
+
     def __init__(
         self,
         retriever: BaseRetriever,
@@ -76,9 +78,6 @@ class PromptRankRetriever(BaseRetriever):
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         check_top_n(top_n)
-        unknown = [name for name in settings if name not in PromptRankRerank.model_fields]
-        if unknown:
-            raise InvalidInput(f"PromptRankRetriever has no setting {unknown[0]!r}.")
         self._retriever = retriever
         self._docstore = docstore
         self._top_n = top_n

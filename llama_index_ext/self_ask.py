@@ -18,6 +18,7 @@ from llama_index.core.utils import print_text
 
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.hosts.fields import Fixed
 from drillrank.passages import check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.tokens import Tokens
@@ -28,7 +29,7 @@ from llama_index_ext.events import SelfAskStepEvent
 dispatcher = get_dispatcher(__name__)
 
 
-class SelfAskQueryEngine(BaseQueryEngine):
+class SelfAskQueryEngine(Fixed, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
