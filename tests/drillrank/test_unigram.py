@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 import drillrank.likelihood.collection
 from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood import Request, UnigramModel, background, load_language_model
-from drillrank.likelihood.background import UNLISTED
-from drillrank.likelihood.collection import KAPPA
 from drillrank.prompts import Evidence
 
 WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "Zürich", "東京", "x_1", "42"]  # two share a stem
@@ -30,6 +28,7 @@ temperatures = st.sampled_from([1.0, 0.05, 0.5, 1.4, 4.0])
 mus = st.sampled_from([0.5, 10.0, 300.0, 5000.0])
 
 
+KAPPA, UNLISTED = 100_000, 1e-7  # as documented, not as imported
 REAL_ENGLISH = background.english
 ENGLISH = {"the": 0.5, "red": 0.3, "river": 0.1999, "whale": 0.0001}  # stems
 
