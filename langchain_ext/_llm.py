@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Annotated, Any
 
-from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompt_values import PromptValue
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.errors import InvalidInput
@@ -50,28 +49,31 @@ class Filler:
 
 
 class FrameworkLLM:
-    """Asks a chat model or a text model; its calls are children of the run whose callbacks are given."""
+    """Asks a chat model or a text model; its calls are children of the run whose configuration is given.
 
-    def __init__(self, llm: Runnable[Any, Any], callbacks: BaseCallbackManager) -> None:
+    Without one they belong to the run that surrounds the call, if there is one.
+    """
+
+    def __init__(self, llm: Runnable[Any, Any], config: RunnableConfig | None = None) -> None:
         self._llm = llm
         self._chain = llm | StrOutputParser()
-        self._callbacks = callbacks
+        self._config = config
 
     def complete(self, prompt: str) -> str:
         """The model's answer."""
-        return self._chain.invoke(_value(prompt), {"callbacks": self._callbacks})
+        return self._chain.invoke(_value(prompt), self._config)
 
     async def acomplete(self, prompt: str) -> str:
         """The model's answer, by its own asynchronous call."""
-        return await self._chain.ainvoke(_value(prompt), {"callbacks": self._callbacks})
+        return await self._chain.ainvoke(_value(prompt), self._config)
 
     def complete_json(self, prompt: str, schema: dict[str, Any]) -> Any:
         """The model's answer, held to the schema if it can be."""
-        return _structured(self._held_to(schema).invoke(_value(prompt), {"callbacks": self._callbacks}))
+        return _structured(self._held_to(schema).invoke(_value(prompt), self._config))
 
     async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> Any:
         """As `complete_json`, by the model's own asynchronous call."""
-        return _structured(await self._held_to(schema).ainvoke(_value(prompt), {"callbacks": self._callbacks}))
+        return _structured(await self._held_to(schema).ainvoke(_value(prompt), self._config))
 
     def _held_to(self, schema: dict[str, Any]) -> Runnable[Any, Any]:
         if isinstance(self._llm, BaseLanguageModel):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, Ranked, load_language_model
-from drillrank.hosts.notes import noted
+from drillrank.errors import InvalidInput
+from drillrank.hosts.notes import notes
 from drillrank.rerank.scale import ScoreScale, selected
 from langchain_ext._component import Component
+from langchain_ext._retriever import with_score
 
 
 class LikelihoodCompressor(Component, BaseDocumentCompressor):
@@ -35,7 +37,10 @@ class LikelihoodCompressor(Component, BaseDocumentCompressor):
         'candidates ("softmax").',
     )
     score_threshold: float | None = Field(default=None, description="Keep documents whose score is at least this.")
-    score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
+    score_key: str | None = Field(
+        default="relevance_score",
+        description="Metadata key of the score; None adds nothing that depends on the question.",
+    )
     title_key: str = Field(default="title", description="Metadata key of the document's title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
@@ -80,14 +85,47 @@ class LikelihoodCompressor(Component, BaseDocumentCompressor):
         return documents[item.details["position"]] if reached is None else reached
 
     def _scored(self, document: Document, item: Ranked[Passage]) -> Document:
-        return document.model_copy(
-            update={"metadata": noted(document.metadata, item.details) | {self.score_key: item.score}}
-        )
+        metadata = with_score(document.metadata, self.score_key, item.score, notes(item.details))
+        return document.model_copy(update={"metadata": metadata})
 
-    def as_runnable(self) -> Runnable[dict[str, Any], list[Document]]:
-        """This reranker as a Runnable from `{"query": str, "documents": [Document]}` to documents."""
+    def as_runnable(self, retriever: Runnable[str, list[Document]] | None = None) -> Runnable[Any, list[Document]]:
+        """This reranker as a step of a chain.
 
-        def rerank(given: dict[str, Any]) -> list[Document]:
-            return self.compress_documents(given["documents"], given["query"])
+        Args:
+            retriever: Any Runnable from a question to documents. With it the step takes the question: a reranker needs
+                it as much as the documents, so it cannot stand behind a retriever and a `|`. Without it the step
+                takes `{"query": str, "documents": [Document]}`.
 
-        return RunnableLambda(rerank, name=type(self).__name__)
+        Raises:
+            InvalidInput: when invoked, the input is something else, such as a retriever's documents.
+
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> from langchain_ext import UPRRerank
+        >>> texts = ["Basel lies on the Rhine.", "Emma is a novel."]
+        >>> retriever = RunnableLambda(lambda question: [Document(page_content=text) for text in texts])
+        >>> chain = UPRRerank(top_n=1).as_runnable(retriever) | (lambda documents: documents[0].page_content)
+        >>> chain.invoke("Which novel?")
+        'Emma is a novel.'
+        """
+
+        def rerank(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
+            return self.compress_documents(*_documents_and_query(given), callbacks=config.get("callbacks"))
+
+        async def arerank(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
+            documents, query = _documents_and_query(given)
+            return list(await self.acompress_documents(documents, query, callbacks=config.get("callbacks")))
+
+        step: Runnable[Any, list[Document]] = RunnableLambda(rerank, afunc=arerank, name=type(self).__name__)
+        if retriever is None:
+            return step
+        given: Runnable[Any, Any] = RunnableParallel(query=RunnablePassthrough(), documents=retriever)
+        return given | step
+
+
+def _documents_and_query(given: object) -> tuple[list[Document], str]:
+    if isinstance(given, Mapping) and {"query", "documents"} <= given.keys():
+        return list(given["documents"]), given["query"]
+    raise InvalidInput(
+        f'A reranker takes {{"query": ..., "documents": [...]}}, not this {type(given).__name__}. Behind a retriever '
+        "it has no query: write reranker.as_runnable(retriever) for retriever | reranker."
+    )

@@ -10,9 +10,8 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr, field_validator
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.dialogue import Dialogue, arun, run
@@ -22,14 +21,15 @@ from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
 from langchain_ext._component import Component
 from langchain_ext._llm import FrameworkLLM
+from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext.brmgr import BRMGRRerank
 
 
-class BRMGRRetriever(Component, BaseRetriever):
+class BRMGRRetriever(Component, ConfiguredRetriever):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
-        retriever: Any LangChain retriever.
+        retriever: Any LangChain retriever, or a Runnable or function from a question to documents.
         llm: The chat model or text model that writes, or a Runnable around one, as `with_retry` makes.
         n_generated: Documents to ask for, one call each.
         model: Language model that ranks: a `load_language_model` specification, or a ready one.
@@ -58,7 +58,7 @@ class BRMGRRetriever(Component, BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
-    retriever: InstanceOf[BaseRetriever]
+    retriever: Retriever
     llm: Runnable[Any, Any]
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
     model: str = Field(default="unigram", description="Specification of the language model that ranks.")
@@ -73,7 +73,10 @@ class BRMGRRetriever(Component, BaseRetriever):
     )
     generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated ones returned.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
-    score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
+    score_key: str | None = Field(
+        default="relevance_score",
+        description="Metadata key of the score; None adds nothing that depends on the question.",
+    )
     origin_key: str = Field(default="origin", description='Metadata key that says "generated".')
 
     _language_model: LanguageModel = PrivateAttr()
@@ -92,22 +95,22 @@ class BRMGRRetriever(Component, BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        children = run_manager.get_child()
+        config = child_config(run_manager)
         check_top_n(top_n)
         dialogue = self._dialogue(query)
-        retrieved = self.retriever.invoke(query, {"callbacks": children})
-        written = run(dialogue, FrameworkLLM(self.llm, children), workers=self.workers)
+        retrieved = self.retriever.invoke(query, config)
+        written = run(dialogue, FrameworkLLM(self.llm, config), workers=self.workers)
         return self._merged(query, retrieved, written, top_n)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        children = run_manager.get_child()
+        config = child_config(run_manager)
         check_top_n(top_n)
         dialogue = self._dialogue(query)
-        writing = asyncio.ensure_future(arun(dialogue, FrameworkLLM(self.llm, children), workers=self.workers))
+        writing = asyncio.ensure_future(arun(dialogue, FrameworkLLM(self.llm, config), workers=self.workers))
         try:
-            retrieved = await self.retriever.ainvoke(query, {"callbacks": children})
+            retrieved = await self.retriever.ainvoke(query, config)
             written = await writing
         finally:
             writing.cancel()  # of use only if retrieval raised

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
-    BaseCallbackManager,
-    CallbackManager,
     CallbackManagerForRetrieverRun,
     adispatch_custom_event,
     dispatch_custom_event,
@@ -18,7 +16,6 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.prompts import PromptTemplate
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
@@ -34,6 +31,7 @@ from langchain_ext._component import Component
 from langchain_ext._documents import document_names
 from langchain_ext._embed import FrameworkEmbedding
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext._stored import StoredDocuments, aall_sections, all_sections, is_section, source_id
 
 _OF_A_VIEW = ("view", "section_text", "previous_id", "next_id", "parent_id", "matched_views", "expanded_from")
@@ -41,7 +39,7 @@ _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-class D3Retriever(Component, BaseRetriever):
+class D3Retriever(Component, ConfiguredRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -50,8 +48,9 @@ class D3Retriever(Component, BaseRetriever):
         llm: The chat model or text model that chooses sections and paragraphs, or a Runnable around one; None lets
             likelihood choose.
         source: Proposes documents or sections; those of its best results are drilled into. A vector store, of
-            `MultiViewTextSplitter`'s documents for example, or any retriever. What a section belongs to is put together
-            from `documents`, or by id from the vector store; without these, of the sections found.
+            `MultiViewTextSplitter`'s documents for example, any retriever, or a Runnable or function. What a section
+            belongs to is put together from `documents`, or by id from the vector store; without these, of the sections
+            found.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
             `invoke(query, top_n=...)` overrides it.
@@ -85,7 +84,7 @@ class D3Retriever(Component, BaseRetriever):
 
     documents: list[Document] = Field(default_factory=list)
     llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
-    source: InstanceOf[VectorStore] | InstanceOf[BaseRetriever] | None = Field(
+    source: InstanceOf[VectorStore] | Retriever | None = Field(
         default=None, description="Proposes documents or sections."
     )
     model: str = Field(default="unigram", description="Specification of the language model.")
@@ -113,7 +112,10 @@ class D3Retriever(Component, BaseRetriever):
     section_prompt: PromptField | None = Field(default=None, description="Asks for sections.")
     paragraph_prompt: PromptField | None = Field(default=None, description="Asks for paragraphs.")
     separator: str = Field(default=" > ", description="Between the headings of section_path.")
-    score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
+    score_key: str | None = Field(
+        default="relevance_score",
+        description="Metadata key of the score; None adds nothing that depends on the question.",
+    )
 
     _d3: D3 = PrivateAttr()
     _language_model: LanguageModel = PrivateAttr()
@@ -128,7 +130,7 @@ class D3Retriever(Component, BaseRetriever):
         sections, paragraphs = map(PromptTemplate.from_template, default_prompts(self.sections_by))
         self._language_model = language_model
         self._d3 = D3(
-            FrameworkLLM(self.llm, CallbackManager([])) if self.llm is not None else None,
+            FrameworkLLM(self.llm) if self.llm is not None else None,
             language_model,
             paragraphs=self.paragraphs,
             embed=FrameworkEmbedding(self.embed) if isinstance(self.embed, Embeddings) else self.embed,
@@ -158,7 +160,7 @@ class D3Retriever(Component, BaseRetriever):
     ) -> list[Document]:
         check_query(query)
         check_top_n(top_n)
-        config: RunnableConfig = {"callbacks": run_manager.get_child()}
+        config = child_config(run_manager)
         stored = self._stored
         if isinstance(self.source, VectorStore):
             hits = self.source.similarity_search(query, k=_VIEWS * self.max_documents)
@@ -170,7 +172,7 @@ class D3Retriever(Component, BaseRetriever):
             query,
             self._drillable(stored),
             self.top_n if top_n is None else top_n,
-            llm=self._asked(run_manager.get_child()),
+            llm=self._asked(config),
             on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
         )
         dispatch_custom_event(END_EVENT, _told(found), config=config)
@@ -181,7 +183,7 @@ class D3Retriever(Component, BaseRetriever):
     ) -> list[Document]:
         check_query(query)
         check_top_n(top_n)
-        config: RunnableConfig = {"callbacks": run_manager.get_child()}
+        config = child_config(run_manager)
         stored = self._stored
         if isinstance(self.source, VectorStore):
             hits = await self.source.asimilarity_search(query, k=_VIEWS * self.max_documents)
@@ -197,7 +199,7 @@ class D3Retriever(Component, BaseRetriever):
                 query,
                 await asyncio.to_thread(self._drillable, stored),
                 self.top_n if top_n is None else top_n,
-                llm=self._asked(run_manager.get_child()),
+                llm=self._asked(config),
                 on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step),
             )
         finally:
@@ -206,8 +208,8 @@ class D3Retriever(Component, BaseRetriever):
         await adispatch_custom_event(END_EVENT, _told(found), config=config)
         return self._results(found, stored)
 
-    def _asked(self, callbacks: BaseCallbackManager) -> FrameworkLLM | None:
-        return None if self.llm is None else FrameworkLLM(self.llm, callbacks)
+    def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
+        return None if self.llm is None else FrameworkLLM(self.llm, config)
 
     def _drillable(self, stored: StoredDocuments) -> Drillable:
         return self._ready or self._library.ready(stored.pieces())
@@ -243,17 +245,16 @@ class D3Retriever(Component, BaseRetriever):
             added["guarded"] = item.details["guarded"]
         if "problems" in item.details:
             added["drillrank_problems"] = "; ".join(item.details["problems"])
+        own = {
+            **{key: value for key, value in origin.metadata.items() if key not in _OF_A_VIEW},
+            "section_path": item.passage.title,
+            "start_index": place["start"],
+            "source_id": name,
+        }
         return Document(
             id=stable_uuid(name, place["start"], place["end"], *filter(None, [place.get("part")])),
             page_content=item.passage.text,
-            metadata={
-                **{key: value for key, value in origin.metadata.items() if key not in _OF_A_VIEW},
-                "section_path": item.passage.title,
-                "start_index": place["start"],
-                "source_id": name,
-                **added,
-                self.score_key: item.score,
-            },
+            metadata=with_score(own, self.score_key, item.score, added),
         )
 
 

@@ -6,11 +6,10 @@ import asyncio
 import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
@@ -30,12 +29,11 @@ from drillrank.views import (
     merge_views,
 )
 from langchain_ext._component import Component
+from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext._sections import asearched, astored_sections, metadata_filter, searched, stored_sections
 
-Retriever: TypeAlias = Runnable[str, list[Document]]
 
-
-class MultiViewRetriever(Component, BaseRetriever):
+class MultiViewRetriever(Component, ConfiguredRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -43,14 +41,14 @@ class MultiViewRetriever(Component, BaseRetriever):
             memory.
         source: Where to look instead: a vector store that holds such documents, asked once for each view with the
             filter `{"view": ...}`; a retriever for each view, as a dictionary; or a single retriever over all of
-            them, whose results are ranked by the `view` in their metadata. A retriever is any Runnable from a query
-            to documents.
+            them, whose results are ranked by the `view` in their metadata. A retriever is any Runnable or
+            function from a query to documents.
         top_n: Sections to return. `invoke(query, top_n=...)` overrides it.
         retriever: `"bm25"` or `"tfidf"`, one index for each view, in memory.
         weights: Of the views; None takes the best of every view (see `drillrank.views.merge_views`).
         expand: `"neighbours"` or `"parent"`: behind each section found come those around it, with its score and
             its id as metadata `expanded_from`, beyond `top_n`.
-        score_key: Metadata key of the score.
+        score_key: Metadata key of the score; None adds nothing that depends on the question.
 
     Returns raw documents, each section once, their text as in the source; `metadata["matched_views"]` tells the views
     that matched and at which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one result
@@ -73,14 +71,17 @@ class MultiViewRetriever(Component, BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     documents: list[Document] = Field(default_factory=list)
-    source: InstanceOf[VectorStore] | InstanceOf[Retriever] | dict[View, InstanceOf[Retriever]] | None = Field(
+    source: InstanceOf[VectorStore] | Retriever | dict[View, Retriever] | None = Field(
         default=None, description="Where to look; None indexes the documents in memory."
     )
     top_n: int = Field(default=5, gt=0, description="Sections to return.")
     retriever: RetrieverName = Field(default="bm25", description="Index of each view, in memory.")
     weights: dict[str, float] | None = Field(default=None, description="Of the views.")
     expand: Expansion | None = Field(default=None, description="What comes behind each section found.")
-    score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
+    score_key: str | None = Field(
+        default="relevance_score",
+        description="Metadata key of the score; None adds nothing that depends on the question.",
+    )
 
     _raw: dict[str, Document] = PrivateAttr()
     _index: MultiViewIndex | None = PrivateAttr(default=None)
@@ -105,7 +106,7 @@ class MultiViewRetriever(Component, BaseRetriever):
         check_query(query)
         check_top_n(top_n)
         k = self.top_n if top_n is None else top_n
-        config: Any = {"callbacks": run_manager.get_child()}
+        config = child_config(run_manager)
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
             filters = [metadata_filter(self.source, "view", view) for view in VIEWS]
@@ -124,7 +125,7 @@ class MultiViewRetriever(Component, BaseRetriever):
         check_query(query)
         check_top_n(top_n)
         k = self.top_n if top_n is None else top_n
-        config: Any = {"callbacks": run_manager.get_child()}
+        config = child_config(run_manager)
         found: dict[str, list[Document]] = {}
         if isinstance(self.source, VectorStore):
             filters = [metadata_filter(self.source, "view", view) for view in VIEWS]
@@ -181,7 +182,8 @@ class MultiViewRetriever(Component, BaseRetriever):
 
     def _document(self, raw: Document, section: MergedSection, origin: str | None) -> Document:
         added = {"matched_views": section.matched_views} if origin is None else {"expanded_from": origin}
-        return raw.model_copy(update={"metadata": {**raw.metadata, **added, self.score_key: section.score}})
+        metadata = with_score(raw.metadata, self.score_key, section.score, added)
+        return raw.model_copy(update={"metadata": metadata})
 
 
 def _by_section(ids: Sequence[str], found: Sequence[Document]) -> dict[str, Document]:

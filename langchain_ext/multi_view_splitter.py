@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.runnables import Runnable
 
@@ -40,7 +39,8 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         tokens: What counts them: None for drillrank's estimate, which is the same everywhere, `"tiktoken:<encoding>"`,
             a function from a text to a number, or a tokenizer: see `drillrank.tokens.token_counter`.
         context: `"headings"`, `"keywords"`, or both.
-        llm: Chat model or text model that writes keywords and summaries; None computes them.
+        llm: Chat model or text model that writes keywords and summaries; None computes them. Its calls belong to the
+            run that surrounds the splitter, if there is one.
         summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
         workers: LLM calls at the same time.
         on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed, or `"raise"`.
@@ -81,7 +81,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
             min_tokens=min_tokens,
             tokens=tokens,
             context=context,
-            llm=FrameworkLLM(llm, CallbackManager([])) if llm is not None else None,
+            llm=FrameworkLLM(llm) if llm is not None else None,
             writer=ViewWriter(_model_name(llm), {} if cache is None else cache, on_failure=on_failure),
             summarizer=summarizer,
             workers=workers,

@@ -9,8 +9,7 @@ from typing import Literal
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables.config import set_config_context
+from langchain_core.runnables.config import ensure_config, set_config_context
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, Field, InstanceOf
@@ -23,6 +22,7 @@ from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.settings import Ensemble
 from langchain_ext._documents import document_names
 from langchain_ext._rerank import LikelihoodCompressor
+from langchain_ext._retriever import Retriever
 from langchain_ext.promptrank_documents import DocumentSource, tell
 
 
@@ -83,9 +83,7 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
     links: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
-    retriever: InstanceOf[BaseRetriever] | None = Field(
-        default=None, exclude=True, description="Finds more documents for each path."
-    )
+    retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -97,7 +95,7 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
         """
         if callbacks is None:
             return super().compress_documents(documents, query)
-        with set_config_context({"callbacks": callbacks}) as context:
+        with set_config_context(ensure_config({"callbacks": callbacks})) as context:
             return context.run(super().compress_documents, documents, query)
 
     def _passage(self, document: Document, position: int) -> Passage:

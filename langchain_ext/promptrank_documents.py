@@ -8,8 +8,7 @@ from typing import Any
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
@@ -37,7 +36,7 @@ class DocumentSource:
     """
 
     as_passage: Callable[[Document, str], Passage]
-    retriever: BaseRetriever | None = None
+    retriever: Runnable[str, list[Document]] | None = None
     docstore: BaseStore[str, Document] | VectorStore | None = None
     config: RunnableConfig | None = None
     documents: MutableMapping[str, Document] = field(default_factory=dict)

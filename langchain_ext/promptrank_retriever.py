@@ -8,26 +8,26 @@ from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
-from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
-from drillrank.hosts.notes import noted
+from drillrank.hosts.notes import notes
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._component import Component
+from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext.promptrank import PathSettings, PromptRankRerank
 from langchain_ext.promptrank_documents import DocumentSource, atell, names_of, tell
 
 
-class PromptRankRetriever(Component, PathSettings, BaseRetriever):
+class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
-        retriever: Any LangChain retriever; all that it returns are the first documents of paths. Let it return many,
-            the paper takes 100.
+        retriever: Any LangChain retriever, or a Runnable or function from a question to documents; all that it returns
+            are the first documents of paths. Let it return many, the paper takes 100.
         documents: Documents that may be linked to though they were not retrieved; their titles and addresses are
             indexed once, and a lexical model takes its statistics from them.
         docstore: Where linked documents are fetched by id that are neither retrieved nor in `documents`: a store of
@@ -50,7 +50,7 @@ class PromptRankRetriever(Component, PathSettings, BaseRetriever):
 
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})
     >>> vale = Document("It is a residential district.", id="vale", metadata={"title": "Maida Vale"})
-    >>> class OnlyTuring(BaseRetriever):
+    >>> class OnlyTuring(ConfiguredRetriever):
     ...     def _get_relevant_documents(self, query, *, run_manager):
     ...         return [turing]
     >>> retriever = PromptRankRetriever(retriever=OnlyTuring(), documents=[turing, vale])
@@ -61,7 +61,7 @@ class PromptRankRetriever(Component, PathSettings, BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
-    retriever: InstanceOf[BaseRetriever]
+    retriever: Retriever
     documents: list[Document] = Field(default_factory=list, description="What may be linked to.")
     links: tuple[Literal["metadata", "hyperlinks", "titles", "retrieval"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
@@ -70,7 +70,10 @@ class PromptRankRetriever(Component, PathSettings, BaseRetriever):
     model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
     title_key: str = Field(default="title", description="Metadata key of the document's title.")
-    score_key: str = Field(default="relevance_score", description="Metadata key of the score.")
+    score_key: str | None = Field(
+        default="relevance_score",
+        description="Metadata key of the score; None adds nothing that depends on the question.",
+    )
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
     _rerank: PromptRankRerank = PrivateAttr()
@@ -98,7 +101,7 @@ class PromptRankRetriever(Component, PathSettings, BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        config: RunnableConfig = {"callbacks": run_manager.get_child()}
+        config = child_config(run_manager)
         check_query(query)
         source = self._source(config)
         steps = self._steps(query, source, self.retriever.invoke(query, config), top_n)
@@ -107,7 +110,7 @@ class PromptRankRetriever(Component, PathSettings, BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        config: RunnableConfig = {"callbacks": run_manager.get_child()}
+        config = child_config(run_manager)
         check_query(query)
         source = self._source(config)
         steps = self._steps(query, source, await self.retriever.ainvoke(query, config), top_n)
@@ -127,12 +130,12 @@ class PromptRankRetriever(Component, PathSettings, BaseRetriever):
             source.documents[item.passage.id].model_copy(
                 update={
                     "id": item.passage.id,
-                    "metadata": {
-                        **noted(item.passage.metadata, item.details),
-                        "path": " > ".join(item.details["path"]),
-                        "path_score": item.score,
-                        self.score_key: item.score,
-                    },
+                    "metadata": with_score(
+                        item.passage.metadata,
+                        self.score_key,
+                        item.score,
+                        {"path": " > ".join(item.details["path"]), "path_score": item.score} | notes(item.details),
+                    ),
                 }
             )
             for item in ranking

@@ -9,13 +9,12 @@ from typing import Any, Literal
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForChainRun,
-    BaseCallbackManager,
-    CallbackManager,
     CallbackManagerForChainRun,
 )
 from langchain_core.documents import Document
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field, PrivateAttr
 
@@ -25,6 +24,7 @@ from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.workers import Workers
 from langchain_ext._component import Component
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+from langchain_ext._retriever import Retriever
 
 
 class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
@@ -32,7 +32,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
 
     Args:
         llm: The chat model or text model that asks and answers, or a Runnable around one.
-        retriever: Any retriever, or a Runnable from a question to documents.
+        retriever: Any retriever, or a Runnable or function from a question to documents.
         prompt: Template with `{question}` and `{transcript}`, which ends it; or its text.
         answer_prompt: Template with `{contents}` and `{question}`, or its text.
 
@@ -65,7 +65,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     llm: Runnable[Any, Any]
-    retriever: Runnable[str, list[Document]]
+    retriever: Retriever
     max_steps: int = Field(default=5, gt=0, description="Most follow-up questions.")
     max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of a prompt.")
     tokens: Any = Field(default=None, description="What counts tokens.")
@@ -84,7 +84,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
         self._workers = Workers(self.workers)
-        self._self_ask(CallbackManager([]), {})  # says now what is wrong with the settings
+        self._self_ask({})  # says now what is wrong with the settings
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The answer and how it came about."""
@@ -126,18 +126,18 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
         self, parts: Iterator[str], run_manager: CallbackManagerForChainRun, config: RunnableConfig
     ) -> Iterator[dict[str, Any]]:
         question = reduce(add, parts)
-        yield from map(_chunk, self._self_ask(run_manager.get_child(), config).stream(question))
+        yield from map(_chunk, self._self_ask(patch_config(config, callbacks=run_manager.get_child())).stream(question))
 
     async def _achunks(
         self, parts: AsyncIterator[str], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
     ) -> AsyncIterator[dict[str, Any]]:
         question = reduce(add, [part async for part in parts])
-        async for item in self._self_ask(run_manager.get_child(), config).astream(question):
+        async for item in self._self_ask(patch_config(config, callbacks=run_manager.get_child())).astream(question):
             yield _chunk(item)
 
-    def _self_ask(self, callbacks: BaseCallbackManager, config: RunnableConfig) -> SelfAsk:
+    def _self_ask(self, config: RunnableConfig) -> SelfAsk:
         return SelfAsk(
-            FrameworkLLM(self.llm, callbacks),
+            FrameworkLLM(self.llm, config),
             _Passages(self.retriever, self.title_key, config),
             max_steps=self.max_steps,
             max_prompt_tokens=self.max_prompt_tokens,

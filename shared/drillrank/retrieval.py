@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,6 +17,8 @@ from drillrank.terms import WORD, terms
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
     import bm25s
+
+logging.getLogger("bm25s").setLevel(logging.INFO)  # it sets itself to DEBUG, whatever the application wants
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,0 +1,60 @@
+"""What all retrievers share: they take whatever answers a question, and hand the run's configuration on to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
+from langchain_core.vectorstores import VectorStore
+from pydantic import BeforeValidator, InstanceOf
+
+from drillrank.hosts.notes import noted
+
+
+def _as_runnable(given: object) -> object:
+    plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
+    return RunnableLambda(given) if plain else given  # type: ignore[call-overload]
+
+
+Retriever = Annotated[InstanceOf[Runnable], BeforeValidator(_as_runnable)]  # type: ignore[type-arg]
+"""A Runnable from a question to documents, or a function; a retriever is one, with fallbacks, retries and all."""
+
+
+class ConfiguredRetriever(BaseRetriever):
+    """Base of the retrievers: the host's own keeps all of a run's configuration but the callbacks to itself."""
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """Documents for a question."""
+        with _handed_on(config):
+            return super().invoke(input, config, **kwargs)
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """As `invoke`, without blocking the event loop."""
+        with _handed_on(config):
+            return await super().ainvoke(input, config, **kwargs)
+
+
+@contextmanager
+def _handed_on(config: RunnableConfig | None) -> Iterator[None]:
+    token = var_child_runnable_config.set(ensure_config(config))
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def child_config(run_manager: Any) -> RunnableConfig:
+    """The configuration for what a run asks: `configurable`, tags and metadata as they are, callbacks of its own."""
+    return patch_config(None, callbacks=run_manager.get_child())
+
+
+def with_score(
+    metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Metadata with what the question made of a document, for notes of an earlier one; as it is without a key."""
+    return dict(metadata) if key is None else {**noted(metadata, {}), **(added or {}), key: score}
