@@ -8,6 +8,7 @@ from typing import Any
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
@@ -79,12 +80,19 @@ class LikelihoodRerank(Component, BaseNodePostprocessor):
             EventPayload.TOP_K: self.top_n,
         }
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            ranking = self._rank(query_bundle.query_str, [self._passage(node.node) for node in nodes])
-            kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
-            reranked = [self._reranked(self._before(nodes, item), item) for item in kept]
+            try:
+                reranked = self._best(nodes, query_bundle.query_str)
+            except BaseException as exception:  # as the host ends the calls of an LLM
+                dispatcher.event(ExceptionEvent(exception=exception))
+                raise
             event.on_end(payload={EventPayload.NODES: reranked})
         dispatcher.event(ReRankEndEvent(nodes=reranked))
         return reranked
+
+    def _best(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:
+        ranking = self._rank(query, [self._passage(node.node) for node in nodes])
+        kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
+        return [self._reranked(self._before(nodes, item), item) for item in kept]
 
     def _before(self, nodes: list[NodeWithScore], item: Ranked[Passage]) -> NodeWithScore:
         """What a passage stands for: a given node, or another one that the ranking reached."""

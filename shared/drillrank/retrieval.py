@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,13 +11,12 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from drillrank.quiet import quiet
 from drillrank.terms import WORD, terms
 
-with warnings.catch_warnings():
+with quiet("bm25s"), warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
     import bm25s
-
-logging.getLogger("bm25s").setLevel(logging.INFO)  # it sets itself to DEBUG, whatever the application wants
 
 Floats = npt.NDArray[np.float64]
 

@@ -266,6 +266,17 @@ def test_events_are_balanced(reranker, events):
     assert len(debug.get_event_pairs(CBEventType.RERANKING)) == 1
 
 
+def test_a_ranking_that_raises_ends_its_events(reranker, events):
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    component = reranker()
+    component.callback_manager = CallbackManager([debug])
+    with pytest.raises(InvalidInput, match="query"):
+        component.postprocess_nodes(make_nodes(), query_str="  ")
+    named = [name for name in events if name.startswith("ReRank") or name == "ExceptionEvent"]
+    assert named == ["ReRankStartEvent", "ExceptionEvent"]
+    assert len(debug.get_event_pairs(CBEventType.RERANKING)) == 1
+
+
 def test_class_name_and_base(cls):
     assert cls.class_name() == cls.__name__
     assert "BaseNodePostprocessor" in [base.__name__ for base in cls.__mro__]

@@ -1,0 +1,39 @@
+"""An application's log holds no debugging messages of what drillrank is made of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import logging, sys
+logging.basicConfig(level=logging.{root}, stream=sys.stdout, format="%(name)s %(levelname)s")
+{before}
+from drillrank import D3, PathSearch, PromptRank, Passage, parse_document
+from drillrank.retrieval import BM25Index, TfidfIndex
+texts = ["# Foxes\\n\\nFoxes [hunt](mice).\\n\\n* a list", "<h1>Owls</h1><p>They hoot.</p>"]
+texts.append("\\\\section{{Rhine}} A river.")
+for text in texts:
+    parse_document(text).sections()
+BM25Index(texts).scores("foxes"), TfidfIndex(texts).scores("foxes")
+D3().retrieve("Who hunts mice?", texts)
+PathSearch(PromptRank(), [Passage(text) for text in texts]).search("Who hunts mice?")
+print("levels", *(logging.getLogger(name).level for name in ("bm25s", "markdown_it")))
+"""
+
+
+def said(root: str, before: str = "") -> list[str]:
+    program = PROGRAM.format(root=root, before=before)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+
+
+def test_no_dependency_debugs_in_the_application_s_log():
+    for root in ("DEBUG", "INFO"):
+        assert not [line for line in said(root) if line.endswith(" DEBUG") and not line.startswith("drillrank")]
+
+
+def test_a_level_that_the_application_has_set_stands():
+    before = "for name in ('bm25s', 'markdown_it'): logging.getLogger(name).setLevel(logging.ERROR)"
+    assert "levels 40 40" in said("INFO", before)
