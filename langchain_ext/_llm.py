@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from typing import Annotated, Any
+from uuid import uuid4
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompt_values import PromptValue
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BeforeValidator, InstanceOf
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.structured import StructuredPrompt
 
 
@@ -28,58 +31,108 @@ class FilledPrompt(str):
     """A prompt made from a template; the model is asked with the template's own value, so that roles are kept."""
 
     value: PromptValue
+    step: str
 
-    def __new__(cls, value: PromptValue) -> FilledPrompt:
-        """What the value says."""
+    def __new__(cls, value: PromptValue, step: str) -> FilledPrompt:
+        """What the value says, for the step of that name."""
         prompt = super().__new__(cls, value.to_string())
-        prompt.value = value
+        prompt.value, prompt.step = value, step
         return prompt
 
 
 class Filler:
-    """A function for the core that fills the places of a template."""
+    """A function for the core that fills the places of a template, for a step that has a name in traces."""
 
-    def __init__(self, template: BasePromptTemplate[Any], *places: str) -> None:
+    def __init__(self, step: str, template: BasePromptTemplate[Any], *places: str) -> None:
+        self._step = step
         self._template = template
         self._places = places
 
     def __call__(self, **values: str) -> FilledPrompt:
         """The prompt."""
-        return FilledPrompt(self._template.format_prompt(**{place: values[place] for place in self._places}))
+        value = self._template.format_prompt(**{place: values[place] for place in self._places})
+        return FilledPrompt(value, self._step)
 
 
 class FrameworkLLM:
     """Asks a chat model or a text model; its calls are children of the run whose configuration is given.
 
-    Without one they belong to the run that surrounds the call, if there is one.
+    Without one they belong to the run that surrounds the call, if there is one. In traces a call has the name of its
+    step: the prompt's, or else the one given here.
     """
 
-    def __init__(self, llm: Runnable[Any, Any], config: RunnableConfig | None = None) -> None:
+    def __init__(self, llm: Runnable[Any, Any], step: str, config: RunnableConfig | None = None) -> None:
         self._llm = llm
         self._chain = llm | StrOutputParser()
-        self._config = config
+        self._step = step
+        self._config: RunnableConfig = config or {}
 
     def complete(self, prompt: str) -> str:
         """The model's answer."""
-        return self._chain.invoke(_value(prompt), self._config)
+        return self._chain.invoke(_value(prompt), self._named(prompt))
 
     async def acomplete(self, prompt: str) -> str:
         """The model's answer, by its own asynchronous call."""
-        return await self._chain.ainvoke(_value(prompt), self._config)
+        return await self._chain.ainvoke(_value(prompt), self._named(prompt))
 
     def complete_json(self, prompt: str, schema: dict[str, Any]) -> Any:
         """The model's answer, held to the schema if it can be."""
-        return _structured(self._held_to(schema).invoke(_value(prompt), self._config))
+        return _structured(self._held_to(schema).invoke(_value(prompt), self._named(prompt)))
 
     async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> Any:
         """As `complete_json`, by the model's own asynchronous call."""
-        return _structured(await self._held_to(schema).ainvoke(_value(prompt), self._config))
+        return _structured(await self._held_to(schema).ainvoke(_value(prompt), self._named(prompt)))
+
+    def _named(self, prompt: str) -> RunnableConfig:
+        given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
+        step = given.step if isinstance(given, FilledPrompt) else self._step
+        return {**self._config, "run_name": f"drillrank: {step}"}
 
     def _held_to(self, schema: dict[str, Any]) -> Runnable[Any, Any]:
-        if isinstance(self._llm, BaseLanguageModel):
-            with suppress(NotImplementedError):
-                return self._llm.with_structured_output(schema)
-        return self._chain
+        return held_to(self._llm, schema) or self._chain
+
+
+def held_to(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any, Any] | None:
+    """The model with structured output, in all that is wrapped around it; None, with a warning, where that fails."""
+    if isinstance(llm, BaseLanguageModel):
+        with suppress(NotImplementedError):
+            return llm.with_structured_output(schema)
+        return None
+    if isinstance(llm, RunnableBindingBase):  # bind, with_config, with_retry
+        bound = held_to(llm.bound, schema)
+        return bound and llm.model_copy(update={"bound": bound})
+    if isinstance(llm, RunnableWithFallbacks):
+        first, *others = (held_to(each, schema) for each in llm.runnables)
+        if first is None or None in others:
+            return None
+        return llm.model_copy(update={"runnable": first, "fallbacks": others})
+    warnings.warn(
+        f"A {type(llm).__name__} cannot be held to JSON: it is asked for it in words. Give the model itself, or what "
+        "its bind, with_retry or with_fallbacks returns.",
+        DrillrankWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def identity(llm: Runnable[Any, Any]) -> str:
+    """What tells a model's answers from another's: its class and parameters; of an unknown kind, nobody else's."""
+    known = _identity(llm)
+    return uuid4().hex if known is None or " at 0x" in known else known
+
+
+def _identity(llm: Runnable[Any, Any]) -> str | None:
+    if isinstance(llm, BaseLanguageModel):
+        names = {name: getattr(llm, name) for name in ("model_name", "model") if getattr(llm, name, None)}
+        told = {**names, **llm._identifying_params}
+        return f"{type(llm).__qualname__}({sorted(told.items())!r})" if told else None
+    if isinstance(llm, RunnableBindingBase):
+        bound = _identity(llm.bound)
+        return bound and f"{bound} {sorted(llm.kwargs.items())!r}" if llm.kwargs else bound
+    if isinstance(llm, RunnableWithFallbacks):
+        each = [_identity(one) for one in llm.runnables]
+        return None if None in each else f"{each!r}"
+    return None
 
 
 def _structured(answer: Any) -> Any:

@@ -99,7 +99,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         check_top_n(top_n)
         dialogue = self._dialogue(query)
         retrieved = self.retriever.invoke(query, config)
-        written = run(dialogue, FrameworkLLM(self.llm, config), workers=self.workers)
+        written = run(dialogue, FrameworkLLM(self.llm, "write a passage", config), workers=self.workers)
         return self._merged(query, retrieved, written, top_n)
 
     async def _aget_relevant_documents(
@@ -108,7 +108,9 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         config = child_config(run_manager)
         check_top_n(top_n)
         dialogue = self._dialogue(query)
-        writing = asyncio.ensure_future(arun(dialogue, FrameworkLLM(self.llm, config), workers=self.workers))
+        writing = asyncio.ensure_future(
+            arun(dialogue, FrameworkLLM(self.llm, "write a passage", config), workers=self.workers)
+        )
         try:
             retrieved = await self.retriever.ainvoke(query, config)
             written = await writing

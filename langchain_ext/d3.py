@@ -130,7 +130,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         sections, paragraphs = map(PromptTemplate.from_template, default_prompts(self.sections_by))
         self._language_model = language_model
         self._d3 = D3(
-            FrameworkLLM(self.llm) if self.llm is not None else None,
+            FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             language_model,
             paragraphs=self.paragraphs,
             embed=FrameworkEmbedding(self.embed) if isinstance(self.embed, Embeddings) else self.embed,
@@ -147,8 +147,8 @@ class D3Retriever(Component, ConfiguredRetriever):
             on_empty=self.on_empty,
             on_failure=self.on_failure,
             workers=self.workers,
-            section_prompt=Filler(self.section_prompt or sections, "outline", "question"),
-            paragraph_prompt=Filler(self.paragraph_prompt or paragraphs, "paragraphs", "question"),
+            section_prompt=Filler("choose sections", self.section_prompt or sections, "outline", "question"),
+            paragraph_prompt=Filler("choose paragraphs", self.paragraph_prompt or paragraphs, "paragraphs", "question"),
         )
         self._stored = StoredDocuments(self.documents)
         self._library = Library(self._d3.prepare, self.separator)
@@ -209,7 +209,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         return self._results(found, stored)
 
     def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
-        return None if self.llm is None else FrameworkLLM(self.llm, config)
+        return None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
 
     def _drillable(self, stored: StoredDocuments) -> Drillable:
         return self._ready or self._library.ready(stored.pieces())

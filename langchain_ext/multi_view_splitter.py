@@ -16,7 +16,7 @@ from drillrank.structure import breadcrumb
 from drillrank.tokens import Tokens
 from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
 from langchain_ext._documents import document_names
-from langchain_ext._llm import FrameworkLLM
+from langchain_ext._llm import FrameworkLLM, identity
 
 
 class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
@@ -81,8 +81,10 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
             min_tokens=min_tokens,
             tokens=tokens,
             context=context,
-            llm=FrameworkLLM(llm) if llm is not None else None,
-            writer=ViewWriter(_model_name(llm), {} if cache is None else cache, on_failure=on_failure),
+            llm=FrameworkLLM(llm, "write a view") if llm is not None else None,
+            writer=ViewWriter(
+                identity(llm) if llm is not None else "", {} if cache is None else cache, on_failure=on_failure
+            ),
             summarizer=summarizer,
             workers=workers,
         )
@@ -141,8 +143,3 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
                 metadata["section_text"] = sources[chunk.section_id]
             pieces.append(Document(id=chunk.id, page_content=chunk.indexed_text, metadata=metadata))
         return pieces
-
-
-def _model_name(llm: Runnable[Any, Any] | None) -> str:
-    """What the model calls itself, for the cache."""
-    return str(getattr(llm, "model_name", None) or getattr(llm, "model", None) or type(llm).__name__)

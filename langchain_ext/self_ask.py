@@ -137,15 +137,15 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
 
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
         return SelfAsk(
-            FrameworkLLM(self.llm, config),
+            FrameworkLLM(self.llm, "ask", config),
             _Passages(self.retriever, self.title_key, config),
             max_steps=self.max_steps,
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,
             on_failure=self.on_failure,
             workers=self._workers,
-            prompt=Filler(self.prompt, "question", "transcript"),
-            answer_prompt=Filler(self.answer_prompt, "contents", "question"),
+            prompt=Filler("ask a follow-up question", self.prompt, "question", "transcript"),
+            answer_prompt=Filler("answer from documents", self.answer_prompt, "contents", "question"),
         )
 
 

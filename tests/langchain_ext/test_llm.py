@@ -1,0 +1,140 @@
+"""What LangChain components ask of a model: named, in the surrounding run, held to JSON, remembered by its identity."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableLambda
+
+from drillrank.errors import DrillrankWarning
+from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewTextSplitter, SelfAskChain
+from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.langchain_reader import Reader
+
+DOCUMENT = Document(page_content="# Foxes\n\nThey hunt mice.\n\n# Owls\n\nThey hoot at night.")
+WRAPPED = {
+    "itself": lambda llm: llm,
+    "with_retry": lambda llm: llm.with_retry(),
+    "bind": lambda llm: llm.bind(stop=["x"]),
+    "with_config": lambda llm: llm.with_config(tags=["mine"]),
+    "with_fallbacks": lambda llm: llm.with_fallbacks([llm]),
+    "all of them": lambda llm: llm.bind(stop=["x"]).with_retry().with_fallbacks([llm.with_config(tags=["mine"])]),
+}
+each_wrapping = pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+
+
+# The cache of views
+
+
+def keywords(llm: Runnable[Any, Any], cache: dict[str, str]) -> set[str]:
+    splitter = MultiViewTextSplitter(["raw", "keywords"], llm=llm, cache=cache)
+    return {
+        piece.page_content.split("\n")[-1]
+        for piece in splitter.split_documents([DOCUMENT])
+        if piece.metadata["view"] == "keywords"
+    }
+
+
+@each_wrapping
+@pytest.mark.parametrize(
+    "model", [lambda said: FakeListChatModel(responses=[said]), lambda said: Reader(answer=lambda _: said)]
+)
+def test_one_model_never_gets_what_another_has_written(wrap, model):
+    cache: dict[str, str] = {}
+    for said in ("first", "second"):
+        assert keywords(wrap(model(f"[{said}]")), cache) == {said}
+
+
+@each_wrapping
+def test_equal_models_share_what_they_have_written(wrap):
+    cache: dict[str, str] = {}
+    for _ in range(2):
+        keywords(wrap(FakeListChatModel(responses=["[mice]"])), cache)
+    assert len(cache) == 2  # one answer for each section
+
+
+# Structured output
+
+
+class Clerk(Reader):
+    """Can be held to JSON."""
+
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+        return RunnableLambda(lambda given, **more: {"ids": [1]})
+
+
+@each_wrapping
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+def test_a_wrapped_model_is_held_to_json(wrap, how):
+    def prose(prompt: str) -> str:
+        raise AssertionError("asked in words")
+
+    retriever = D3Retriever(documents=[DOCUMENT], llm=wrap(Clerk(answer=prose)), sections_by="json")
+    retriever.on_failure = "raise"
+    found = retriever.invoke(QUESTION) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION))
+    assert [document.page_content for document in found] == ["They hunt mice."]
+
+
+def test_what_cannot_be_held_to_json_says_so():
+    llm = RunnableLambda(lambda prompt: "[1]")
+    with pytest.warns(DrillrankWarning, match="RunnableLambda cannot be held to JSON"):
+        D3Retriever(documents=[DOCUMENT], llm=llm, sections_by="json").invoke(QUESTION)
+
+
+# Runs
+
+
+class Named(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
+        self.names.add(name)
+
+
+def test_each_step_has_a_name_in_traces():
+    def says(prompt: str) -> str:
+        return "So the final answer is: x" if "mediate" in prompt.rpartition(QUESTION)[2] else "Follow up: What flows?"
+
+    book = [Document(page_content=BOOK)]
+    inner = D3Retriever(documents=book)
+    named = Named()
+    config = {"callbacks": [named]}
+    D3Retriever(documents=book, llm=Reader()).invoke(QUESTION, config)
+    BRMGRRetriever(retriever=inner, llm=FakeListChatModel(responses=["A river."])).invoke(QUESTION, config)
+    SelfAskChain(retriever=inner, llm=Reader(answer=says)).invoke(QUESTION, config)
+    splitter = MultiViewTextSplitter(llm=FakeListChatModel(responses=["[river]"]))
+    RunnableLambda(splitter.split_documents).invoke([DOCUMENT], config)
+    steps = {"choose sections", "choose paragraphs", "write a passage", "write a view"}
+    steps |= {"ask a follow-up question", "answer from documents"}
+    assert {f"drillrank: {step}" for step in steps} <= named.names
+
+
+class Metered(BaseChatModel):
+    @property
+    def _llm_type(self) -> str:
+        return "metered"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+        message = AIMessage("[mice]", usage_metadata=usage, response_metadata={"model_name": "metered"})
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+def test_what_a_splitter_asks_is_counted_in_the_surrounding_run(how):
+    counted = UsageMetadataCallbackHandler()
+    splitter = MultiViewTextSplitter(["raw", "keywords"], llm=Metered())
+    step = RunnableLambda(splitter.split_documents, afunc=splitter.atransform_documents)
+    if how == "invoke":
+        step.invoke([DOCUMENT], {"callbacks": [counted]})
+    else:
+        asyncio.run(step.ainvoke([DOCUMENT], {"callbacks": [counted]}))
+    assert counted.usage_metadata["metered"]["total_tokens"] == 20
