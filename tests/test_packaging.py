@@ -106,6 +106,7 @@ FLOORS = [
     ["multihop", "drilldown"],
     ["evaluation", "hosts"],
     ["cli"],
+    ["__main__"],
 ]
 
 
