@@ -98,7 +98,7 @@ def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
 
 FLOORS = [
     ["errors", "data"],
-    ["passages", "terms", "tokens", "calling", "quiet", "thinking"],
+    ["passages", "terms", "tokens", "calling", "once", "quiet", "thinking"],
     ["structure", "retrieval", "structured", "workers"],
     ["prompts", "dialogue"],
     ["likelihood", "generation"],

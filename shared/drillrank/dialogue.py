@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import wraps
@@ -17,6 +19,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from drillrank.calling import blocking, is_async, method_of
 from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.once import Waiting, caller
 from drillrank.structured import method_for
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
 from drillrank.workers import Workers
@@ -143,7 +146,7 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, wor
     >>> run(shout(), str.upper, workers=2)
     ['HELLO', 'BYE']
     """
-    limit = workers if isinstance(workers, Workers) else Workers(workers)
+    limit = workers.inside() if isinstance(workers, Workers) else Workers(workers)
     complete = method_of(llm, "complete", "acomplete")
     if complete is None or is_async(complete):
         raise InvalidInput(
@@ -155,12 +158,18 @@ def run(dialogue: Dialogue[Result], llm: LLM, usage: Usage | None = None, *, wor
         return _ask(method_for(prompt, llm, complete, "complete_json"), prompt)
 
     replies: Sequence[Reply] | None = None
-    while True:
-        step = advance(dialogue, replies)
-        if isinstance(step, Finished):
-            return step.result
-        replies = limit.map(ask, step)
-        _count(usage, step, replies)
+    try:
+        with caller():
+            while True:
+                step = advance(dialogue, replies)
+                if isinstance(step, Finished):
+                    return step.result
+                if isinstance(step, Waiting):
+                    step.wait()
+                replies = limit.map(ask, step)
+                _count(usage, step, replies)
+    finally:
+        dialogue.close()  # at once, for others may wait for what it has begun
 
 
 async def arun(
@@ -181,7 +190,7 @@ async def arun(
     >>> asyncio.run(arun(shout(), str.upper))
     ['HELLO', 'BYE']
     """
-    limit = workers if isinstance(workers, Workers) else Workers(workers)
+    limit = workers.inside() if isinstance(workers, Workers) else Workers(workers)
     complete = method_of(llm, "acomplete", "complete")
     if complete is None:
         raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
@@ -199,14 +208,31 @@ async def arun(
             except Exception as cause:
                 return _failed(cause)
 
+    resting = threading.Lock()  # nobody else may touch the dialogue while it computes
+
+    def following(replies: Sequence[Reply] | None) -> Sequence[str] | Finished[Result]:
+        with resting:
+            return advance(dialogue, replies)
+
+    def close() -> None:
+        with resting:
+            dialogue.close()
+
+    replies: Sequence[Reply] | None = None
     try:
-        replies: Sequence[Reply] | None = None
-        while True:
-            step = await asyncio.to_thread(advance, dialogue, replies)
-            if isinstance(step, Finished):
-                return step.result
-            replies = await asyncio.gather(*map(ask, step))
-            await asyncio.to_thread(_count, usage, step, replies)
+        with caller():
+            while True:
+                step = await asyncio.to_thread(following, replies)
+                if isinstance(step, Finished):
+                    return step.result
+                if isinstance(step, Waiting):
+                    await step.await_()
+                replies = await asyncio.gather(*map(ask, step))
+                await asyncio.to_thread(_count, usage, step, replies)
+    except BaseException:
+        with suppress(RuntimeError):  # the loop ends, and with it all that waited
+            loop.run_in_executor(None, close)  # at once, for others may wait for what it has begun
+        raise
     finally:
         threads.shutdown(wait=False)
 

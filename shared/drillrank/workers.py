@@ -8,13 +8,16 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from drillrank.errors import check_positive
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+_held: ContextVar[tuple[Workers, ...]] = ContextVar("drillrank_workers", default=())  # by the calls around this one
 
 
 class Workers:
@@ -41,6 +44,10 @@ class Workers:
 
     def __reduce__(self) -> tuple[type[Workers], tuple[int]]:
         return Workers, (self.count,)
+
+    def inside(self) -> Workers:
+        """What limits calls made from here: inside a call that holds a worker, that one, one call after the other."""
+        return Workers(1) if self in _held.get() else self
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """What a function returns for each item, in order, called on as many threads as there are workers.
@@ -75,9 +82,18 @@ class Workers:
         ticket = self._ticket()
         try:
             ticket.result()
-            yield
+            with self._holding():
+                yield
         finally:
             self._give_back(ticket)
+
+    @contextmanager
+    def _holding(self) -> Iterator[None]:
+        token = _held.set((*_held.get(), self))
+        try:
+            yield
+        finally:
+            _held.reset(token)
 
     @asynccontextmanager
     async def task(self) -> AsyncIterator[None]:
@@ -86,7 +102,8 @@ class Workers:
         ticket = self._ticket(loop)
         try:
             await asyncio.wrap_future(ticket)
-            yield
+            with self._holding():
+                yield
         finally:
             self._give_back(ticket, loop)
 

@@ -12,6 +12,7 @@ from typing import Literal
 from drillrank.dialogue import Dialogue
 from drillrank.drilldown.pieces import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, check_positive
+from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
 from drillrank.terms import WORD
@@ -19,6 +20,8 @@ from drillrank.tokens import TokenCount, count_tokens
 from drillrank.views.summaries import summaries, summary
 
 Summarise = Callable[[list[str]], Iterable[str]] | Literal["llm"] | None
+
+Summaries = tuple[tuple[str, ...], Sequence[str]]  # and what went wrong
 
 _REMEMBERED = 256  # documents
 
@@ -64,18 +67,18 @@ class Condenser:
                 f"max_prompt_tokens={max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the instruction for "
                 f"the text to summarise; it takes {LEAST}."
             )
-        self._known: dict[bytes, tuple[str, ...]] = {}
+        self._once: Once[Summaries] = Once(_REMEMBERED, keep=lambda made: not made[1])
 
-    def condensed(self, passages: Sequence[Passage]) -> Dialogue[tuple[tuple[str, ...], list[str]]]:
+    def condensed(self, passages: Sequence[Passage]) -> Dialogue[Summaries]:
         """Summaries of passages that belong together, each on one line, and what went wrong.
 
         Raises:
             InvalidInput: the given function does not return one string a text.
             LLMFailure: a call failed or brought no word, and `on_failure` is `"raise"`.
         """
-        key = _digest(passages)
-        if key in self._known:
-            return self._known[key], []
+        return self._once.steps(_digest(passages), lambda: self._made(passages))
+
+    def _made(self, passages: Sequence[Passage]) -> Dialogue[Summaries]:
         texts = [passage.text for passage in passages]
         short = summaries(texts, self._words, self._words)
         problems: list[str] = []
@@ -102,12 +105,7 @@ class Condenser:
             for position, text in zip(long, written, strict=True):
                 if text != texts[position]:
                     short[position] = self._bounded(text)
-        lines = tuple(" ".join(text.split()) for text in short)
-        if not problems:
-            self._known[key] = lines
-            for oldest in list(self._known)[:-_REMEMBERED]:
-                self._known.pop(oldest, None)
-        return lines, problems
+        return tuple(" ".join(text.split()) for text in short), problems
 
     def _bounded(self, written: str) -> str:
         """A summary that others wrote, who count in their own way."""

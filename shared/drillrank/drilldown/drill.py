@@ -250,7 +250,7 @@ class Drill:
             return []
         readable = [self.ready.readable[position] for position in candidates]
         texts: Sequence[str] = [passage.text for passage in readable]
-        problems: list[str] = []
+        problems: Sequence[str] = ()
         if stage == "gists":
             texts, problems = yield from self._plan.condenser.condensed(readable)
         found, said = yield from self._asking.choose(
@@ -261,7 +261,7 @@ class Drill:
             spare=int(stage == "gists"),
         )
         chosen = [candidates[position] for position in found]
-        self._note_paragraphs(stage, candidates, chosen, problems + said)
+        self._note_paragraphs(stage, candidates, chosen, [*problems, *said])
         return chosen
 
     def _monot5(self, candidates: Sequence[int], top_n: int | None) -> list[int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drillrank.drilldown.drill import Drillable
 from drillrank.drilldown.outline import OutlineSection, outline
+from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 
@@ -55,7 +56,7 @@ def rebuilt(documents: Sequence[Sequence[Piece]], separator: str = " > ") -> lis
 
 
 class Library:
-    r"""Rebuilds and prepares documents, and remembers the last few collections: questions come in series.
+    r"""Rebuilds and prepares documents, and remembers the last few collections, each prepared once.
 
     Args:
         prepare: `D3.prepare`.
@@ -70,16 +71,12 @@ class Library:
     def __init__(self, prepare: Callable[[Sequence[OutlineSection]], Drillable], separator: str = " > ") -> None:
         self._prepare = prepare
         self._separator = separator
-        self._known: dict[Hashable, Drillable] = {}
+        self._once: Once[Drillable] = Once(_REMEMBERED)
 
     def ready(self, documents: Sequence[Sequence[Piece]]) -> Drillable:
         """What `D3.retrieve` takes, of documents given by their pieces."""
         key = tuple(tuple((p.text, p.path, p.start, p.end, repr(p.metadata)) for p in pieces) for pieces in documents)
-        ready = self._known.pop(key, None) or self._prepare(rebuilt(documents, self._separator))
-        self._known[key] = ready
-        for oldest in list(self._known)[:-_REMEMBERED]:
-            self._known.pop(oldest, None)
-        return ready
+        return self._once.get(key, lambda: self._prepare(rebuilt(documents, self._separator)))
 
 
 class _Rebuilding:

@@ -1,0 +1,132 @@
+"""What is made once: one caller makes it, the others wait for it, whatever threads and event loops they run on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator, Hashable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+Value = TypeVar("Value")
+Steps = Generator[Any, Any, Value]
+
+
+class _Caller:
+    """One who makes things, or waits for them."""
+
+    making = 0  # how many it is making now
+
+
+_callers: ContextVar[tuple[_Caller, ...]] = ContextVar("drillrank_callers", default=())  # outermost first
+
+
+@contextmanager
+def caller() -> Iterator[None]:
+    """What is made inside, in threads and tasks that share this context too, is made by one caller."""
+    token = _callers.set((*_callers.get(), _Caller()))
+    try:
+        yield
+    finally:
+        _callers.reset(token)
+
+
+class Waiting(list[str]):
+    """No prompts: what a dialogue yields if another one has to be done with something first."""
+
+    def __init__(self, until: Future[Any]) -> None:
+        super().__init__()
+        self._until = until
+
+    def wait(self) -> None:
+        """Wait on this thread; not on that of an event loop, where what is waited for may have to run."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._until.result()
+
+    async def await_(self) -> None:
+        """Wait without blocking the event loop; being cancelled does not concern anyone else."""
+        await asyncio.wrap_future(self._until)
+
+
+class Once(Generic[Value]):
+    """Values by key, each made by whoever asks first.
+
+    Failures are not remembered: whoever waited tries for itself, as it does if the maker is cancelled. Who is making
+    something never waits, so that no two can wait for each other; it makes what it lacks for itself.
+
+    Args:
+        remembered: How many values are remembered, those of last use; None for all.
+        keep: Whether a value is good enough to be remembered.
+
+    >>> once = Once()
+    >>> once.get("key", lambda: "made"), once.get("key", lambda: "made again")
+    ('made', 'made')
+    """
+
+    def __init__(self, remembered: int | None = None, keep: Callable[[Value], bool] = lambda _: True) -> None:
+        self._remembered = remembered
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._known: dict[Hashable, Value] = {}
+        self._making: dict[Hashable, Future[tuple[Value] | None]] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value; this thread may have to wait for it."""
+
+        def at_once() -> Steps[Value]:
+            yield from ()
+            return make()
+
+        with caller():
+            steps = self.steps(key, at_once)
+            try:
+                waiting = next(steps)
+                while True:
+                    waiting.wait()
+                    waiting = steps.send(())
+            except StopIteration as stop:
+                value: Value = stop.value
+                return value
+
+    def steps(self, key: Hashable, make: Callable[[], Steps[Value]]) -> Steps[Value]:
+        """As `get`, for something that a dialogue makes: a dialogue, which also yields `Waiting`."""
+        while True:
+            with self._lock:
+                if key in self._known:
+                    value = self._known[key] = self._known.pop(key)
+                    return value
+                theirs = self._making.get(key)
+                if theirs is None:
+                    mine = self._making[key] = Future()
+                    mine.set_running_or_notify_cancel()  # who waits cannot cancel it
+            if theirs is None:
+                return (yield from self._made(key, mine, make))
+            if any(caller.making for caller in _callers.get()):
+                return (yield from make())
+            yield Waiting(theirs)
+            if not theirs.done():  # whoever runs this could not wait
+                return (yield from make())
+            if made := theirs.result():
+                return made[0]
+
+    def _made(self, key: Hashable, mine: Future[tuple[Value] | None], make: Callable[[], Steps[Value]]) -> Steps[Value]:
+        *_, maker = (_Caller(), *_callers.get())
+        maker.making += 1
+        made: tuple[Value] | None = None
+        try:
+            value = yield from make()
+            made = (value,) if self._keep(value) else None
+            return value
+        finally:
+            maker.making -= 1
+            with self._lock:
+                del self._making[key]
+                if made:
+                    self._known[key] = made[0]
+                    if self._remembered is not None and len(self._known) > self._remembered:
+                        del self._known[next(iter(self._known))]
+            mine.set_result(made)
