@@ -300,6 +300,16 @@ def test_before_base_monot5_hands_over_what_one_prompt_holds(hash_model):
     assert all(count_tokens(prompt) <= 160 for prompt in llm.prompts)
 
 
+def test_a_single_paragraph_that_monot5_leaves_is_not_asked_about(hash_model):
+    sections = ["# Part 1\n\nShort.", "# Part 2\n\n" + "\n\n".join(f"{n} " + "long " * 45 for n in range(9))]
+    llm = Finder("Part 2", "Part 2")
+    found = D3(llm, hash_model(), paragraphs="monot5+base", max_prompt_tokens=140).retrieve(QUESTION, sections)
+    [judged] = [step for step in found.steps if step.kind == "monot5"]
+    assert (len(judged.chosen), judged.offered) == (1, 9)
+    assert [item.passage.id for item in found] == list(judged.chosen)
+    assert not any(PARAGRAPH_PROMPT.partition("{question}")[2] in prompt for prompt in llm.prompts)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -146,6 +146,7 @@ class Drill:
         for stage in _STAGES[plan.paragraphs]:
             if stage == "monot5":
                 chosen = self._monot5(chosen, top_n)
+                alone = len(chosen) == 1
             elif stage == "likelihood":
                 chosen = self._likelihood(chosen, top_n)
             elif not alone:
