@@ -62,6 +62,11 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
         build = partial(UnigramModel.load, spec.removeprefix("unigram:"))
     elif isinstance(spec, str) and spec.startswith("hf:"):
         build = partial(HuggingFaceModel, spec.removeprefix("hf:"))
+    elif spec == f"st:{UNSAVED}":
+        raise InvalidInput(
+            "A model of words and meaning was fitted, and a configuration cannot hold its word counts: name the model "
+            "without fit, or pass the model itself again."
+        )
     elif isinstance(spec, str) and spec.startswith("st:"):
         build = partial(SentenceTransformerModel, spec.removeprefix("st:"))
     else:

@@ -22,7 +22,7 @@ import numpy as np
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.sentence_vectors import SentenceVectors
-from drillrank.likelihood.unigram import Documents, UnigramModel
+from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -102,8 +102,8 @@ class SentenceTransformerModel(LanguageModel):
 
     @property
     def spec(self) -> str:
-        """`"st:"` and the model's name."""
-        return f"st:{self._name}"
+        """`"st:"` and the model's name; once fitted a name that cannot be loaded, as the fit lives in this object."""
+        return f"st:{self._name}" if self._words.wants_fit else f"st:{UNSAVED}"
 
     @property
     def options(self) -> dict[str, Any]:

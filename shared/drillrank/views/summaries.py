@@ -13,9 +13,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from drillrank.errors import check_positive
 from drillrank.structure.sentences import sentences
 from drillrank.terms import terms
+from drillrank.tokens import count_tokens
 
 SUMMARY_WORDS = 100
-SHORT_SECTION = 200  # words; up to this length a section is its own summary (MC-indexing, Appendix G)
+SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (MC-indexing, Appendix G)
 
 _WORD = re.compile(r"\S{1,20}")  # a longer run counts as several words, so that text without spaces has a length too
 
@@ -39,7 +40,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     Args:
         texts: The sections of one document.
         max_words: Word limit of a summary.
-        raw_up_to: A section of at most this many words is its own summary, unchanged.
+        raw_up_to: A section of at most this many tokens (`drillrank.tokens.count_tokens`) is its own summary, unchanged.
 
     Returns:
         One summary per section: whole sentences as they stand in the text, joined by spaces.
@@ -67,7 +68,7 @@ def is_short(text: str, raw_up_to: int = SHORT_SECTION) -> bool:
     >>> is_short("Few words."), is_short("many words " * 101)
     (True, False)
     """
-    return _words(text) <= raw_up_to
+    return count_tokens(text) <= raw_up_to
 
 
 def _vectors(split: Sequence[str]) -> sparse.csr_matrix:

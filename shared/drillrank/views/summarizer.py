@@ -16,7 +16,7 @@ from drillrank.views.summaries import is_short
 class HuggingFaceSummarizer:
     """Summarises sections with a sequence-to-sequence model; loaded at the first use.
 
-    A section of up to 200 words is its own summary. One that the model cannot read at once is cut between sentences,
+    A section of up to 200 tokens is its own summary. One that the model cannot read at once is cut between sentences,
     and its summary is that of its parts, joined by spaces.
 
     Args:

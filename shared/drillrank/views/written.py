@@ -79,7 +79,7 @@ class ViewWriter:
     ) -> Dialogue[ViewTexts]:
         r"""Ask for the views of every unit at once, once more where that brought nothing.
 
-        A section of up to 200 words is its own summary, and no one is asked for it. What the LLM cannot bring is
+        A section of up to 200 tokens is its own summary, and no one is asked for it. What the LLM cannot bring is
         computed without one (`keywords`, `summaries`), and a `DrillrankWarning` says how often: no unit goes without.
 
         Args:

@@ -188,6 +188,12 @@ def test_a_specification_builds_it(encoder):
     assert again.kappa == 5.0
 
 
+def test_a_specification_never_loses_a_fit(encoder):
+    model = SentenceTransformerModel(encoder, device="cpu").fit(TEXTS)
+    with pytest.raises(InvalidInput, match="pass the model itself"):
+        load_language_model(model.spec, **model.options)
+
+
 def test_paths_are_searched_with_it(model):
     passages = [
         Passage("The old town lies on the Rhine.", id="town", links=("rhine",)),
