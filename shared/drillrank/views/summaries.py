@@ -40,7 +40,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     Args:
         texts: The sections of one document.
         max_words: Word limit of a summary.
-        raw_up_to: A section of at most this many tokens (`drillrank.tokens.count_tokens`) is its own summary, unchanged.
+        raw_up_to: A section of at most this many tokens, as `count_tokens` counts, is its own summary, unchanged.
 
     Returns:
         One summary per section: whole sentences as they stand in the text, joined by spaces.
