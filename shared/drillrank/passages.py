@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.surrogates import check_surrogates
 
 
 @dataclass(frozen=True)
@@ -164,10 +165,11 @@ def check_query(query: str) -> str:
     """The query itself, once it is known to hold more than white space.
 
     Raises:
-        InvalidInput: the query is not a string, or blank.
+        InvalidInput: the query is not a string, or blank, or holds half a character (a lone surrogate).
     """
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput(f"A query must be a string that is not blank, not {query!r}.")
+    check_surrogates(query, "The query")
     return query
 
 

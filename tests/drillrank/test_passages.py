@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drillrank import BRMGR, UPR, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
 from drillrank.passages import Passage, Path, Ranked, as_passages, check_query, check_top_n, ranked
 
 # NUL stays out of titles and texts here; every other code point may occur, lone surrogates too.
@@ -176,3 +178,28 @@ class TestChecks:
     def test_other_items_are_named_by_position(self, item):
         with pytest.raises(InvalidInput, match="Item 1 is a"):
             as_passages(["fine", item])
+
+
+HALF = "\ud83e"  # of a fox
+
+
+@pytest.mark.parametrize(
+    "rank",
+    [
+        lambda query, text: UPR().rank(query, [text, "Emma"]),
+        lambda query, text: UPR().rank_many([query], [[text, "Emma"]])[0],
+        lambda query, text: PromptRank().rank_paths(query, [Path((Passage(text),)), Path((Passage("Emma"),))]),
+        lambda query, text: PathSearch(PromptRank(), [Passage(text), Passage("Emma")]).search(query),
+        lambda query, text: BRMGR(guard=0.0).rank(query, ["Emma"], [text]),
+        lambda query, text: UnigramModel().log_likelihood([(text, query), ("Emma", query)]),
+    ],
+    ids=["UPR", "rank_many", "PromptRank", "PathSearch", "BRMGR", "unigram"],
+)
+def test_half_a_character_is_refused_in_a_question_and_replaced_in_a_document(rank):
+    with pytest.raises(InvalidInput, match=r"half a character, '\\ud83e' at offset 5"):
+        rank(f"which{HALF} river?", "Basel")
+
+    def numbers(found):
+        return [getattr(item, "score", None) or item.total for item in found]
+
+    assert numbers(rank("which river?", f"{HALF}river {HALF}")) == numbers(rank("which river?", "\ufffdriver \ufffd"))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.prompts import Evidence, Prompt
+from drillrank.surrogates import check_surrogates
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -104,7 +105,8 @@ class LanguageModel(ABC):
                 model was trained: True for encoder-decoder models, False for the others.
 
         Raises:
-            InvalidInput: a request is malformed, a target is blank, or the temperature is not a positive number.
+            InvalidInput: a request is malformed, a target is blank or holds half a character (a lone surrogate, which
+                a prompt may hold: it is read as U+FFFD), or the temperature is not a positive number.
         """
         given = list(requests)
         checked = [request for request in given if request.__class__ is Request and request.prompt.__class__ is tuple]
@@ -114,6 +116,7 @@ class LanguageModel(ABC):
             if not isinstance(target, str) or not target.strip():
                 position = next(position for position, request in enumerate(checked) if request.target is target)
                 raise InvalidInput(f"Request {position} has nothing to score: its target is {target!r}.")
+            check_surrogates(target, "A target")
         check_temperature(temperature)
         if not checked:
             return []

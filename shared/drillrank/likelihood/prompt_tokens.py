@@ -99,7 +99,7 @@ class _Fitting:
         self._with_target = with_target
         self._limits = [part.max_tokens for part in request.prompt if isinstance(part, Evidence)]
         self._spans = _token_spans(request.prompt, tokens)
-        self._tried: dict[str, _Attempt] = {}
+        self._tried: dict[Prompt, _Attempt] = {}
         self._whole = self._attempt(request.prompt, tokens)
 
     def fitted(self) -> Fitted:
@@ -157,10 +157,11 @@ class _Fitting:
             at += len(part.text)
             number += 1
         prompt = tuple(parts)
-        text = prompt_text(prompt)
-        if text not in self._tried:
-            self._tried[text] = self._attempt(prompt, self._tokenizer(self._joined(text)))
-        return self._tried[text]
+        if prompt not in self._tried:
+            self._tried[prompt] = self._attempt(
+                prompt, self._tokenizer(_joined(prompt_text(prompt), self._request, self._with_target))
+            )
+        return self._tried[prompt]
 
     def _complete(self, number: int, keep: int) -> int:
         """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
@@ -180,9 +181,6 @@ class _Fitting:
             over.append(len(tokens.ids) - self._window)
         return _Attempt(text, tokens, in_prompt, lengths, max(over, default=0))
 
-    def _joined(self, prompt: str) -> str:
-        return _joined(prompt, self._request, self._with_target)
-
     def _refusal(self) -> InvalidInput:
         """Whose fault it is that nothing fits."""
         bare = self._keeping([0] * len(self._spans))
@@ -190,14 +188,16 @@ class _Fitting:
         if self._window is not None and target >= self._window:
             return InvalidInput(
                 f"The question, or what else is scored, has {target} tokens, and the model reads {self._window} at "
-                "once, the prompt among them: shorten it, or take a model with a longer window."
+                "once, the prompt among them: shorten it, or take a model with a longer window. It begins with "
+                f"{self._request.target[:40]!r}."
             )
         limits = {"of the prompt": self._request.max_tokens, "that the model reads at once": self._window}
         allowed = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
+        wording = max((part for part in self._request.prompt if isinstance(part, str)), key=len, default="")
         return InvalidInput(
             f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows "
             f"it {target}, and {allowed} are allowed: shorten the instruction, the demonstrations or the question, or "
-            "allow more tokens."
+            f"allow more tokens. The longest of them begins with {wording[:40]!r}."
         )
 
 

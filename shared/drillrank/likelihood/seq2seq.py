@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import Request
 from drillrank.likelihood.batching import by_length, in_halves
 from drillrank.likelihood.engine import Engine, Targets, to_device
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.likelihood.text_tokenizer import Tokenised
 
 
 class Seq2SeqEngine(Engine):
@@ -24,6 +27,7 @@ class Seq2SeqEngine(Engine):
         distinct_targets = list(dict.fromkeys(request.target for request in requests))
         target_ids = dict(zip(distinct_targets, self.tokenizer.batch(distinct_targets), strict=True))
         end = [self.eos_id] if include_eos and self.eos_id is not None else []
+        self._check_targets(target_ids)
         targets = Targets()
         askers: dict[tuple[int, ...], list[int]] = {}
         for position, (request, prompt) in enumerate(zip(requests, prompts, strict=True)):
@@ -38,6 +42,18 @@ class Seq2SeqEngine(Engine):
         for batch in by_length([len(context) for context in contexts], self.batch_tokens):
             in_halves(run, batch)
         return targets
+
+    def _check_targets(self, target_ids: Mapping[str, Tokenised]) -> None:
+        """Models that count positions have a longest target, too."""
+        config = self.model.config
+        window = getattr(config, "max_decoder_position_embeddings", getattr(config, "max_position_embeddings", None))
+        room = sys.maxsize if window is None else window - len(self.tokenizer.prefix) - 1
+        for target, tokens in target_ids.items():
+            if len(tokens.ids) > room:
+                raise InvalidInput(
+                    f"The question, or what else is scored, has {len(tokens.ids)} tokens, and the model can write "
+                    f"{room}: shorten it, or take another model. It begins with {target[:40]!r}."
+                )
 
     def _one_batch(
         self, contexts: Sequence[Sequence[int]], askers: Sequence[Sequence[int]], targets: Targets, temperature: float

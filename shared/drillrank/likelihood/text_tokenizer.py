@@ -8,6 +8,7 @@ names that no text can hold; it never truncates or pads, and special tokens are 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, require
+from drillrank.surrogates import without_surrogates
+
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,8 @@ class TextTokenizer:
         return self.batch([text])[0]
 
     def batch(self, texts: Sequence[str]) -> list[Tokenised]:
-        """Tokenise texts; each as it would be alone."""
-        encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
+        """Tokenise texts; each as it would be alone. A lone surrogate is read as U+FFFD."""
+        encodings = self._backend.encode_batch(list(map(without_surrogates, texts)), add_special_tokens=False)
         tokenised = []
         for encoding in encodings:
             offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
@@ -76,11 +80,18 @@ class TextTokenizer:
 def _without_control_tokens(serialised: str) -> str:
     """The same tokenizer with unguessable names for its control tokens, and nothing added, cut or padded."""
     parts = json.loads(serialised)
+    model = parts["model"]
+    vocabulary = model["vocab"]
+    pieces = {*vocabulary} if isinstance(vocabulary, dict) else {piece for piece, _ in vocabulary}
+    # What stands for a byte controls nothing, though some tokenizers list it so: any text may need it.
+    parts["added_tokens"] = [
+        token
+        for token in parts["added_tokens"]
+        if not (_BYTE.fullmatch(token["content"]) and token["content"] in pieces)
+    ]
     renamed = {token["content"]: f"\0{secrets.token_hex(8)}" for token in parts["added_tokens"] if token["special"]}
     for token in parts["added_tokens"]:
         token["content"] = renamed.get(token["content"], token["content"])
-    model = parts["model"]
-    vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
         model["vocab"] = {renamed.get(piece, piece): id_ for piece, id_ in vocabulary.items()}
     else:

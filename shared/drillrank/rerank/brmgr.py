@@ -27,6 +27,7 @@ from drillrank.passages import Passage, Ranked, as_passages, check_query, check_
 from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT, check_question_templates, generated_prompt
 from drillrank.rerank.support import SUPPORTED, support
 from drillrank.rerank.upr import UPR
+from drillrank.surrogates import without_surrogates
 
 Origin = Literal["generated", "retrieved"]
 
@@ -183,6 +184,7 @@ class BRMGR:
         return ranked(generated, scores, details)
 
     def _beginning(self, text: str) -> str:
+        text = without_surrogates(text)
         if len(text.encode("utf-8", "surrogatepass")) <= self._max_generated_tokens:  # a token has at least one byte
             return text
         try:

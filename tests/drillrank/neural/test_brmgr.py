@@ -39,4 +39,4 @@ def test_the_prompt_of_a_generated_passage_is_the_question_alone(model):
     ranking = BRMGR(model).rank("Which river?", FOUND, ["The Rhine."])
     prompt = "Question: Which river? Please write a passage that answers this question."
     [expected] = model.log_likelihood([(prompt, "The Rhine.")])
-    assert ranking[0].details["generated_score"] == pytest.approx(expected.mean, abs=1e-6)
+    assert ranking[0].details["generated_score"] == pytest.approx(expected.mean, abs=1e-4)

@@ -10,7 +10,7 @@ import os
 
 import pytest
 import transformers
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
@@ -20,7 +20,11 @@ from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
 
-fuzz = settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "100")), deadline=None)
+fuzz = settings(
+    max_examples=int(os.environ.get("DRILLRANK_FUZZ", "100")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 ODD = ["…", "½", "ﬁ", "ﷺ", "é", "e\u0301", "\u0301", "東京", "🦊", "👩‍👩‍👧", "ß", "İ", "각", "\u200b", "\u3000", "\x00"]
 PLAIN = ["Basel", " the", "Rhine", " ", "  ", "\n", "\t", ".", ",", "42", "'s", "-----", "▁", "<s>", "<unk>", "<0x0A>"]
 texts = st.lists(st.sampled_from(PLAIN) | st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"])).map("".join)

@@ -11,15 +11,17 @@ import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drillrank import UPR
+from drillrank import BRMGR, UPR, MonoT5
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request, load_language_model
 from drillrank.likelihood.causal import CausalEngine
 from drillrank.likelihood.engine import NotFinite
+from drillrank.likelihood.prompt_tokens import fit_to_budgets
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.prompts import Evidence
-from tests.drillrank.neural.conftest import byte_pairs, wrapped
+from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, between, saved, wrapped
 from tests.drillrank.neural.float64 import Network, of_ids
+from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
 WORDS = [
     "Basel",
@@ -45,8 +47,13 @@ related = st.lists(  # prompts that begin alike, targets that begin alike, some 
     min_size=1,
     max_size=6,
 )
-hypothesis = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+hypothesis = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 CONTROL = ["</s>", "<s>", "<pad>", "<unk>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+
+
+@pytest.fixture(scope="session", params=[*FAMILIES, *MORE_TOKENIZERS])
+def folder(request, tmp_path_factory):
+    return saved(request.param, tmp_path_factory)
 
 
 @hypothesis
@@ -59,6 +66,18 @@ def test_agrees_with_one_at_a_time_in_float64(model, yardstick, pairs, include_e
         np.testing.assert_allclose(result.log_probs, expected, atol=1e-4)
         assert result.log_probs.dtype == np.float64
         assert len(result.tokens) == len(expected)
+
+
+@pytest.mark.parametrize("folder", ["llama"], indirect=True)
+@pytest.mark.parametrize("text", ["one\n\ttwo", "Zürich, café", "東京タワー", "🦊 👩‍👩‍👧", "½ ﷺ e\u0301", "<0x0A>"])
+def test_bytes_that_a_tokenizer_lists_as_special_reach_the_model(model, yardstick, text):
+    for context, target in ((f"{text} lies on the Rhine.", "which river?"), ("Basel.", f"what is {text} for?")):
+        [result] = model.log_likelihood([(context, target)])
+        if text != "<0x0A>":  # which the yardstick's tokenizer takes for a line break
+            expected = yardstick(context, target, include_eos=False)
+            np.testing.assert_allclose(result.log_probs, expected, atol=1e-4)
+    assert "<unk>" not in result.tokens
+    assert ("<0x0A>" in result.tokens) == ("\n" in text)
 
 
 @hypothesis
@@ -110,7 +129,7 @@ def test_a_model_that_cannot_share_is_found_out_and_scored_plainly():
     network = transformers.BloomForCausalLM(transformers.BloomConfig(**size)).eval()  # positions from the mask (ALiBi)
     for parameter in network.parameters():
         parameter.data *= 3
-    tokenizer = TextTokenizer(wrapped(byte_pairs(["<unk>", "</s>"], bos="</s>"), eos_token="</s>"))
+    tokenizer = TextTokenizer(wrapped(between(byte_level(["<unk>", "</s>"]), "</s> $A"), eos_token="</s>"))
     engine = CausalEngine(network, tokenizer, eos_id=1, window=None, batch_tokens=None)
     requests = [Request((Evidence("The Rhine is a river."), end), "which river?") for end in (" Ask.", " Question:")]
     together = engine.log_likelihood(requests, 1.0, False)
@@ -127,7 +146,7 @@ def test_a_sliding_window_is_respected():
     network = transformers.MistralForCausalLM(transformers.MistralConfig(**size, **heads, sliding_window=12)).eval()
     for parameter in network.parameters():
         parameter.data *= 3
-    tokenizer = TextTokenizer(wrapped(byte_pairs(["<unk>", "<s>"], bos="<s>")))
+    tokenizer = TextTokenizer(wrapped(between(byte_level(["<unk>", "<s>"]), "<s> $A")))
     engine = CausalEngine(network, tokenizer, eos_id=None, window=None, batch_tokens=None)
     context, target = "The old town of Basel lies on the Rhine, a river of Europe.", "which river?"
     together = engine.log_likelihood([Request((Evidence(context), end), target) for end in ("", " Ask.")], 1.0, False)
@@ -156,12 +175,47 @@ def test_budgets_cut_documents_and_nothing_else(model, documents, room):
 
 def test_a_document_limit_equals_the_shorter_document(model):
     text = "The old town of Basel lies on the Rhine"
-    tokens = model.engine.tokenizer(text)
-    shorter = text[: tokens.ends[4]]
+    ends = [end for end in model.engine.tokenizer(f"{text} Question:").ends if end <= len(text)]
+    shorter = text[: ends[4]]
     [cut] = model.log_likelihood([Request((Evidence(text, 5), " Question:"), "who?")])
     [plain] = model.log_likelihood([Request((Evidence(shorter), " Question:"), "who?")])
     assert cut.total == pytest.approx(plain.total, abs=1e-5)
-    assert cut.cut_tokens == len(tokens.ids) - 5
+    assert cut.cut_tokens == len(ends) - 5
+
+
+@pytest.mark.parametrize("limit", range(1, 8))
+def test_a_target_follows_a_cut_prompt_as_it_follows_the_shorter_one(model, limit):
+    request = Request((Evidence("Basel lies on the Rhine, a river. \n", limit),), "who?")
+    causal = isinstance(model.engine, CausalEngine)
+    [fitted] = fit_to_budgets([request], model.engine.tokenizer, None, with_targets=causal)
+    [cut] = model.log_likelihood([request])
+    [shorter] = model.log_likelihood([(fitted.text, "who?")])
+    assert cut.tokens == shorter.tokens
+    assert cut.total == pytest.approx(shorter.total, abs=1e-4)
+
+
+@pytest.mark.parametrize("prompt", [("",), (Evidence("Basel"),), ("Read: ", Evidence("Basel " * 400), " Ask.")])
+def test_a_question_that_is_too_long_alone_is_named(model, prompt):
+    question = "which river of all " * 200
+    request = Request(prompt, question)
+    if model.engine.model.config.model_type == "t5":  # has no longest target
+        return
+    with pytest.raises(InvalidInput, match=r"The question.* has \d{3,} tokens, .* \d+.*: shorten it.*'which river"):
+        model.log_likelihood([request])
+
+
+def test_half_a_character_is_refused_in_a_question_and_replaced_in_a_document(model):
+    half = "\ud83e"
+    with pytest.raises(InvalidInput, match="offset 3"):
+        model.log_likelihood([("Basel", f"who{half}?")])
+    [found] = model.log_likelihood([Request((half, Evidence(f"Basel {half}"), f"{half} Ask."), "who?")])
+    [replaced] = model.log_likelihood([Request(("\ufffd", Evidence("Basel \ufffd"), "\ufffd Ask."), "who?")])
+    assert found.total == pytest.approx(replaced.total, abs=1e-5)
+    assert model.first_tokens(f"{half} Basel" * 3, 100) == f"{half} Basel" * 3
+    with pytest.raises(InvalidInput, match="query"):
+        MonoT5(model).rank(f"who{half}?", ["Basel"])
+    assert len(MonoT5(model).rank("who?", [f"Basel {half}"])) == 1
+    assert len(BRMGR(model, guard=0.0).rank("who?", [f"Basel {half}"], [f"{half} Rhine"])) >= 1
 
 
 def test_a_prompt_that_cannot_fit_is_a_clear_error(model):
@@ -234,6 +288,6 @@ def test_bfloat16_orders_as_float32_does_and_ties_nothing_more(folder):
         [item.mean for item in HuggingFaceModel(str(folder), dtype=dtype, device="cpu").log_likelihood(pairs)]
         for dtype in ("float32", "bfloat16")
     )
-    assert len(set(narrow)) >= len(set(wide))
-    assert np.corrcoef(wide, narrow)[0, 1] > 0.98
+    assert len(set(narrow)) >= len(set(wide)) - 3  # two of a hundred meet by chance; in bfloat16 most would
+    assert np.corrcoef(wide, narrow)[0, 1] > 0.99
     assert narrow != wide
