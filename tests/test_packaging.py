@@ -98,6 +98,7 @@ def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
 
 FLOORS = [
     ["errors", "data"],
+    ["surrogates"],
     ["passages", "terms", "tokens", "calling", "once", "quiet", "thinking"],
     ["structure", "retrieval", "structured", "workers"],
     ["prompts", "dialogue"],
