@@ -7,14 +7,16 @@ import math
 import re
 import threading
 import time
+import warnings
 
 import pytest
 
-from drillrank import D3, MonoT5
+from drillrank import D3, MonoT5, Passage
+from drillrank.dialogue import run
+from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.prompts import PARAGRAPH_PROMPT, SECTION_PROMPT
 from drillrank.tokens import count_tokens
 
 BOOK = "\n\n".join(
@@ -81,12 +83,17 @@ def test_the_papers_prompts_are_asked():
     D3(llm).retrieve(QUESTION, [BOOK])
     sections, paragraphs = llm.prompts
     assert sections.startswith("Document section structure:\n* Section: Part 1\nOf part 1.\n* Section: Part 1 > Chap")
-    assert sections.endswith(SECTION_PROMPT.partition("{question}")[2])
-    assert f"Question: {QUESTION}" in sections
-    assert paragraphs.startswith(
-        f"[1] Of part 2.\n[2] {TARGET}\n[3] It was written in the year 1923.\n[4] - one\n- two\n\n"
+    assert sections.endswith(
+        "\n\nQuestion: What is the code of chapter 2.3?\n\nList all section names that may be relevant for "
+        'answering the question. Respond with comma-separated section name list. Respond with "none" if none of the '
+        "sections are relevant."
     )
-    assert paragraphs.endswith(PARAGRAPH_PROMPT.partition("{question}")[2])
+    assert paragraphs == (
+        "[1] Of part 2.\n[2] The code of chapter 2.3 is 203.\n[3] It was written in the year 1923.\n[4] - one\n- two"
+        "\n\nQuestion: What is the code of chapter 2.3?\n\nFind paragraph ids that contains relevant information for "
+        'answering the question. Respond with comma-separated id list. Respond with "none" if none of the paragraphs '
+        "are relevant."
+    )
 
 
 def test_one_paragraph_needs_no_call_and_neither_does_the_only_one_of_the_chosen_sections():
@@ -147,6 +154,24 @@ def test_too_few_calls_ask_about_the_likeliest():
     assert found.usage.calls <= 3
 
 
+@pytest.mark.parametrize(
+    ("strategy", "calls", "asked"),
+    [
+        ("base", 1, ["paragraphs"]),
+        ("base", 2, ["sections", "paragraphs"]),
+        ("hierbase", 1, ["paragraphs"]),
+        ("hierbase", 2, ["sections", "paragraphs"]),
+        ("hierbase", 3, ["sections", "gists", "paragraphs"]),
+    ],
+)
+def test_the_last_call_is_kept_for_the_paragraphs(strategy, calls, asked):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        found = D3(Finder(), paragraphs=strategy, max_calls=calls).retrieve(QUESTION, [BOOK])
+    assert [step.kind for step in found.steps if not step.problems] == asked
+    assert found.usage.calls == len(asked)
+
+
 def test_the_guard_brings_back_what_the_section_step_lost():
     def careless(prompt):
         if "section names" in prompt:
@@ -160,6 +185,27 @@ def test_the_guard_brings_back_what_the_section_step_lost():
     [guard] = [step for step in found.steps if step.kind == "guard"]
     offered = [passage for passage in passages if passage.id in guard.chosen]
     assert sum(count_tokens(passage.text) for passage in offered) <= 60
+
+
+WORDS = ("stone", "river", "castle", "bridge")
+
+
+@pytest.mark.parametrize("allowance", [1, 7, 19, 100, 100_000])
+def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowance):
+    question = "Which stone castle stands above the river?"
+    sections = [f"# {n}\n\n{' '.join(WORDS[: n % 5] + ('filler',) * (n % 7 + 1))} {n}." for n in range(80)]
+    llm = Finder("none")
+    found = D3(llm, on_empty="nothing", guard_tokens=allowance).retrieve(question, ["\n\n".join(sections)])
+    likely = D3(sections=80).retrieve(question, ["\n\n".join(sections)], top_n=80)
+    assert len(likely) == 80
+    left, expected = allowance, []
+    for item in likely[:50]:
+        if count_tokens(item.passage.text) <= left:
+            left -= count_tokens(item.passage.text)
+            expected.append(item.passage.id)
+    [guard] = [step for step in found.steps if step.kind == "guard"]
+    assert guard.chosen == tuple(expected)
+    assert guard.offered == 80
 
 
 def test_of_many_documents_the_best_are_drilled_into():
@@ -199,6 +245,30 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
     usages = [d3.retrieve(QUESTION, [document]).usage for _ in range(2)]
     assert "* Section: One\nStones, mostly." in prompts[1]
     assert [usage.calls for usage in usages] == [2, 1]
+
+
+def test_the_summaries_of_256_documents_are_remembered_and_the_oldest_go():
+    asked = []
+
+    def summarise(texts):
+        asked.extend(texts)
+        return texts
+
+    condenser = Condenser(summarise, 1, 1000)
+
+    def ask(numbers):
+        asked.clear()
+        for number in numbers:
+            run(condenser.condensed([Passage(f"Document {number}")]), str)
+        return [int(text.split()[1]) for text in asked]
+
+    assert ask(range(256)) == list(range(256))
+    assert ask(range(256)) == []
+    assert ask([256]) == [256]
+    assert ask(range(1, 257)) == []
+    assert ask([0]) == [0]
+    assert ask([*range(2, 257), 0]) == []
+    assert ask([1]) == [1]
 
 
 def test_a_summariser_that_loses_texts_is_an_error():
@@ -296,7 +366,7 @@ def test_before_base_monot5_hands_over_what_one_prompt_holds(hash_model):
     [judged] = [step for step in found.steps if step.kind == "monot5"]
     assert 1 <= len(judged.chosen) < judged.offered
     assert all(set(judged.chosen) >= set(step.chosen) for step in found.steps if step.kind == "paragraphs")
-    assert sum(PARAGRAPH_PROMPT.partition("{question}")[2] in prompt for prompt in llm.prompts) == 1
+    assert sum("Find paragraph ids" in prompt for prompt in llm.prompts) == 1
     assert all(count_tokens(prompt) <= 160 for prompt in llm.prompts)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.drilldown.asking import packed
-from drillrank.drilldown.outline import BEGINNING, Outline, outline
+from drillrank.drilldown.outline import Outline, outline
 
 headings = st.tuples(st.integers(1, 4), st.sampled_from(["Sea", "Land", "Fish", "A > B", "Sea, and land"]))
 documents = st.lists(
@@ -43,6 +43,21 @@ def test_the_coarsest_level_is_the_first_that_offers_a_choice():
     assert tree.gist(one, {}) == "Contains: Two; Three."
 
 
+@pytest.mark.parametrize(
+    ("below", "listed"),
+    [
+        (11, "A; B; C; D; E; F; G; H; I; J; K"),
+        (12, "A; B; C; D; E; F; G; H; I; J; K; L"),
+        (13, "A; B; C; D; E; F; G; H; I; J; K; L; and 1 more"),
+        (26, "A; B; C; D; E; F; G; H; I; J; K; L; and 14 more"),
+    ],
+)
+def test_a_chapter_lists_twelve_headings_and_counts_the_others(below, listed):
+    book = "# One\n\nIts own.\n\n" + "".join(f"## {chr(65 + n)}\n\nText.\n\n" for n in range(below)) + "# Two\n\nText."
+    tree = Outline(outline([book]))
+    assert tree.gist(tree.top()[0], {0: "Its own."}) == f"Its own. Contains: {listed}."
+
+
 def test_documents_come_first_under_their_titles_or_numbers():
     tree = Outline(
         outline(["# Fish\n\n## Cod\n\nText.\n\n## Eel\n\nText.", "Only text.", "# A\n\nText.\n\n# B\n\nText."])
@@ -54,7 +69,7 @@ def test_documents_come_first_under_their_titles_or_numbers():
 
 def test_text_before_the_first_heading_and_twins():
     twins = Outline(outline(["Hello.\n\n# Note\n\nOne.\n\n# Note\n\nTwo."]))
-    assert [entry.name for entry in twins.leaves(range(3))] == [BEGINNING, "Note", "Note"]
+    assert [entry.name for entry in twins.leaves(range(3))] == ["(beginning)", "Note", "Note"]
     assert twins.top() == twins.leaves(range(3))
     several = Outline(outline(["# Note\n\nOne.\n\n# Note\n\nTwo.\n\n# Other\n\nThree."]))
     assert [(entry.name, len(entry.sections)) for entry in several.top()] == [("Note", 2), ("Other", 1)]
@@ -64,7 +79,7 @@ def test_a_title_below_front_matter_is_a_title_and_no_level_offers_a_single_chap
     headings = ["# Book", "## One", "### Two", "#### A", "#### B"]
     book = "---\nlang: en\n---\n\n" + "\n\n".join(f"{heading}\n\nText." for heading in headings)
     tree = Outline(outline([book]))
-    names = [BEGINNING, "Book", "One", "One > Two", "One > Two > A", "One > Two > B"]
+    names = ["(beginning)", "Book", "One", "One > Two", "One > Two > A", "One > Two > B"]
     assert [entry.name for entry in tree.leaves(range(6))] == names
     assert [entry.name for entry in tree.top()] == names
 

@@ -87,6 +87,7 @@ def test_a_title_belongs_to_the_document():
 def test_the_instructions_of_the_paper():
     assert check_instructions(PROMPTRANK_INSTRUCTIONS) == PROMPTRANK_INSTRUCTIONS
     assert len(set(PROMPTRANK_INSTRUCTIONS)) == 10
+    assert PROMPTRANK_INSTRUCTIONS[0] == "{path} Review previous documents and ask some question. Question:"
     assert all(instruction.endswith(" Question:") for instruction in PROMPTRANK_INSTRUCTIONS)
 
 

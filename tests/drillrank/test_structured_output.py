@@ -9,7 +9,6 @@ import pytest
 
 from drillrank import D3
 from drillrank.dialogue import Usage, arun, run
-from drillrank.drilldown.asking import IDS_SCHEMA
 from drillrank.errors import DrillrankWarning
 from drillrank.structured import StructuredPrompt
 
@@ -92,7 +91,17 @@ def test_d3_asks_for_json_in_both_steps(as_text):
     llm = Librarian(*(map(json.dumps, answers) if as_text else answers))
     found = D3(llm, sections_by="json").retrieve(QUESTION, [MANUAL])
     assert [item.passage.text for item in found] == ["Charge it over night."]
-    assert llm.schemas == [IDS_SCHEMA] * 2
+    schema = {
+        "title": "RelevantIds",
+        "description": "What is relevant for answering the question.",
+        "type": "object",
+        "properties": {
+            "ids": {"type": "array", "items": {"type": "integer"}, "description": "Numbers, or an empty list."}
+        },
+        "required": ["ids"],
+        "additionalProperties": False,
+    }
+    assert llm.schemas == [schema, schema]
     assert not any(step.problems for step in found.steps)
 
 

