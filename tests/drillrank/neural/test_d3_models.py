@@ -10,7 +10,7 @@ import torch
 from drillrank import D3, load_language_model
 from drillrank.tokens import token_counter
 from drillrank.views import HuggingFaceSummarizer
-from tests.drillrank.neural.conftest import bart
+from tests.drillrank.neural.conftest import FAMILIES
 
 LONG = "The old town of Basel lies on the Rhine, a river of Europe. " * 18
 MIDDLING = "Emma is a novel by Jane Austen; who wrote it? " * 8  # the summariser gives it back as it is
@@ -31,7 +31,7 @@ def asked_of(d3_settings, answer="None"):
 @pytest.fixture(scope="module")
 def summariser(tmp_path_factory):
     torch.manual_seed(5)
-    model, tokenizer = bart()
+    model, tokenizer = FAMILIES["bart"]()
     for weight in model.parameters():
         weight.data += 0.2 * torch.randn_like(weight)
     model.generation_config.max_new_tokens, model.generation_config.max_length = 12, None

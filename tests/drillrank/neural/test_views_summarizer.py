@@ -11,7 +11,7 @@ import transformers
 
 from drillrank.errors import InvalidInput
 from drillrank.views import HuggingFaceSummarizer
-from tests.drillrank.neural.conftest import bart
+from tests.drillrank.neural.conftest import FAMILIES
 
 SENTENCE = "The old town of Basel lies on the Rhine, a river of Europe. "
 LONG = SENTENCE * 18
@@ -21,7 +21,7 @@ OTHER = "Emma is a novel by Jane Austen; who wrote it? " * 25
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     torch.manual_seed(3)
-    model, tokenizer = bart()
+    model, tokenizer = FAMILIES["bart"]()
     for weight in model.parameters():
         weight.data += 0.2 * torch.randn_like(weight)
     place = tmp_path_factory.mktemp("summariser")
