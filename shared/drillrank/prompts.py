@@ -80,21 +80,20 @@ JUDGE_PROMPT = (
 )
 
 # D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
-# Where nothing is relevant the paper asks for an empty response. A model that fails gives one, too: hence the word.
 SECTION_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
-    'for answering the question. Respond with comma-separated section name list. Respond with "none" if none of '
-    "the sections are relevant."
+    "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
+    "of the sections are relevant."
 )
 # The same question with numbers in place of names, which no model can misspell; the wording is ours.
 SECTION_ID_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    'relevant for answering the question. Respond with comma-separated id list. Respond with "none" if none of '
+    "relevant for answering the question. Respond with comma-separated id list. Provide an empty response if none of "
     "the sections are relevant."
 )
 PARAGRAPH_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
-    'question. Respond with comma-separated id list. Respond with "none" if none of the paragraphs are relevant.'
+    "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
 )
 # The same for LLMs that can be held to a JSON schema; the wording is ours.
 _AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'

@@ -39,19 +39,31 @@ drivers = pytest.mark.parametrize("drive", [sync, asynchronous])
 
 
 @drivers
-@pytest.mark.parametrize("blank", ["", " \n\t ", "\u3000", None])
+@pytest.mark.parametrize("blank", ["", " \n\t ", "\u3000", "<think>Rhine?</think>\n"])
 @pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
-def test_a_blank_answer_is_no_answer(blank, sections_by, drive):
-    d3 = D3(lambda prompt: blank, sections_by=sections_by)
+def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_by, drive):
+    options = {"sections_by": sections_by, "on_failure": "raise"}
+    with pytest.warns(DrillrankWarning, match="blank, which stands for nothing relevant"):
+        found = drive(D3(down, **options).dialogue(QUESTION, [BOOK]), lambda prompt: blank)
+    assert list(found) == []
+    assert [problem.partition(":")[0] for problem in found.problems] == ["sections"]
     with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
-        found = drive(d3.dialogue(QUESTION, [BOOK]), lambda prompt: blank)
+        found = drive(D3(down, **options, on_empty="likelihood").dialogue(QUESTION, [BOOK]), lambda prompt: blank)
     assert found[0].passage.text == "The Rhine is 1,230 km long."
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections", "paragraphs"]
-    assert all("blank" in problem or "NoneType" in problem for problem in found.problems)
-    assert all(problem.endswith(": chosen by likelihood") for problem in found.problems)
+    assert all("blank" in problem and problem.endswith(": chosen by likelihood") for problem in found.problems)
     assert all(item.details["problems"] == found.problems for item in found)
-    with pytest.raises(LLMFailure, match=r"blank|NoneType"):
-        drive(D3(down, sections_by=sections_by, on_failure="raise").dialogue(QUESTION, [BOOK]), lambda prompt: blank)
+
+
+@drivers
+@pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
+def test_no_answer_at_all_is_a_failure(sections_by, drive):
+    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
+        found = drive(D3(down, sections_by=sections_by).dialogue(QUESTION, [BOOK]), lambda prompt: None)
+    assert found[0].passage.text == "The Rhine is 1,230 km long."
+    assert all("NoneType" in problem for problem in found.problems)
+    with pytest.raises(LLMFailure, match="NoneType"):
+        drive(D3(down, sections_by=sections_by, on_failure="raise").dialogue(QUESTION, [BOOK]), lambda prompt: None)
 
 
 @pytest.mark.parametrize("answer", ["none", "None of the sections are relevant.", "N/A"])

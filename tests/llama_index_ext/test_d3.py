@@ -212,18 +212,18 @@ def test_steps_and_cost_are_events_even_where_nothing_is_found(recorded, capsys)
 
 def test_what_went_wrong_is_in_nodes_and_events(recorded):
     events, _ = recorded
-    with pytest.warns(DrillrankWarning, match="blank"):
-        found = D3Retriever([DOCUMENT], Reader(lambda prompt: " ")).retrieve(ASKED)
+    with pytest.warns(DrillrankWarning, match="what"):
+        found = D3Retriever([DOCUMENT], Reader(lambda prompt: "what?")).retrieve(ASKED)
     assert TARGET in texts(found)
     [end] = [event for event in events if event.class_name() == "D3EndEvent"]
     assert len(end.problems) == 2
-    assert all("blank: chosen by likelihood" in problem for problem in end.problems)
+    assert all(problem.endswith("offered: chosen by likelihood") for problem in end.problems)
     for hit in found:
         assert hit.node.metadata["drillrank_problems"] == "; ".join(end.problems)
         for excluded in (hit.node.excluded_llm_metadata_keys, hit.node.excluded_embed_metadata_keys):
             assert "drillrank_problems" in excluded
-    with pytest.raises(LLMFailure, match="blank"):
-        D3Retriever([DOCUMENT], Reader(lambda prompt: ""), on_failure="raise").retrieve(ASKED)
+    with pytest.raises(LLMFailure, match="what"):
+        D3Retriever([DOCUMENT], Reader(lambda prompt: "what?"), on_failure="raise").retrieve(ASKED)
 
 
 # Prompts

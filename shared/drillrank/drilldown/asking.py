@@ -16,6 +16,7 @@ from drillrank.drilldown.pieces import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.prompts import Template, filled
 from drillrank.structured import StructuredPrompt
+from drillrank.thinking import without_thoughts
 from drillrank.tokens import TokenCount, count_tokens
 
 _SPARE = 8  # tokens for what is put between items, and for the number behind a name that is there twice
@@ -61,7 +62,7 @@ class Asking:
         question: The question.
         max_prompt_tokens: Budget of one prompt; an item that is longer alone is shown without its middle.
         calls_left: How many more prompts may be sent.
-        on_failure: Where a call fails or its answer is blank or cannot be read: choose by likelihood, or raise.
+        on_failure: Where a call fails or its answer cannot be read: choose by likelihood, or raise.
         on_empty: What an answer means that chooses nothing: just that, or the choice of likelihood.
         count: Counts the tokens of a text.
     """
@@ -106,7 +107,7 @@ class Asking:
         """Ask about all items, in several prompts at once if need be.
 
         Where too few calls are left for all, the likeliest items are asked about, and a problem says so. A blank answer
-        is as good as none: "none" or an empty list of ids chooses nothing.
+        chooses nothing, as the prompt has it, but a model that fails may give one, too: it is a problem.
 
         Args:
             template: With `{question}`, and `{outline}` or `{paragraphs}` where the items go.
@@ -134,12 +135,13 @@ class Asking:
         for group, reply in zip(groups, replies, strict=True):
             names = [items[at].name for at in group]
             choice = chosen_names(reply.text, names) if by == "names" else chosen_ids(reply.text, len(group))
-            unusable = reply.failure is not None or not choice.usable or not reply.text.strip()
+            unusable = reply.failure is not None or not choice.usable
+            by_likelihood = unusable or (not choice.positions and self.on_empty == "likelihood")
             if problem := _problem(reply, choice):
                 if unusable and self.on_failure == "raise":
                     raise reply.failure or LLMFailure(f"The LLM was asked to choose: {problem}.")
-                problems.append(f"{problem}: chosen by likelihood" if unusable else problem)
-            if unusable or (not choice.positions and self.on_empty == "likelihood"):
+                problems.append(f"{problem}: chosen by likelihood" if by_likelihood else problem)
+            if by_likelihood:
                 chosen += likely.choose(group)
             else:
                 chosen += [group[position] for position in choice.positions]
@@ -270,10 +272,10 @@ def _shown(items: Sequence[Item], by: AnswerBy) -> list[str]:
 def _problem(reply: Reply, choice: Choice) -> str:
     if reply.failure:
         return f"{reply.failure}"
-    if not reply.text.strip():
-        return "the answer was blank"
     if not choice.usable:
         return f"the answer {' '.join(reply.text.split())[:_SHOWN]!r} chooses nothing that was offered"
+    if not (without_thoughts(reply.text) or "").strip():
+        return "the answer was blank, which stands for nothing relevant"
     if choice.unknown:
         listed = ", ".join(map(repr, choice.unknown[:3]))
         more = f" and {len(choice.unknown) - 3} more" if len(choice.unknown) > 3 else ""

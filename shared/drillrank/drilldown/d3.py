@@ -96,7 +96,7 @@ class D3:
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON,
             for those of paragraphs too, and holds an LLM with `complete_json(prompt, schema)` to its schema.
         on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
-        on_failure: For a call that fails or an answer that is blank or cannot be read: `"likelihood"`'s choice (of a
+        on_failure: For a call that fails or an answer that cannot be read: `"likelihood"`'s choice (of a
             summary, sentences of the text), or `"raise"`.
         workers: Most LLM calls at once, all questions of this object together.
         section_prompt: With `{outline}` and `{question}`, or a function of these that returns a prompt; the paper's, or
