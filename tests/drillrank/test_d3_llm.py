@@ -85,13 +85,13 @@ def test_the_papers_prompts_are_asked():
     assert sections.startswith("Document section structure:\n* Section: Part 1\nOf part 1.\n* Section: Part 1 > Chap")
     assert sections.endswith(
         "\n\nQuestion: What is the code of chapter 2.3?\n\nList all section names that may be relevant for "
-        'answering the question. Respond with comma-separated section name list. Respond with "none" if none of the '
-        "sections are relevant."
+        "answering the question. Respond with comma-separated section name list. Provide an empty response if none of "
+        "the sections are relevant."
     )
     assert paragraphs == (
         "[1] Of part 2.\n[2] The code of chapter 2.3 is 203.\n[3] It was written in the year 1923.\n[4] - one\n- two"
         "\n\nQuestion: What is the code of chapter 2.3?\n\nFind paragraph ids that contains relevant information for "
-        'answering the question. Respond with comma-separated id list. Respond with "none" if none of the paragraphs '
+        "answering the question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs "
         "are relevant."
     )
 
