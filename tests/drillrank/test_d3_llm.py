@@ -91,8 +91,8 @@ def test_the_papers_prompts_are_asked():
     assert paragraphs == (
         "[1] Of part 2.\n[2] The code of chapter 2.3 is 203.\n[3] It was written in the year 1923.\n[4] - one\n- two"
         "\n\nQuestion: What is the code of chapter 2.3?\n\nFind paragraph ids that contains relevant information for "
-        "answering the question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs "
-        "are relevant."
+        "answering the question. Respond with comma-separated id list. Provide an empty response if none of the "
+        "paragraphs are relevant."
     )
 
 
