@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import SelfAsk
@@ -13,6 +14,9 @@ from drillrank.drilldown.answers import chosen_ids, chosen_names
 from drillrank.generation import generated_passages
 from drillrank.thinking import without_thoughts
 from drillrank.views.written import parse_keywords
+from tests.drillrank.test_structure_linear import lines_run
+
+EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
 
 # Answers in the habits of many models, each with its right reading: the ids from 1, an empty list where it says that
 # nothing is relevant, null where it cannot be read. Nine paragraphs are offered, or the titles below. The second file
@@ -54,7 +58,7 @@ name = st.text("ab ,;-.1>é", min_size=1, max_size=12).filter(lambda text: text.
 names = st.lists(name, min_size=1, max_size=6, unique=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES or 100, deadline=None)
 @given(anything, names)
 def test_whatever_an_answer_says_the_choice_is_of_what_there_is(answer, offered):
     for choice, count in ((chosen_names(answer, offered), len(offered)), (chosen_ids(answer, 7), 7)):
@@ -63,7 +67,7 @@ def test_whatever_an_answer_says_the_choice_is_of_what_there_is(answer, offered)
         assert choice.usable or not choice.positions
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=EXAMPLES or 100, deadline=None)
 @given(st.data())
 def test_listed_names_are_found_and_no_others_however_they_are_listed(data):
     wanted = data.draw(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
@@ -175,22 +179,22 @@ def test_whatever_json_says_the_choice_is_of_what_there_is(value):
     assert list(choice.positions) == sorted(set(choice.positions))
 
 
-@example(1000)
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 1000))
-def test_a_thousand_ids_and_a_thousand_unknown_names_take_no_time(count):
+@pytest.mark.parametrize("count", [0, 1, 1000])
+def test_of_a_thousand_ids_and_a_thousand_unknown_names_those_that_there_are_are_chosen(count):
     many = ", ".join(str(number) for number in range(count + 1))
     assert chosen_ids(many, 3).positions == tuple(range(min(3, count)))
     unknown = ", ".join(f"unheard-of section number {number}" for number in range(count))
     assert chosen_names(unknown, [f"A heading like any other, {i}" for i in range(200)]).positions == ()
 
 
-@pytest.mark.parametrize("case", CORPUS, ids=lambda case: repr(case["answer"])[:60])
-def test_answers_in_the_habits_of_many_models(case):
-    by_ids = "ids" in case
-    choice = chosen_ids(case["answer"], 9) if by_ids else chosen_names(case["answer"], TITLES)
-    read = [position + 1 for position in choice.positions] if choice.usable else None
-    assert read == case["ids" if by_ids else "names"]
+def reading(case: dict) -> list[int] | None:
+    choice = chosen_ids(case["answer"], 9) if "ids" in case else chosen_names(case["answer"], TITLES)
+    return [position + 1 for position in choice.positions] if choice.usable else None
+
+
+def test_answers_in_the_habits_of_many_models():
+    wrong = [(case, reading(case)) for case in CORPUS if reading(case) != case["ids" if "ids" in case else "names"]]
+    assert wrong == []
 
 
 def test_the_corpus_is_large_and_has_no_answer_twice():
@@ -222,7 +226,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=EXAMPLES or 10, deadline=None)
 @given(st.sets(st.integers(1, 40), min_size=1, max_size=39))
 def test_whatever_ids_are_written_in_a_form_are_read_back(form, wanted):
     choice = chosen_ids(FORMS[form](sorted(wanted)), 40)
@@ -233,7 +237,7 @@ def test_whatever_ids_are_written_in_a_form_are_read_back(form, wanted):
 pieces = st.sampled_from([part for case in CORPUS for part in case["answer"].split(" ")])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES or 100, deadline=None)
 @given(
     st.text(max_size=80) | st.lists(pieces, max_size=15).map(" ".join) | st.lists(pieces, max_size=15).map("\n".join)
 )
@@ -246,7 +250,6 @@ def test_no_answer_breaks_a_reader(answer):
     parse_keywords(answer)
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "piece",
     [
@@ -268,12 +271,15 @@ def test_no_answer_breaks_a_reader(answer):
         ),
     ],
 )
-def test_reading_takes_time_in_proportion_to_the_length(piece):
-    # Quadratic time would be minutes.
-    answer = piece * (20_000 // len(piece))
-    assert chosen_ids(answer, 9).positions is not None
-    assert chosen_names(answer, TITLES).positions is not None
-    parse_keywords(answer)
+def test_reading_takes_linear_work(piece):
+    def read(answer: str) -> None:
+        chosen_ids(answer, 9)
+        chosen_names(answer, TITLES)
+        parse_keywords(answer)
+
+    read(piece)  # what is compiled once
+    short, long = (lines_run(read, piece * (size // len(piece))) for size in (250, 2000))
+    assert long < 12 * short + 2000  # 8 times if linear, 64 if quadratic
 
 
 def test_huge_numbers_and_ranges():
