@@ -87,13 +87,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     parser.add_argument("--version", action="version", version=f"drillrank {version('drillrank')}")
     commands = parser.add_subparsers(required=True, metavar="{demo,ask}")
     demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
-    demo.add_argument("question", nargs="?", default=DEMO_QUESTION)
+    demo.add_argument("question", nargs="?", type=_text, default=DEMO_QUESTION)
     demo.set_defaults(run=lambda given: run_demo(given.question))
     ask = commands.add_parser("ask", help=f"find evidence in files of {_FORMATS}")
     ask.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help=f"{_FORMATS}, in UTF-8, or in UTF-16 with its mark"
     )
-    ask.add_argument("question", help="what the evidence is for")
+    ask.add_argument("question", type=_text, help="what the evidence is for")
     ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs to show, 5 by default")
     ask.set_defaults(run=lambda given: run_ask(given.files, given.question, given.model, given.top_n))
@@ -109,6 +109,15 @@ def _run(arguments: Sequence[str] | None) -> int:
             for warning in caught:
                 _tell("yellow", warning.message)
     return 0
+
+
+def _text(argument: str) -> str:
+    """An argument; as UTF-8 where the terminal's own encoding could not read it."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(argument).decode("utf-8", "replace")
+    return argument
 
 
 def _tell(color: str, problem: object) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.dialogue import Usage, arun, run
@@ -161,6 +162,7 @@ def test_own_embeddings():
     assert "of Eva" not in prompts[1]
 
 
+@settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "15")))
 @given(st.lists(st.tuples(*[st.text(min_size=1).filter(str.strip)] * 2), min_size=1, max_size=6), st.integers(1, 8))
 def test_any_examples_make_prompts_that_take_any_question(examples, n):
     prompts = cluster_prompts(examples, n=n, demonstrations=2)
