@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, model_validator
 
+from drillrank import LanguageModel
 from drillrank.hosts.fields import Rebuilt, check_fields
+from drillrank.hosts.shared import model_fields
 
 
 class Component(Rebuilt, BaseModel):
@@ -17,3 +19,11 @@ class Component(Rebuilt, BaseModel):
     def _known_fields(cls, given: Any) -> Any:
         check_fields(cls, given)
         return given
+
+
+def index_fields(component: Any, model: LanguageModel) -> dict[str, object]:
+    """What the index of a component's documents is made of: all of its fields but those of the results' form."""
+    names = type(component).model_fields.keys() - {"documents", "model", "model_options", "score_key", "top_n"}
+    documents = [(document.id, document.page_content, document.metadata) for document in component.documents]
+    fields = {name: getattr(component, name) for name in sorted(names)}
+    return fields | {"model": model_fields(model), "documents": documents}

@@ -26,8 +26,9 @@ from drillrank.drilldown.d3 import EvidenceRanking, default_prompts
 from drillrank.drilldown.drill import Drillable, Step, Strategy
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.rebuilding import Library
+from drillrank.hosts.shared import Shared, shared
 from drillrank.passages import check_query, check_top_n, stable_uuid
-from langchain_ext._component import Component
+from langchain_ext._component import Component, index_fields
 from langchain_ext._documents import document_names
 from langchain_ext._embed import FrameworkEmbedding
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
@@ -121,7 +122,7 @@ class D3Retriever(Component, ConfiguredRetriever):
     _language_model: LanguageModel = PrivateAttr()
     _stored: StoredDocuments = PrivateAttr()
     _library: Library = PrivateAttr()
-    _ready: Drillable | None = PrivateAttr(default=None)
+    _ready: Shared[Drillable] | None = PrivateAttr(default=None)
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
         language_model = load_evidence_model(model, **fields.pop("model_options", {}))
@@ -153,7 +154,9 @@ class D3Retriever(Component, ConfiguredRetriever):
         self._stored = StoredDocuments(self.documents)
         self._library = Library(self._d3.prepare, self.separator)
         if self.source is None:
-            self._ready = self._library.ready(self._stored.pieces())
+            self._ready = shared(
+                "drill", index_fields(self, language_model), lambda: self._library.ready(self._stored.pieces())
+            )
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
@@ -212,7 +215,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         return None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
 
     def _drillable(self, stored: StoredDocuments) -> Drillable:
-        return self._ready or self._library.ready(stored.pieces())
+        return self._ready.made if self._ready else self._library.ready(stored.pieces())
 
     def _unknown(self, hits: Sequence[Document]) -> list[Document]:
         """The sections found whose documents have to be looked for."""

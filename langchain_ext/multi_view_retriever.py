@@ -15,6 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.hosts.shared import Shared, shared
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -84,7 +85,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     )
 
     _raw: dict[str, Document] = PrivateAttr()
-    _index: MultiViewIndex | None = PrivateAttr(default=None)
+    _index: Shared[MultiViewIndex] | None = PrivateAttr(default=None)
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
@@ -96,7 +97,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
                 ViewText(_section_id(document), _view(document), document.page_content)  # type: ignore[arg-type]  # the index checks the view
                 for document in self.documents
             ]
-            self._index = MultiViewIndex(texts, self.retriever, self.weights)
+            fields = {"texts": texts, "retriever": self.retriever, "weights": self.weights}
+            self._index = shared("views", fields, lambda: MultiViewIndex(texts, self.retriever, self.weights))
         elif self.source == {}:
             raise InvalidInput(f"source needs a retriever for one of the views {VIEWS} at least.")
 
@@ -144,7 +146,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     ) -> tuple[list[MergedSection], MutableMapping[str, Document]]:
         """The best sections, and by id what is at hand of them and others."""
         if self._index is not None:
-            return self._index.search(query, k), self._raw
+            return self._index.made.search(query, k), self._raw
         rankings = {view: [_section_id(document) for document in hits] for view, hits in found.items()}
         known = {_section_id(document): _as_raw(document) for hits in found.values() for document in hits}
         return merge_views(rankings, k, self.weights), ChainMap(self._raw, known)

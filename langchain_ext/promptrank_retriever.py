@@ -13,10 +13,11 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
 from drillrank.hosts.notes import notes
+from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
 from drillrank.passages import check_query, check_top_n
-from langchain_ext._component import Component
+from langchain_ext._component import Component, index_fields
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext.promptrank import PathSettings, PromptRankRerank
 from langchain_ext.promptrank_documents import DocumentSource, atell, names_of, tell
@@ -78,7 +79,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
 
     _rerank: PromptRankRerank = PrivateAttr()
     _language_model: LanguageModel = PrivateAttr()
-    _search: PathSearch = PrivateAttr()
+    _search: Shared[PathSearch] = PrivateAttr()
     _known: dict[str, Document] = PrivateAttr()
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
@@ -86,17 +87,19 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         fields |= {"model": language_model.spec, "model_options": language_model.options}
         super().__init__(**fields)
         self._language_model = language_model
-        shared = (*PathSettings.model_fields, "title_key", "metadata_fields")
-        ranking: dict[str, Any] = {name: getattr(self, name) for name in shared}
+        common = (*PathSettings.model_fields, "title_key", "metadata_fields")
+        ranking: dict[str, Any] = {name: getattr(self, name) for name in common}
         ranking["model"] = language_model
         ranking["links"] = tuple(name for name in self.links if name != "retrieval")
         ranking["retriever"] = self.retriever if "retrieval" in self.links else None
         self._rerank = PromptRankRerank(**ranking)
         named = list(zip(names_of(self.documents), self.documents, strict=True))
         self._known = dict(named)
-        self._search = self._rerank.path_rerank(
-            [self._rerank._named(document, name) for name, document in named]
-        ).search
+        self._search = shared(
+            "paths",
+            index_fields(self, language_model),
+            lambda: self._rerank.path_rerank([self._rerank._named(document, name) for name, document in named]).search,
+        )
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
@@ -123,7 +126,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         self, query: str, source: DocumentSource, hits: list[Document], top_n: int | None
     ) -> Steps[list[Ranked[Passage]]]:
         check_top_n(top_n)
-        return self._search.steps(query, self.top_n if top_n is None else top_n, candidates=source.passages(hits))
+        return self._search.made.steps(query, self.top_n if top_n is None else top_n, candidates=source.passages(hits))
 
     def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:
         return [

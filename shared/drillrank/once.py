@@ -60,19 +60,23 @@ class Once(Generic[Value]):
 
     Args:
         remembered: How many values are remembered, those of last use; None for all.
-        keep: Whether a value is good enough to be remembered.
+        keep: Whether a value is good enough to be remembered; None for any.
 
     >>> once = Once()
     >>> once.get("key", lambda: "made"), once.get("key", lambda: "made again")
     ('made', 'made')
     """
 
-    def __init__(self, remembered: int | None = None, keep: Callable[[Value], bool] = lambda _: True) -> None:
+    def __init__(self, remembered: int | None = None, keep: Callable[[Value], bool] | None = None) -> None:
         self._remembered = remembered
         self._keep = keep
         self._lock = threading.Lock()
         self._known: dict[Hashable, Value] = {}
         self._making: dict[Hashable, Future[tuple[Value] | None]] = {}
+
+    def __reduce__(self) -> tuple[type[Once[Value]], tuple[object, ...]]:
+        """A copy remembers nothing."""
+        return type(self), (self._remembered, self._keep)
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The value; this thread may have to wait for it."""
@@ -119,7 +123,7 @@ class Once(Generic[Value]):
         made: tuple[Value] | None = None
         try:
             value = yield from make()
-            made = (value,) if self._keep(value) else None
+            made = (value,) if self._keep is None or self._keep(value) else None
             return value
         finally:
             maker.making -= 1

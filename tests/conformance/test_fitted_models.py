@@ -85,3 +85,53 @@ def test_configurable_retrievers(name, saved):
     lost = retriever(name, model=fitted()).configurable_fields(top_n=ConfigurableField(id="top_n"))
     with pytest.raises(InvalidInput, match="save"):
         lost.with_config(configurable={"top_n": 2}).invoke(QUERY)
+
+
+def built(monkeypatch):
+    """Counts what is indexed: texts given to TF-IDF and BM25, and collections fitted."""
+    from drillrank import retrieval
+    from drillrank.likelihood.collection import Collection
+
+    indexed = []
+
+    def counted(cls, position):
+        make = cls.__init__
+
+        def init(self, *args, **kwargs):
+            indexed.append((cls.__name__, args[position] if args else kwargs))
+            make(self, *args, **kwargs)
+
+        monkeypatch.setattr(cls, "__init__", init)
+
+    for cls in (retrieval.TfidfIndex, retrieval.BM25Index, Collection):
+        counted(cls, 0)
+    return indexed
+
+
+def over_documents(name, documents):
+    if name == "PromptRankRetriever":
+        first = langchain_ext.D3Retriever(documents=[Document(page_content="Basel")], top_n=1)
+        return langchain_ext.PromptRankRetriever(retriever=first, documents=documents)
+    if name == "MultiViewRetriever":
+        return langchain_ext.MultiViewRetriever(
+            documents=langchain_ext.MultiViewTextSplitter().split_documents(documents)
+        )
+    return langchain_ext.D3Retriever(documents=documents)
+
+
+@pytest.mark.parametrize("name", ["D3Retriever", "PromptRankRetriever", "MultiViewRetriever"])
+def test_a_setting_of_one_call_does_not_index_the_documents_again(name, monkeypatch):
+    documents = [Document(page_content=f"# {text}\n\n{text}", id=str(i)) for i, text in enumerate(TEXTS)]
+    component = over_documents(name, documents)
+    expected = [document.page_content for document in component.invoke(QUERY)][:1]
+    configurable = component.configurable_fields(top_n=ConfigurableField(id="top_n"))
+    indexed = built(monkeypatch)
+    found = configurable.with_config(configurable={"top_n": 1}).invoke(QUERY)
+    assert [document.page_content for document in found] == expected
+    corpus = {text for document in documents for text in document.page_content.splitlines() if text}
+    assert not [texts for _, texts in indexed if corpus <= set(map(str, texts))]
+    assert not [kind for kind, _ in indexed if kind != "Collection"]
+    documents[0].page_content = "# Changed\n\nWhat lies on the Rhine is Basel."
+    changed = over_documents(name, documents)
+    assert indexed
+    assert pickle.loads(pickle.dumps(changed)).invoke(QUERY) == changed.invoke(QUERY)

@@ -67,7 +67,7 @@ class Condenser:
                 f"max_prompt_tokens={max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the instruction for "
                 f"the text to summarise; it takes {LEAST}."
             )
-        self._once: Once[Summaries] = Once(_REMEMBERED, keep=lambda made: not made[1])
+        self._once: Once[Summaries] = Once(_REMEMBERED, keep=_whole)
 
     def condensed(self, passages: Sequence[Passage]) -> Dialogue[Summaries]:
         """Summaries of passages that belong together, each on one line, and what went wrong.
@@ -122,6 +122,10 @@ class Condenser:
             if over <= 0:
                 return prompt
             limit = min(limit, self._count(shown)) - over
+
+
+def _whole(made: Summaries) -> bool:
+    return not made[1]
 
 
 def _digest(passages: Sequence[Passage]) -> bytes:

@@ -21,7 +21,7 @@ SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (M
 _WORD = re.compile(r"\S{1,20}")  # a longer run counts as several words, so that text without spaces has a length too
 
 
-def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int = SHORT_SECTION) -> str:
+def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None) -> str:
     """Extractive summary of one section; see `summaries`.
 
     >>> summary("Rain fell. Cats purr and cats hiss. Cats purr.", max_words=7, raw_up_to=7)
@@ -30,7 +30,7 @@ def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int = SHORT_SE
     return summaries([text], max_words, raw_up_to)[0]
 
 
-def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: int = SHORT_SECTION) -> list[str]:
+def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None) -> list[str]:
     """The sentences nearest to each section's centroid, in their original order (Radev et al. 2004).
 
     A sentence is a TF-IDF vector of unit length, the centroid of a section the sum of its sentences, and nearness
@@ -40,7 +40,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     Args:
         texts: The sections of one document.
         max_words: Word limit of a summary.
-        raw_up_to: A section of at most this many tokens, as `count_tokens` counts, is its own summary, unchanged.
+        raw_up_to: A section of at most this many words is its own summary, unchanged; None for `is_short`.
 
     Returns:
         One summary per section: whole sentences as they stand in the text, joined by spaces.
@@ -50,7 +50,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     """
     check_positive(max_words=max_words)
     shortened = list(texts)
-    long = [position for position, text in enumerate(texts) if not is_short(text, raw_up_to)]
+    long = [position for position, text in enumerate(texts) if not _is_own_summary(text, raw_up_to)]
     split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
     vectors = _vectors([sentence for section in split for sentence in section])
     first = 0
@@ -62,13 +62,17 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     return shortened
 
 
-def is_short(text: str, raw_up_to: int = SHORT_SECTION) -> bool:
-    """Whether a section is its own summary.
+def is_short(text: str) -> bool:
+    """Whether a section is its own summary: up to 200 tokens.
 
     >>> is_short("Few words."), is_short("many words " * 101)
     (True, False)
     """
-    return count_tokens(text) <= raw_up_to
+    return count_tokens(text) <= SHORT_SECTION
+
+
+def _is_own_summary(text: str, raw_up_to: int | None) -> bool:
+    return is_short(text) if raw_up_to is None else _words(text) <= raw_up_to
 
 
 def _vectors(split: Sequence[str]) -> sparse.csr_matrix:
