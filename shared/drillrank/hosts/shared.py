@@ -1,7 +1,7 @@
 """What a component makes of its fields when it is built, shared with others of equal fields.
 
-A host that varies one setting for one call (`configurable_fields`) builds the component anew each time; what takes long,
-an index of its documents, must not be built again. It lives as long as one of the components that share it.
+A host that varies one setting for one call (`configurable_fields`) builds the component anew each time; what takes
+long, an index of its documents, must not be built again. It lives as long as one of the components that share it.
 """
 
 from __future__ import annotations
