@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from contextlib import suppress
 from typing import Annotated, Any
 from uuid import uuid4
 
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import LLMResult
 from langchain_core.prompt_values import PromptValue
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import ensure_config
 from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.reported import Answer, Tokens, reported_tokens
 from drillrank.structured import StructuredPrompt
 
 
@@ -54,6 +59,33 @@ class Filler:
         return FilledPrompt(value, self._step)
 
 
+class _Report(BaseCallbackHandler):
+    """What the models behind one answer tell of its cost: wrapped, text models and held to JSON, they all tell here."""
+
+    run_inline = True  # in an event loop, too, done before the answer is there
+
+    def __init__(self) -> None:
+        self._calls: list[Tokens] = []
+
+    @property
+    def ignore_chat_model(self) -> bool:
+        """Their starts are of no interest."""
+        return True
+
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        """Take note of one call."""
+        first = next((generation for several in response.generations for generation in several), None)
+        message = getattr(first, "message", None)
+        metadata = getattr(message, "response_metadata", None)
+        self._calls.append(reported_tokens(message, metadata, response.llm_output))
+
+    def answer(self, text: str) -> Answer:
+        """The text with the cost of all calls, where each has told it."""
+        prompts = [prompt for prompt, _ in self._calls if prompt is not None]
+        completions = [completion for _, completion in self._calls if completion is not None]
+        return Answer(text, *(sum(told) if len(told) == len(self._calls) else None for told in (prompts, completions)))
+
+
 class FrameworkLLM:
     """Asks a chat model or a text model; its calls are children of the run whose configuration is given.
 
@@ -69,24 +101,36 @@ class FrameworkLLM:
 
     def complete(self, prompt: str) -> str:
         """The model's answer."""
-        return self._chain.invoke(_value(prompt), self._named(prompt))
+        report = _Report()
+        return report.answer(self._chain.invoke(_value(prompt), self._named(prompt, report)))
 
     async def acomplete(self, prompt: str) -> str:
         """The model's answer, by its own asynchronous call."""
-        return await self._chain.ainvoke(_value(prompt), self._named(prompt))
+        report = _Report()
+        return report.answer(await self._chain.ainvoke(_value(prompt), self._named(prompt, report)))
 
-    def complete_json(self, prompt: str, schema: dict[str, Any]) -> Any:
+    def complete_json(self, prompt: str, schema: dict[str, Any]) -> str:
         """The model's answer, held to the schema if it can be."""
-        return _structured(self._held_to(schema).invoke(_value(prompt), self._named(prompt)))
+        report = _Report()
+        return report.answer(_as_json(self._held_to(schema).invoke(_value(prompt), self._named(prompt, report))))
 
-    async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> Any:
+    async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> str:
         """As `complete_json`, by the model's own asynchronous call."""
-        return _structured(await self._held_to(schema).ainvoke(_value(prompt), self._named(prompt)))
+        report = _Report()
+        answer = await self._held_to(schema).ainvoke(_value(prompt), self._named(prompt, report))
+        return report.answer(_as_json(answer))
 
-    def _named(self, prompt: str) -> RunnableConfig:
+    def _named(self, prompt: str, report: _Report) -> RunnableConfig:
         given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
         step = given.step if isinstance(given, FilledPrompt) else self._step
-        return {**self._config, "run_name": f"drillrank: {step}"}
+        config = ensure_config({**self._config, "run_name": f"drillrank: {step}"})  # with what surrounds the call
+        handlers = config["callbacks"]
+        if isinstance(handlers, BaseCallbackManager):
+            handlers = handlers.copy()
+            handlers.add_handler(report)
+        else:
+            handlers = [*(handlers or []), report]
+        return {**config, "callbacks": handlers}
 
     def _held_to(self, schema: dict[str, Any]) -> Runnable[Any, Any]:
         return held_to(self._llm, schema) or self._chain
@@ -135,10 +179,10 @@ def _identity(llm: Runnable[Any, Any]) -> str | None:
     return None
 
 
-def _structured(answer: Any) -> Any:
+def _as_json(answer: Any) -> str:
     if answer is None:
         raise InvalidInput("The model gave no structured output.")
-    return answer
+    return answer if isinstance(answer, str) else json.dumps(answer)
 
 
 def _value(prompt: str) -> str | PromptValue:

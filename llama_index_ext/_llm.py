@@ -16,6 +16,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from drillrank.calling import gives_way
 from drillrank.prompts import check_places
 from drillrank.structured import StructuredPrompt
+from llama_index_ext._reports import step
 
 _PROMPT = PromptTemplate("{text}")  # a dialogue's prompts are complete; braces in them are text
 
@@ -25,11 +26,12 @@ class FilledPrompt(str):
 
     template: BasePromptTemplate
     values: dict[str, Any]
+    step: str
 
-    def __new__(cls, template: BasePromptTemplate, values: dict[str, Any]) -> FilledPrompt:
-        """Fill the template."""
+    def __new__(cls, template: BasePromptTemplate, values: dict[str, Any], step: str) -> FilledPrompt:
+        """Fill the template, for the step of that name."""
         prompt = super().__new__(cls, template.format(**values))
-        prompt.template, prompt.values = template, values
+        prompt.template, prompt.values, prompt.step = template, values, step
         return prompt
 
 
@@ -44,11 +46,11 @@ class Prompts:
         self.templates: dict[str, BasePromptTemplate] = {}
         self._places: dict[str, tuple[str, ...]] = {}
 
-    def filler(self, name: str, template: BasePromptTemplate, *places: str) -> Filler:
-        """Take in a template; a function for the core that fills in what has this name at the time."""
+    def filler(self, name: str, step: str, template: BasePromptTemplate, *places: str) -> Filler:
+        """Take in a template; a function for the core that fills in, for this step, what has this name at the time."""
         self._places[name] = places
         self.update({name: template})
-        return Filler(self, name, places)
+        return Filler(self, name, step, places)
 
     def update(self, templates: dict[str, BasePromptTemplate]) -> None:
         """Replace the templates that are given; other names belong to other components."""
@@ -60,25 +62,31 @@ class Prompts:
 class Filler:
     """Fills the places of one template as it is at the time."""
 
-    def __init__(self, prompts: Prompts, name: str, places: tuple[str, ...]) -> None:
+    def __init__(self, prompts: Prompts, name: str, step: str, places: tuple[str, ...]) -> None:
         self._prompts = prompts
         self._name = name
+        self._step = step
         self._places = places
 
     def __call__(self, **values: str) -> FilledPrompt:
         """The prompt."""
-        return FilledPrompt(self._prompts.templates[self._name], {place: values[place] for place in self._places})
+        template = self._prompts.templates[self._name]
+        return FilledPrompt(template, {place: values[place] for place in self._places}, self._step)
 
 
 class FrameworkLLM:
     """Asks through `predict` and `apredict`, so that chat models, formatting and events work as everywhere else.
 
+    In traces, the events and spans of a call have a tag with the name of its step: the prompt's, or else the one given.
+
     Args:
         llm: The LLM; None takes `Settings.llm` at each call.
+        step: What it is asked for.
     """
 
-    def __init__(self, llm: LLM | None) -> None:
+    def __init__(self, llm: LLM | None, step: str) -> None:
         self._given = llm
+        self._step = step
 
     @property
     def _llm(self) -> LLM:
@@ -86,9 +94,13 @@ class FrameworkLLM:
 
     def complete(self, prompt: str) -> str:
         """The LLM's answer."""
-        template, values = _with_values(prompt)
         # A failed call leaves an event open in the host's trace; in a context of its own, the next is no child of it.
-        return copy_context().run(self._llm.predict, template, **values)
+        return copy_context().run(self._complete, prompt)
+
+    def _complete(self, prompt: str) -> str:
+        template, values = _with_values(prompt)
+        with step(self._step_of(prompt)) as report:
+            return report.answer(self._llm.predict(template, **values))
 
     @property
     def acomplete(self) -> Callable[[str], Any] | None:
@@ -100,9 +112,13 @@ class FrameworkLLM:
         llm = self._llm
         if not llm.metadata.is_function_calling_model:
             return self.complete(prompt)
+        return copy_context().run(self._complete_json, llm, prompt, schema)
+
+    def _complete_json(self, llm: LLM, prompt: str, schema: dict[str, Any]) -> str:
         template, values = _with_values(prompt)
-        answer = copy_context().run(llm.structured_predict, _model_of(schema), template, **values)
-        return str(answer.model_dump_json())
+        with step(self._step_of(prompt)) as report:
+            answer = llm.structured_predict(_model_of(schema), template, **values)
+            return report.answer(answer.model_dump_json())
 
     @property
     def acomplete_json(self) -> Callable[[str, dict[str, Any]], Any] | None:
@@ -111,15 +127,28 @@ class FrameworkLLM:
 
     async def _acomplete(self, prompt: str) -> str:
         template, values = _with_values(prompt)
-        return await self._llm.apredict(template, **values)
+        with step(self._step_of(prompt)) as report:
+            return report.answer(await self._llm.apredict(template, **values))
 
     async def _acomplete_json(self, prompt: str, schema: dict[str, Any]) -> str:
         llm = self._llm
         if not llm.metadata.is_function_calling_model:
             return await self._acomplete(prompt)
         template, values = _with_values(prompt)
-        answer = await llm.astructured_predict(_model_of(schema), template, **values)
-        return str(answer.model_dump_json())
+        with step(self._step_of(prompt)) as report:
+            answer = await llm.astructured_predict(_model_of(schema), template, **values)
+            return report.answer(answer.model_dump_json())
+
+    def _step_of(self, prompt: str) -> str:
+        given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
+        return given.step if isinstance(given, FilledPrompt) else self._step
+
+
+def identity(llm: LLM) -> str | None:
+    """What tells an LLM's answers from another's: its class, metadata and fields; None where these do not tell."""
+    fields = {name: getattr(llm, name) for name, field in type(llm).model_fields.items() if not field.exclude}
+    known = f"{type(llm).__module__}.{type(llm).__qualname__}({llm.metadata!r}, {sorted(fields.items())!r})"
+    return None if llm.metadata.model_name in ("", "unknown") or " at 0x" in known else known
 
 
 def _own(llm: LLM, asked: Callable[..., Any]) -> Callable[..., Any] | None:

@@ -121,7 +121,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         return generated_passages(query, self._n_generated, self._prompts, self._on_failure)
 
     def _asked(self) -> FrameworkLLM:
-        return FrameworkLLM(self._llm or Settings.llm)
+        return FrameworkLLM(self._llm or Settings.llm, "write a passage")
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(

@@ -123,7 +123,7 @@ class D3Retriever(Fixed, BaseRetriever):
         section_default, paragraph_default = default_prompts(sections_by)
         self._prompts = Prompts()
         self._d3 = D3(
-            FrameworkLLM(llm) if llm is not None else None,
+            FrameworkLLM(llm, "summarise") if llm is not None else None,
             load_evidence_model(model, **(model_options or {})),
             paragraphs=paragraphs,
             embed=FrameworkEmbedding(embed) if isinstance(embed, BaseEmbedding) else embed,
@@ -141,10 +141,18 @@ class D3Retriever(Fixed, BaseRetriever):
             on_failure=on_failure,
             workers=workers,
             section_prompt=self._prompts.filler(
-                "section_prompt", section_prompt or PromptTemplate(section_default), "outline", "question"
+                "section_prompt",
+                "choose sections",
+                section_prompt or PromptTemplate(section_default),
+                "outline",
+                "question",
             ),
             paragraph_prompt=self._prompts.filler(
-                "paragraph_prompt", paragraph_prompt or PromptTemplate(paragraph_default), "paragraphs", "question"
+                "paragraph_prompt",
+                "choose paragraphs",
+                paragraph_prompt or PromptTemplate(paragraph_default),
+                "paragraphs",
+                "question",
             ),
         )
         self._index: VectorStoreIndex | None = None

@@ -30,11 +30,11 @@ class D3EndEvent(BaseEvent):
     """Drilling down is done; there may be no node that tells what it cost.
 
     Attributes:
-        usage: `prompt_tokens`, `completion_tokens` and `llm_calls`.
+        usage: `prompt_tokens`, `completion_tokens`, `llm_calls`, and `tokens_estimated` if it is so.
         problems: All that the LLM did wrong and what was done about it.
     """
 
-    usage: dict[str, int]
+    usage: dict[str, int | bool]
     problems: list[str]
 
     @classmethod

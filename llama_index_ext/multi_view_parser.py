@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any, Literal
+from uuid import uuid4
 
 from llama_index.core.bridge.pydantic import (
     Field,
@@ -21,7 +22,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.utils import get_tqdm_iterable
-from pydantic import computed_field
+from pydantic import PrivateAttr, computed_field
 
 from drillrank import parse_document
 from drillrank.errors import DrillrankWarning, check_positive
@@ -39,7 +40,7 @@ from drillrank.views import (
     make_cutter,
 )
 from llama_index_ext._component import Component
-from llama_index_ext._llm import FrameworkLLM
+from llama_index_ext._llm import FrameworkLLM, identity
 
 VERSION = metadata.version("drillrank")
 BOOKKEEPING = ("view", "section_id", "section_level")
@@ -104,6 +105,7 @@ class MultiViewNodeParser(Component, NodeParser):
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
+    _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)  # in place of an LLM's identity that nobody knows
 
     @field_validator("views")
     @classmethod
@@ -177,11 +179,14 @@ class MultiViewNodeParser(Component, NodeParser):
             min_tokens=self.min_tokens,
             tokens=self.tokens,
             context=self.context,
-            llm=FrameworkLLM(self.llm) if self.llm else None,
-            writer=ViewWriter(self.llm.metadata.model_name if self.llm else "", self.cache, on_failure=self.on_failure),
+            llm=FrameworkLLM(self.llm, "write a view") if self.llm else None,
+            writer=ViewWriter(self._model(), self.cache, on_failure=self.on_failure),
             summarizer=self.summarizer,
             workers=self.workers,
         )
+
+    def _model(self) -> str:
+        return (identity(self.llm) or self._own) if self.llm else ""
 
     def _parsed(self, documents: Sequence[BaseNode], show_progress: bool) -> list[tuple[str, ParsedDocument]]:
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")

@@ -84,7 +84,7 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
         self._verbose = verbose
         self._prompts = Prompts()
         self._self_ask = SelfAsk(
-            FrameworkLLM(llm),
+            FrameworkLLM(llm, "ask"),
             _Passages(retriever),
             max_steps=max_steps,
             max_prompt_tokens=max_prompt_tokens,
@@ -92,10 +92,18 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
             on_failure=on_failure,
             workers=workers,
             prompt=self._prompts.filler(
-                "self_ask_prompt", self_ask_prompt or PromptTemplate(SELF_ASK_PROMPT), "question", "transcript"
+                "self_ask_prompt",
+                "ask a follow-up question",
+                self_ask_prompt or PromptTemplate(SELF_ASK_PROMPT),
+                "question",
+                "transcript",
             ),
             answer_prompt=self._prompts.filler(
-                "answer_prompt", answer_prompt or PromptTemplate(ANSWER_PROMPT), "contents", "question"
+                "answer_prompt",
+                "answer from documents",
+                answer_prompt or PromptTemplate(ANSWER_PROMPT),
+                "contents",
+                "question",
             ),
         )
 

@@ -99,7 +99,7 @@ def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
 FLOORS = [
     ["errors", "data"],
     ["surrogates"],
-    ["passages", "terms", "tokens", "calling", "once", "quiet", "thinking"],
+    ["passages", "terms", "tokens", "calling", "once", "quiet", "thinking", "reported"],
     ["structure", "retrieval", "structured", "workers"],
     ["prompts", "dialogue"],
     ["likelihood", "generation"],

@@ -20,6 +20,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 from drillrank.calling import blocking, is_async, method_of
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.once import Waiting, caller
+from drillrank.reported import Answer
 from drillrank.structured import method_for
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
 from drillrank.workers import Workers
@@ -35,7 +36,8 @@ Answers = TypeVar("Answers")
 class CompletesPrompts(Protocol):
     """Anything with `complete(prompt) -> str`.
 
-    It may have an async `acomplete(prompt)`, and `complete_json(prompt, schema)`: see `drillrank.structured`.
+    It may have an async `acomplete(prompt)`, and `complete_json(prompt, schema)`: see `drillrank.structured`. Answers
+    that are a `drillrank.reported.Answer` tell what they cost.
     """
 
     def complete(self, prompt: str, /) -> str:
@@ -98,33 +100,45 @@ def conversation(function: Callable[Given, Dialogue[Result]]) -> Callable[Given,
 class Usage:
     """What a dialogue has cost so far: prompt tokens, completion tokens, calls, and calls that failed.
 
-    Tokens are counted by `count`, offline: see `drillrank.tokens`.
+    Tokens are those that the LLM reports with its `drillrank.reported.Answer`; the others are counted by `count`,
+    offline: see `drillrank.tokens`. `estimated` says whether any of them are an estimate, for want of a tokenizer.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
     failures: int = 0
+    estimated: bool = False
     count: TokenCount = field(default=count_tokens, repr=False, compare=False)
-
-    @property
-    def estimated(self) -> bool:
-        """Whether the tokens are an estimate, four bytes each, because no tokenizer is at hand."""
-        return is_estimate(self.count)
 
     def add(self, prompt: str, reply: Reply) -> None:
         """Count one call."""
-        self.prompt_tokens += self.count(prompt)
-        self.completion_tokens += self.count(reply.text)
+        answer = reply.text if isinstance(reply.text, Answer) else Answer(reply.text)
+        self.prompt_tokens += self._tokens(prompt, answer.prompt_tokens)
+        self.completion_tokens += self._tokens(answer, answer.completion_tokens)
         self.calls += 1
         self.failures += reply.failure is not None
 
+    def _tokens(self, text: str, reported: int | None) -> int:
+        if reported is not None:
+            return reported
+        counted = self.count(text)
+        self.estimated |= counted > 0 and is_estimate(self.count)
+        return counted
+
     def as_metadata(self) -> dict[str, int]:
-        """Tokens and calls under the names that hosts' results carry them."""
+        """Tokens and calls under the names that hosts' results carry them; `tokens_estimated` only if they are.
+
+        >>> usage = Usage()
+        >>> usage.add("Where is Basel?", Reply("On the Rhine."))
+        >>> usage.as_metadata()
+        {'prompt_tokens': 4, 'completion_tokens': 4, 'llm_calls': 1, 'tokens_estimated': True}
+        """
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "llm_calls": self.calls,
+            **({"tokens_estimated": True} if self.estimated else {}),
         }
 
 

@@ -87,6 +87,7 @@ def test_usage_counts_every_call(script):
         completion_tokens=sum(count_tokens(reply.text) for reply in replies),
         calls=len(asked),
         failures=sum("!" in prompt or "?" in prompt for prompt in asked),
+        estimated=bool(asked),
     )
 
 

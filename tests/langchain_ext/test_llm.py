@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.language_models import BaseChatModel, BaseLLM, FakeListChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from drillrank.errors import DrillrankWarning
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewTextSplitter, SelfAskChain
+from langchain_ext._llm import FrameworkLLM
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.langchain_reader import Reader
 
@@ -138,3 +141,90 @@ def test_what_a_splitter_asks_is_counted_in_the_surrounding_run(how):
     else:
         asyncio.run(step.ainvoke([DOCUMENT], {"callbacks": [counted]}))
     assert counted.usage_metadata["metered"]["total_tokens"] == 20
+
+
+# What the models report
+
+
+def metered(answer: str, **told: Any) -> Any:
+    """A chat model that reports."""
+
+    class Model(BaseChatModel):
+        @property
+        def _llm_type(self) -> str:
+            return "metered"
+
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(answer, **told))])
+
+        def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+            return self | RunnableLambda(lambda message: json.loads(message.content))
+
+    return Model()
+
+
+class MeteredText(BaseLLM):
+    @property
+    def _llm_type(self) -> str:
+        return "metered text"
+
+    def _generate(self, prompts, stop=None, run_manager=None, **kwargs):
+        usage = {"prompt_tokens": 700, "completion_tokens": 30}
+        return LLMResult(generations=[[Generation(text='{"ids": [1]}')]], llm_output={"token_usage": usage})
+
+
+METERED = {
+    "usage_metadata": lambda: metered(
+        '{"ids": [1]}', usage_metadata={"input_tokens": 700, "output_tokens": 30, "total_tokens": 730}
+    ),
+    "token_usage": lambda: metered(
+        '{"ids": [1]}', response_metadata={"token_usage": {"prompt_tokens": 700, "completion_tokens": 30}}
+    ),
+    "a text model": MeteredText,
+}
+
+
+@each_wrapping
+@pytest.mark.parametrize("model", METERED.values(), ids=METERED)
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+def test_what_a_model_reports_is_what_a_retrieval_has_cost(wrap, model, how):
+    log = Customs()
+    retriever = D3Retriever(documents=[DOCUMENT], llm=wrap(model()), sections_by="json")
+    config = {"callbacks": [log]}
+    found = retriever.invoke(QUESTION, config) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION, config))
+    cost = {"prompt_tokens": 700, "completion_tokens": 30, "llm_calls": 1}
+    assert [document.page_content for document in found] == ["They hunt mice."]
+    assert {key: value for key, value in found[0].metadata.items() if "token" in key or "calls" in key} == cost
+    assert log.told == [cost | {"problems": []}]
+    assert log.models == 1  # the surrounding run's handlers are told of the calls as before
+
+
+class Customs(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.models = 0
+
+    def on_custom_event(self, name, data, **kwargs):
+        if name == "d3_end":
+            self.told.append(data)
+
+    def on_llm_end(self, response, **kwargs):
+        self.models += 1
+
+
+@pytest.mark.parametrize("usage", [None, {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}])
+def test_what_is_not_reported_is_counted_and_said_to_be_estimated(usage):
+    llm = metered('{"ids": [1]}', usage_metadata=usage)
+    [found] = D3Retriever(documents=[DOCUMENT], llm=llm, sections_by="json").invoke(QUESTION)
+    assert found.metadata["prompt_tokens"] > 20
+    assert found.metadata["tokens_estimated"] is True
+
+
+def test_several_models_behind_one_answer_add_up():
+    def model(said: str) -> Any:
+        return metered(said, usage_metadata={"input_tokens": 5, "output_tokens": 2, "total_tokens": 7})
+
+    second, silent = (model("x") | StrOutputParser() | llm for llm in (model("y"), metered("y")))
+    for chain, expected in [(second, (10, 4)), (silent, (None, None))]:
+        answer = FrameworkLLM(chain, "ask").complete("Well?")
+        assert (answer.prompt_tokens, answer.completion_tokens) == expected

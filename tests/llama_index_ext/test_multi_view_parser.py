@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
-from llama_index.core.llms import CompletionResponse, MockLLM
+from llama_index.core.llms import CompletionResponse, LLMMetadata, MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
@@ -230,6 +230,10 @@ def test_senseless_settings_are_rejected(fields):
 
 class Writer(MockLLM):
     asked: ClassVar[list[str]] = []
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="writer")
 
     def complete(self, prompt, *arguments, **keywords):
         self.asked.append(prompt)
