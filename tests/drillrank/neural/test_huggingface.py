@@ -20,7 +20,7 @@ from drillrank.likelihood.prompt_tokens import fit_to_budgets
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, between, saved, wrapped
-from tests.drillrank.neural.float64 import Network, of_ids
+from tests.drillrank.neural.float64 import Network, Yardstick, of_ids
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
 WORDS = [
@@ -51,9 +51,20 @@ hypothesis = settings(max_examples=8, deadline=None, suppress_health_check=list(
 CONTROL = ["</s>", "<s>", "<pad>", "<unk>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 
-@pytest.fixture(scope="session", params=[*FAMILIES, *MORE_TOKENIZERS])
+# Fixtures of its own: those of the other tests would be handed the wrong folder from the session's cache.
+@pytest.fixture(scope="module", params=[*FAMILIES, *MORE_TOKENIZERS])
 def folder(request, tmp_path_factory):
     return saved(request.param, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def yardstick(folder):
+    return Yardstick(folder)
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return HuggingFaceModel(str(folder), dtype="float32")
 
 
 @hypothesis
