@@ -61,7 +61,7 @@ async def ticks_during(work: Awaitable[object]) -> int:
     async def tick() -> None:
         nonlocal ticks
         while True:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.003)
             ticks += 1
 
     ticking = asyncio.create_task(tick())

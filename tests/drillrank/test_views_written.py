@@ -215,7 +215,7 @@ class Watched:
             self.now += 1
             self.calls += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.02)
+        time.sleep(0.06)
         with self.lock:
             self.now -= 1
         return "[word]"

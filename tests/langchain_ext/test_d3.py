@@ -92,7 +92,7 @@ async def test_async_gives_the_same_documents_at_the_same_cost(kind, fields):
 
 @both
 async def test_eight_questions_at_once_never_exceed_the_workers(kind):
-    crowd = Crowd(0.01)
+    crowd = Crowd(0.1)
     retriever = drill(llm=finder(crowd, kind), workers=4, max_prompt_tokens=200)
     expected = outcome(retriever.invoke(ASKED))
     assert [outcome(found) for found in await retriever.abatch([ASKED] * 8)] == [expected] * 8
@@ -102,7 +102,7 @@ async def test_eight_questions_at_once_never_exceed_the_workers(kind):
 
 
 def test_nor_do_eight_threads_and_a_loop():
-    crowd = Crowd(0.01)
+    crowd = Crowd(0.1)
     retriever = drill(llm=finder(crowd, AsyncReader), workers=3)
     jobs = [lambda: retriever.invoke(ASKED)] * 8 + [lambda: asyncio.run(retriever.abatch([ASKED] * 4))[0]]
     with ThreadPoolExecutor(9) as pool:

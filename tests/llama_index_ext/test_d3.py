@@ -103,7 +103,7 @@ async def test_async_gives_the_same_nodes_at_the_same_cost(kind, fields):
 
 @pytest.mark.parametrize("kind", [Reader, ChatReader])
 async def test_eight_questions_at_once_never_exceed_the_workers(kind):
-    crowd = Crowd(0.01)
+    crowd = Crowd(0.1)
     retriever = D3Retriever([DOCUMENT], finder(crowd, kind), workers=4, max_prompt_tokens=200)
     expected = outcome(retriever.retrieve(ASKED))
     found = await asyncio.gather(*(retriever.aretrieve(ASKED) for _ in range(8)))
@@ -112,7 +112,7 @@ async def test_eight_questions_at_once_never_exceed_the_workers(kind):
 
 
 def test_nor_do_eight_threads_and_a_loop():
-    crowd = Crowd(0.01)
+    crowd = Crowd(0.1)
     retriever = D3Retriever([DOCUMENT], finder(crowd, ChatReader), workers=3)
 
     def on_a_loop():

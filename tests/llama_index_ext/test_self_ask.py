@@ -65,7 +65,7 @@ async def test_async_gives_the_same_at_the_same_cost(kind):
 
 @both
 async def test_eight_questions_at_once_never_exceed_the_workers(kind):
-    crowd = Crowd(0.01)
+    crowd = Crowd(0.1)
     asked = engine(crowd, kind, workers=4)
     expected = outcome(asked.query(HOPS))
     found = await asyncio.gather(*(asked.aquery(HOPS) for _ in range(8)))
