@@ -1,0 +1,137 @@
+"""What a component may return, and what it may look up: its own filter, and that of the source that it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
+
+from drillrank.errors import InvalidInput
+from drillrank.hosts.filters import from_dictionary
+
+Filter = Mapping[str, Any] | Callable[[Document], bool]
+"""Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""
+
+_Predicate = Callable[[Document], bool]
+
+# Where the host's runnables and retrievers keep others: wrappers, fallbacks, steps, ensembles.
+_INSIDE = ("bound", "runnable", "fallbacks", "steps", "default", "base_retriever", "retriever", "retrievers")
+_NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold")  # of a vector store's search
+
+
+class Guard:
+    """Says which documents a component may see.
+
+    Args:
+        filter: The component's own; None lets everything pass.
+        source: Retrievers whose filters govern what is looked up beside them.
+        config: Of the run, as a retriever may be configured by it.
+
+    Raises:
+        InvalidInput: the filter is neither a dictionary nor a function, or has an operator that nobody knows.
+
+    >>> mine = Guard({"tenant": "a"})
+    >>> [document.id for document in mine.kept([Document("", id="1", metadata={"tenant": "a"}), Document("", id="2")])]
+    ['1']
+    """
+
+    def __init__(self, filter: Filter | None, source: object = None, config: RunnableConfig | None = None) -> None:
+        self.filter = filter
+        self._own = _predicate(filter)
+        self._inherited: list[_Predicate] = []
+        self._unreadable = ""
+        for store, name, found in _filters_in(source, config):
+            self._inherit(store, name, found)
+
+    def _inherit(self, store: object, name: str, filter: object) -> None:
+        try:
+            if name == "filter":
+                self._inherited.append(_predicate(filter, store) or _everything)
+                return
+        except InvalidInput:
+            pass
+        self._unreadable = self._unreadable or f"{name}={filter!r:.100}"
+
+    def kept(self, documents: Iterable[Document]) -> list[Document]:
+        """Those of a source's documents that pass the component's own filter."""
+        return [document for document in documents if self._own is None or self._own(document)]
+
+    def allowed(self, documents: Iterable[Document]) -> list[Document]:
+        """Those that may be looked up beside the source: the source's filter governs them, too.
+
+        Raises:
+            InvalidInput: the source has a filter that cannot be checked here.
+        """
+        if self._own is None and self._unreadable:
+            raise InvalidInput(
+                f"The retriever searches with {self._unreadable}, which drillrank cannot check on documents that it "
+                "fetches beside it: pass filter=..., a dictionary or a function from a document to True or False."
+            )
+        return [found for found in self.kept(documents) if all(holds(found) for holds in self._inherited)]
+
+    def for_store(self, store: VectorStore, **wanted: Any) -> Any:
+        """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
+        filters: list[Mapping[str, Any]] = [{key: value} for key, value in wanted.items()]
+        if isinstance(store, InMemoryVectorStore):
+            holds = from_dictionary({"$and": filters}) if filters else None
+            plain = holds is None and self._own is None
+            return None if plain else lambda found: bool((not holds or holds(found.metadata)) and self.kept([found]))
+        if isinstance(self.filter, Mapping) and self.filter:
+            filters.append(self.filter)
+        return {"$and": filters} if len(filters) > 1 else dict(filters[0]) if filters else None
+
+
+def store_behind(source: object, config: RunnableConfig | None = None) -> VectorStore | None:
+    """The vector store that a retriever searches, where it searches a single one and nothing stands between."""
+    if isinstance(source, VectorStore):
+        return source
+    if isinstance(source, VectorStoreRetriever):
+        return source.vectorstore
+    found = [store_behind(inner, config) for inner in _inside(source, config, ("bound", "runnable", "default"))]
+    return found[0] if len(found) == 1 else None
+
+
+def _predicate(filter: object, store: object = None) -> _Predicate | None:
+    if filter is None:
+        return None
+    if isinstance(filter, Mapping):
+        holds = from_dictionary(filter)
+        return lambda document: holds(document.metadata) is True
+    if not callable(filter):
+        raise InvalidInput(
+            f"A filter is a dictionary, or a function from a document to True or False; not {filter!r:.100}."
+        )
+    if store is not None and not isinstance(store, InMemoryVectorStore):  # whose filters read the metadata alone
+        return lambda document: bool(filter(document.metadata))
+    return lambda document: bool(filter(document))
+
+
+def _everything(_document: Document) -> bool:
+    return True
+
+
+def _filters_in(source: object, config: RunnableConfig | None) -> Iterator[tuple[object, str, object]]:
+    """What a source and those inside it restrict their searches by: the store, the argument's name and its value."""
+    arguments = getattr(source, "search_kwargs", None)
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            if name not in _NO_FILTER and value is not None:
+                yield getattr(source, "vectorstore", None), name, value
+    for inner in _inside(source, config, _INSIDE):
+        yield from _filters_in(inner, config)
+
+
+def _inside(source: object, config: RunnableConfig | None, names: Sequence[str]) -> list[object]:
+    if isinstance(source, Mapping):
+        return list(source.values())
+    prepare = getattr(source, "prepare", None)  # of what a run's configuration changes
+    if callable(prepare):
+        return [prepare(config)[0]]
+    found: list[object] = []
+    for name in names:
+        value = getattr(source, name, None)
+        found += value if isinstance(value, list | tuple) else [] if value is None else [value]
+    return [inner for inner in found if inner is not source]

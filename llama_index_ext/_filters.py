@@ -1,0 +1,153 @@
+"""What a component may return, and what it may look up: its own filter, and that of the source that it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from llama_index.core.indices.vector_store import VectorStoreIndex
+from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
+from llama_index.core.schema import BaseNode, NodeWithScore
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from drillrank.errors import InvalidInput
+from drillrank.hosts.filters import Condition, all_of, any_of, condition, negated
+
+Filters = MetadataFilters | Callable[[BaseNode], bool]
+"""The host's filters, or a function that says which nodes may be seen."""
+
+_Predicate = Callable[[BaseNode], bool]
+
+_OPERATORS = {
+    FilterOperator.EQ: "eq",
+    FilterOperator.NE: "ne",
+    FilterOperator.GT: "gt",
+    FilterOperator.GTE: "gte",
+    FilterOperator.LT: "lt",
+    FilterOperator.LTE: "lte",
+}  # the others are called what they are
+_OF_THE_NODE = ("ref_doc_id", "doc_id", "document_id")  # keys under which stores know a node's document
+# Where the host's retrievers keep others: fusion, routing, recursion, merging, transformed queries.
+_INSIDE = ("_retriever", "_retrievers", "_retriever_dict", "_vector_retriever", "_base_retriever")
+
+
+class Guard:
+    """Says which nodes a component may see.
+
+    Args:
+        filters: The component's own; None lets everything pass.
+        source: Retrievers whose filters govern what is looked up beside them.
+
+    Raises:
+        InvalidInput: `filters` is neither of the host's kind nor a function, or has an operator that nobody knows.
+
+    >>> from llama_index.core.schema import TextNode
+    >>> mine = Guard(MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")]))
+    >>> [node.id_ for node in mine.kept([TextNode(id_="1", metadata={"tenant": "a"}), TextNode(id_="2")])]
+    ['1']
+    """
+
+    def __init__(self, filters: Filters | None, source: object = None) -> None:
+        self.filters = filters
+        self._own = _predicate(filters)
+        self._inherited: list[_Predicate] = []
+        self._unreadable = ""
+        for found in _filters_in(source):
+            self._inherit(found)
+
+    def _inherit(self, filters: object) -> None:
+        try:
+            self._inherited.append(_predicate(filters) or _everything)
+        except InvalidInput:
+            self._unreadable = self._unreadable or f"{filters!r:.200}"
+
+    def kept(self, nodes: Iterable[BaseNode]) -> list[BaseNode]:
+        """Those of a source's nodes that pass the component's own filter."""
+        return [node for node in nodes if self._own is None or self._own(node)]
+
+    def hits(self, found: Iterable[NodeWithScore]) -> list[NodeWithScore]:
+        """`kept` for nodes with scores."""
+        return [hit for hit in found if self._own is None or self._own(hit.node)]
+
+    def allowed(self, nodes: Iterable[BaseNode]) -> list[BaseNode]:
+        """Those that may be looked up beside the source: the source's filter governs them, too.
+
+        Raises:
+            InvalidInput: the source has a filter that cannot be checked here.
+        """
+        if self._own is None and self._unreadable:
+            raise InvalidInput(
+                f"The retriever searches with {self._unreadable}, which drillrank cannot check on nodes that it "
+                "fetches beside it: pass filters=..., MetadataFilters or a function from a node to True or False."
+            )
+        return [node for node in self.kept(nodes) if all(holds(node) for holds in self._inherited)]
+
+    def for_store(self, **wanted: str) -> MetadataFilters | None:
+        """What a store filters its search by: metadata values, and the component's filters if a store can take them."""
+        filters: list[MetadataFilter | MetadataFilters] = [
+            MetadataFilter(key=key, value=value) for key, value in wanted.items()
+        ]
+        if isinstance(self.filters, MetadataFilters) and self.filters.filters:
+            # Several stores take no filters inside filters: these are flat where that means the same.
+            flat = self.filters.condition in (None, FilterCondition.AND) or len(self.filters.filters) == 1
+            inner = self.filters.filters if flat and self.filters.condition != FilterCondition.NOT else [self.filters]
+            filters += inner
+        return MetadataFilters(filters=filters) if filters else None
+
+
+def index_behind(source: object) -> VectorStoreIndex | None:
+    """The index that a retriever searches, where it is one over an index."""
+    if isinstance(source, VectorStoreIndex):
+        return source
+    return source._index if isinstance(source, VectorIndexRetriever) else None
+
+
+def _predicate(filters: object) -> _Predicate | None:
+    if filters is None:
+        return None
+    if isinstance(filters, MetadataFilters):
+        holds = _condition(filters)
+        return lambda node: holds(_metadata(node)) is True
+    if not callable(filters):
+        raise InvalidInput(
+            f"filters are MetadataFilters, or a function from a node to True or False; not {filters!r:.100}."
+        )
+    return lambda node: bool(filters(node))
+
+
+def _everything(_node: BaseNode) -> bool:
+    return True
+
+
+def _condition(filters: MetadataFilter | MetadataFilters) -> Condition:
+    if isinstance(filters, MetadataFilter):
+        return condition(filters.key, _OPERATORS.get(filters.operator, filters.operator.value), filters.value)
+    inner = [_condition(one) for one in filters.filters]
+    if filters.condition == FilterCondition.NOT:
+        return negated(any_of(inner))
+    return any_of(inner) if filters.condition == FilterCondition.OR else all_of(inner)
+
+
+def _metadata(node: BaseNode) -> Mapping[str, Any]:
+    return {**dict.fromkeys(_OF_THE_NODE, node.ref_doc_id), **node.metadata}
+
+
+def _filters_in(source: object) -> Iterator[object]:
+    """What a source and those inside it restrict their searches by."""
+    if isinstance(source, VectorIndexRetriever):
+        if source._filters is not None:
+            yield source._filters
+        for allowed, of in ((source._doc_ids, "ref_doc_id"), (source._node_ids, "node_id")):
+            if allowed:
+                yield _among(of, frozenset(allowed))
+        yield from (f"{name}={value!r}" for name, value in source._kwargs.items() if value is not None)
+    elif isinstance(source, Mapping | list | tuple):
+        for inner in source.values() if isinstance(source, Mapping) else source:
+            yield from _filters_in(inner)
+    elif isinstance(source, BaseRetriever):
+        for name in _INSIDE:
+            yield from _filters_in(getattr(source, name, None))
+
+
+def _among(attribute: str, allowed: frozenset[str]) -> _Predicate:
+    return lambda node: getattr(node, attribute) in allowed

@@ -1,0 +1,90 @@
+"""Metadata keys: whatever drillrank writes into a record begins with `drillrank_`, and no user's key is touched.
+
+Inside the package the names are bare: `own` takes them out of a record's metadata, `with_own` puts them there. What the
+hosts themselves have a name for (`start_index`, a score) is written under that name by the adapters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drillrank.views import VIEWS
+
+PREFIX = "drillrank_"
+
+# Records of releases before the prefix have all of the first, and perhaps some of the others.
+_WHOLE_RECORD = ("section_id", "section_path", "section_level", "view")
+_PARTS_OF_IT = ("source_id", "start_index", "previous_id", "next_id", "parent_id", "section_text", "context")
+
+
+def prefixed(name: str) -> str:
+    """The metadata key of a name of ours.
+
+    >>> prefixed("view")
+    'drillrank_view'
+    """
+    return PREFIX + name
+
+
+def own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What drillrank wrote into a record, by bare names; of a record of an earlier release, too.
+
+    The bare keys of those records are read only where the metadata are a whole record of that time, so that a user's
+    own `view` or `section_id` means nothing.
+
+    >>> own({"drillrank_view": "raw", "view": "of the lake"})
+    {'view': 'raw'}
+    >>> own({"view": "raw", "section_id": "7"})
+    {}
+    """
+    found = {key[len(PREFIX) :]: value for key, value in metadata.items() if key.startswith(PREFIX)}
+    if "section_id" not in found and is_old_record(metadata):
+        found |= {name: metadata[name] for name in (*_WHOLE_RECORD, *_PARTS_OF_IT) if name in metadata}
+        if "start_index" in found:
+            found["start"] = found.pop("start_index")
+    return found
+
+
+def theirs(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's metadata without what drillrank wrote.
+
+    >>> theirs({"drillrank_view": "raw", "view": "of the lake"})
+    {'view': 'of the lake'}
+    """
+    old = (*_WHOLE_RECORD, *_PARTS_OF_IT) if is_old_record(metadata) else ()
+    return {key: value for key, value in metadata.items() if not key.startswith(PREFIX) and key not in old}
+
+
+def with_own(metadata: Mapping[str, Any], **names: Any) -> dict[str, Any]:
+    """A copy of the metadata with these names of ours; None takes one out.
+
+    >>> with_own({"view": "of the lake", "drillrank_part": 2}, view="raw", part=None)
+    {'view': 'of the lake', 'drillrank_view': 'raw'}
+    """
+    written = {**metadata, **{prefixed(name): value for name, value in names.items()}}
+    return {key: value for key, value in written.items() if not (key.startswith(PREFIX) and value is None)}
+
+
+def is_section(metadata: Mapping[str, Any]) -> bool:
+    """Whether the record is a view of a section that drillrank cut.
+
+    >>> is_section({"drillrank_view": "raw", "drillrank_section_id": "7"}), is_section({"view": "raw"})
+    (True, False)
+    """
+    found = own(metadata)
+    return found.get("view") in VIEWS and "section_id" in found
+
+
+def is_old_record(metadata: Mapping[str, Any]) -> bool:
+    """Whether the metadata are those of a section as they were before the prefix.
+
+    >>> is_old_record({"section_id": "7", "section_path": "Sea", "section_level": 1, "view": "raw"})
+    True
+    """
+    return (
+        all(name in metadata for name in _WHOLE_RECORD)
+        and prefixed("view") not in metadata
+        and isinstance(metadata["section_id"], str)
+        and metadata["view"] in VIEWS
+    )
