@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from drillrank.quiet import quiet
-from drillrank.terms import WORD, terms
-
-with quiet("bm25s"), warnings.catch_warnings():
-    warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
-    import bm25s
+from drillrank.terms import terms
+from drillrank.vectors import Tfidf
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,26 +33,19 @@ class TfidfIndex:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._size = len(texts)
-        self._vectorizer = TfidfVectorizer(analyzer=terms)
-        self._matrix: sparse.csc_matrix | None = None
-        if any(WORD.search(text) for text in texts):
-            self._matrix = self._vectorizer.fit_transform(texts).tocsc()
+        self._weights = Tfidf(map(terms, texts))
+        self._by_word = self._weights.vectors.tocsc()
 
     def scores_of(self, query: str, texts: Sequence[str]) -> Floats:
         """Cosine of the query and texts that are not in the index, with the index's weights, shape `(texts,)`."""
-        if self._matrix is None or not texts:
-            return np.zeros(len(texts))
-        vectors = self._vectorizer.transform([query, *texts])
+        vectors = self._weights.transform(map(terms, [query, *texts]))
         similarities: Floats = (vectors[1:] @ vectors[0].T).toarray().ravel()
         return similarities
 
     def scores(self, query: str) -> Floats:
         """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
-        if self._matrix is None:
-            return np.zeros(self._size)
-        vector = self._vectorizer.transform([query])
-        similarities: Floats = (self._matrix[:, vector.indices] @ vector.data).ravel()
+        vector = self._weights.transform([terms(query)])
+        similarities: Floats = (self._by_word[:, vector.indices] @ vector.data).ravel()
         return similarities
 
 
@@ -69,10 +58,10 @@ class BM25Index:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._size = len(texts)
-        self._bm25: bm25s.BM25 | None = None
+        self._bm25: Any = None
         tokenised = [terms(text) for text in texts]
         if any(tokenised):
-            self._bm25 = bm25s.BM25(method="lucene")
+            self._bm25 = _bm25s().BM25(method="lucene")
             self._bm25.index(tokenised, show_progress=False)
 
     def scores(self, query: str) -> Floats:
@@ -82,6 +71,15 @@ class BM25Index:
             return np.zeros(self._size)
         scores: Floats = self._bm25.get_scores(words).astype(np.float64)
         return scores
+
+
+@lru_cache(maxsize=1)
+def _bm25s() -> Any:
+    """The library, which half the users of this package do not need."""
+    with quiet("bm25s"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
+        import bm25s
+    return bm25s
 
 
 def top(scores: Floats, n: int) -> list[int]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from drillrank.drilldown.answer_words import CHINESE, KINDS, plain
 
 _LETTER = rf"(?:(?![{CHINESE}])[^\W\d_])"
 _GLYPHS = "|".join(sorted((re.escape(k) for k in KINDS if re.search(f"[{CHINESE}]", k)), key=len, reverse=True))
-_TOKEN = re.compile(
-    rf"""(?P<name>\ue000\d+\ue001)
+_TOKEN = rf"""(?P<name>\ue000\d+\ue001)
     |(?P<other>\d+(?:\.\d+)+|\d{{1,3}}(?:,\d{{3}})+(?=\s(?!(?:are|is|and|or)\b){_LETTER})|\d{{4}}-\d\d-\d\d|\d+\s?%|\d+⁄\d+|[$€£]\s?\d[\d.,]*|\d\d?:\d\d(?!\d)
         |(?!\d+(?:st|nd|rd|th|º|ª|er?|e|o|a)\b)\d+{_LETTER}\w*)
     |(?P<number>(?:(?<![\w)\]])[-−])?\d+)(?P<ordinal>(?:st|nd|rd|th|er?|o|a)\b)?
     |(?P<marker>\bno\.\s*(?=\d)|\bn°\s*|\b(?:p|para|par|paragraph|section|sec|id|no)(?=\d)|و(?=\d))
     |(?P<word>n/a\b|t/m\b|(?:qu|dell|nell|all|sull|[ldnsjcm])'(?={_LETTER})|{_LETTER}+(?:['-]{_LETTER}+)*(?:\d\w*)?)
     |(?P<glyphs>{_GLYPHS}|[{CHINESE}])
-    |(?P<mark>[^\w\s]|\n)""",
-    re.VERBOSE,
-)
+    |(?P<mark>[^\w\s]|\n)"""
 _BULLET = re.compile(r"(?m)^[ \t>]*(?:(?:[-*+•·▪◦‣●○–—]|\(?(?:[a-z]|[ivx]{1,5})[.)])[ \t]+)*")
 _TICK = re.compile(r"(?m)^([ \t]*(?:[-*+][ \t]+)?)\[([ xX])\]")
 _EMPHASIS = re.compile(r"[*_`\"“”„«»‹›「」『』{}\ufe0f\u20e3\u200b-\u200f]|(?<!\w)'|'(?!\w)")
@@ -77,13 +75,19 @@ class Token:
     explicit: bool = False
 
 
+@lru_cache(maxsize=1)
+def _token() -> re.Pattern[str]:
+    """Compiled at the first use: that takes as long as loading a library."""
+    return re.compile(_TOKEN, re.VERBOSE)
+
+
 def tokens_of(text: str, names: Sequence[Sequence[int]] | None = None) -> list[Token]:
     """Tokens of a text; if it has names in it, written as marked numbers, its own numbers are none."""
     text = _CIRCLED.sub(r" \1 ", text)
     text = _TICK.sub(lambda tick: tick[1] + ("✗" if tick[2] == " " else ""), text)
     text = _EMPHASIS.sub(" ", _BULLET.sub("", plain(text)))
     found: list[Token] = []
-    raw = list(_TOKEN.finditer(text))
+    raw = list(_token().finditer(text))
     at = 0
     while at < len(raw):
         match, kind = raw[at], raw[at].lastgroup

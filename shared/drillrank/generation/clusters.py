@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
 from drillrank.terms import terms
+from drillrank.vectors import Tfidf
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _BETWEEN = "\n\n\n\n"  # demonstrations, as in the paper's code
 
@@ -60,6 +60,9 @@ def cluster_prompts(
     if not pairs:
         raise InvalidInput("Prompts from clusters need at least one example: a question with a passage.")
     vectors = _embedded([" ".join(pair) for pair in pairs], embed)
+    from sklearn.cluster import KMeans  # takes ten times as long to load as all of this package
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # there may be fewer different vectors than examples
         labels = KMeans(min(n, len(pairs)), n_init=10, random_state=seed).fit_predict(vectors)
@@ -88,7 +91,5 @@ def _embedded(
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise InvalidInput(f"{len(texts)} texts need one vector each; embed gave the shape {vectors.shape}.")
         return vectors
-    if not any(map(terms, texts)):
-        return np.zeros((len(texts), 1))
-    weighted: sparse.csr_matrix = TfidfVectorizer(analyzer=terms).fit_transform(texts)
-    return weighted
+    weighted = Tfidf(map(terms, texts)).vectors
+    return weighted if weighted.shape[1] else np.zeros((len(texts), 1))

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 
 from drillrank.likelihood.background import UNLISTED, english, log_power_sum
-from drillrank.terms import WORD, terms
+from drillrank.terms import terms
+from drillrank.vectors import word_counts
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -23,12 +22,7 @@ class TermCounts:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.rows: dict[str, int] = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        self.counts: sparse.csr_matrix
-        self.vocabulary: dict[str, int]
-        self.counts, self.vocabulary = sparse.csr_matrix((len(self.rows), 0)), {}
-        if any(WORD.search(text) for text in self.rows):
-            vectorizer = CountVectorizer(analyzer=terms, dtype=np.float64)
-            self.counts, self.vocabulary = vectorizer.fit_transform(self.rows), vectorizer.vocabulary_
+        self.counts, self.vocabulary = word_counts(map(terms, self.rows))
         self.by_term = self.counts.tocsc()
         self.lengths: Floats = np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
 
@@ -53,8 +47,7 @@ class TermCounts:
     def count_words_unknown_to(self, collection: Collection) -> Floats:
         """How many different words of each text a collection does not know, shape (texts,)."""
         foreign = np.array([not collection.knows(word) for word in self.words()], dtype=np.float64)
-        present: sparse.csr_matrix = (self.counts > 0).astype(np.float64)
-        counted: Floats = present @ foreign
+        counted: Floats = (self.counts > 0).astype(np.float64) @ foreign
         return counted
 
 
@@ -74,6 +67,8 @@ class Collection(TermCounts):
         if saved is None:
             self._frequencies: Floats = np.asarray(self.counts.sum(axis=0), dtype=np.float64).ravel()
         else:
+            from scipy import sparse
+
             self.vocabulary = {word: column for column, word in enumerate(saved)}
             self.counts = sparse.csr_matrix((0, len(saved)))
             self.by_term = self.counts.tocsc()

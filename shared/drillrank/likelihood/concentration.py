@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from drillrank.errors import DrillrankWarning
 from drillrank.structure.sentences import sentences
@@ -47,6 +45,9 @@ def fitted_concentration(texts: Sequence[str], questions: Vectors, documents: Ve
     asked = [text[start:end] for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
     rests = [f"{text[:start]}{text[end:]}" for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
     cosines = questions(asked).astype(np.float64) @ documents(rests).astype(np.float64).T
+
+    from scipy.optimize import minimize_scalar  # takes longer to load than all of this package
+    from scipy.special import logsumexp
 
     def loss(kappa: float) -> float:
         return float(np.mean(logsumexp(kappa * cosines, axis=1) - kappa * np.diag(cosines)))

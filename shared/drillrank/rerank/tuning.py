@@ -13,8 +13,6 @@ from typing import TypeVar, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import Progress
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood.base import check_temperature
@@ -158,6 +156,9 @@ def tune(
         instructions = instructions[:1]
     trials: dict[PromptRankSettings, float] = {}
     scorings = 0
+    from rich.console import Console
+    from rich.progress import Progress
+
     progress = Progress(console=Console(stderr=True), disable=not show_progress)
     task = progress.add_task("Tuning", total=len(temperatures) * len(questions))
 

@@ -1,10 +1,5 @@
 """Parse a document into a section tree with exact spans."""
 
-from drillrank.quiet import quiet
-
-with quiet("markdown_it"):
-    import markdown_it  # noqa: F401
-
 from drillrank.structure.document import Block, Document, Section, breadcrumb
 from drillrank.structure.links import Link, section_links
 from drillrank.structure.parse import parse_document

@@ -9,7 +9,14 @@ from typing import NamedTuple
 from drillrank.structure.document import Document
 from drillrank.structure.html import html_links
 from drillrank.structure.latex import latex_links
-from drillrank.structure.markdown import markdown_links
+
+
+def markdown_links(text: str) -> list[tuple[int, str, str]]:
+    """Links of a Markdown text: offset of their block, address and shown text; see `drillrank.structure.markdown`."""
+    from drillrank.structure import markdown  # its parser takes as long to load as the rest of the package
+
+    return markdown.markdown_links(text)
+
 
 _FINDERS: dict[str, Callable[[str], list[tuple[int, str, str]]]] = {
     "markdown": markdown_links,

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, heading, hr, table
-from mdit_py_plugins.front_matter import front_matter_plugin
+from drillrank.quiet import quiet
+
+with quiet("markdown_it"):
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock, heading, hr, table
+    from mdit_py_plugins.front_matter import front_matter_plugin
 
 _MAX_NESTING = 20
 _MAX_ITEM_NESTING = _MAX_NESTING // 2 - 1  # a list within an item is two levels deeper

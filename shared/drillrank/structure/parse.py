@@ -9,9 +9,16 @@ from drillrank.structure.document import Document
 from drillrank.structure.formats import contradicts, is_html_fragment, is_html_page, is_latex, named_format
 from drillrank.structure.html import scan_html
 from drillrank.structure.latex import scan_latex
-from drillrank.structure.markdown import scan_markdown
 from drillrank.structure.plain import scan_plain
 from drillrank.structure.scan import Scan, assemble
+
+
+def scan_markdown(text: str) -> Scan:
+    """Scan with CommonMark's parser, which is loaded at the first use: it takes as long as the rest of the package."""
+    from drillrank.structure import markdown
+
+    return markdown.scan_markdown(text)
+
 
 _SCANNERS: dict[str, Callable[[str], Scan]] = {
     "markdown": scan_markdown,

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, TypeVar
-
-from rich.console import Console
-from rich.progress import Progress, TaskID
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from drillrank.calling import blocking, method_of
 from drillrank.dialogue import LLM, Dialogue, arun
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 Result = TypeVar("Result")
 
@@ -42,6 +42,9 @@ async def aask(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, show_p
     """
     if not show_progress:
         return await arun(dialogue, llm, workers=workers)
+    from rich.console import Console
+    from rich.progress import Progress
+
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("Writing views", total=0)
         counted = _counted(llm, lambda: progress.advance(task))

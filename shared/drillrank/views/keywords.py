@@ -6,8 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from functools import lru_cache
 
 from drillrank.errors import check_positive
 from drillrank.terms import terms
@@ -78,7 +77,14 @@ def _candidates(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_content(word: str) -> bool:
-    return 1 < len(word) <= _LONGEST_WORD and any(map(str.isalpha, word)) and word.lower() not in ENGLISH_STOP_WORDS
+    return 1 < len(word) <= _LONGEST_WORD and any(map(str.isalpha, word)) and word.lower() not in _stop_words()
+
+
+@lru_cache(maxsize=1)
+def _stop_words() -> frozenset[str]:
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes ten times as long to load as this package
+
+    return frozenset(ENGLISH_STOP_WORDS)
 
 
 def _prune(order: Sequence[str], count: Counter[str], n: int) -> list[str]:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from drillrank.errors import check_positive
 from drillrank.structure.sentences import sentences
 from drillrank.terms import terms
 from drillrank.tokens import count_tokens
+from drillrank.vectors import Tfidf
 
 SUMMARY_WORDS = 100
 SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (MC-indexing, Appendix G)
@@ -52,7 +51,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     shortened = list(texts)
     long = [position for position, text in enumerate(texts) if not _is_own_summary(text, raw_up_to)]
     split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
-    vectors = _vectors([sentence for section in split for sentence in section])
+    vectors = Tfidf(terms(sentence) for section in split for sentence in section).vectors
     first = 0
     for position, section in zip(long, split, strict=True):
         own = vectors[first : first + len(section)]
@@ -73,14 +72,6 @@ def is_short(text: str) -> bool:
 
 def _is_own_summary(text: str, raw_up_to: int | None) -> bool:
     return is_short(text) if raw_up_to is None else _words(text) <= raw_up_to
-
-
-def _vectors(split: Sequence[str]) -> sparse.csr_matrix:
-    tokens = [terms(sentence) for sentence in split]
-    if not any(tokens):
-        return sparse.csr_matrix((len(split), 1))
-    vectors: sparse.csr_matrix = TfidfVectorizer(analyzer=lambda words: words).fit_transform(tokens).tocsr()
-    return vectors
 
 
 def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_words: int) -> str:
