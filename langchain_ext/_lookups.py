@@ -1,0 +1,127 @@
+"""Look-ups in a LangChain vector store, or through retrievers, for one question; see `drillrank.hosts.lookups`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.vectorstores import VectorStore
+
+from drillrank.calling import awaited
+from drillrank.hosts.lookups import Holding, Lookup, Search
+from langchain_ext._filters import Guard, store_behind
+
+_ALL = 10_000  # records of one document at most
+_WIDER, _TRIES = 4, 3  # where the store cannot filter as the component does, so many more are searched, so often
+
+Source = VectorStore | Runnable[str, list[Document]] | Mapping[str, Runnable[str, list[Document]]]
+
+
+class StoreLookups:
+    """Answers the look-ups of one question; the question is embedded once at most.
+
+    Args:
+        query: The question.
+        source: A vector store, a retriever, or several by name. Behind a retriever over a vector store that store is
+            asked what is not a search.
+        guard: What may be seen.
+        config: Of the run that this belongs to.
+    """
+
+    def __init__(self, query: str, source: Source, guard: Guard, config: RunnableConfig | None = None) -> None:
+        self._query = query
+        self._guard = guard
+        self._config = config
+        self._retrievers: dict[Any, Runnable[str, list[Document]]] = {}
+        if isinstance(source, Runnable):
+            self._retrievers = {None: source}
+        elif isinstance(source, Mapping):
+            self._retrievers = {**source}
+        self.store = store_behind(source, config)
+        self._vector: list[float] | None = None
+        self._embedding = asyncio.Lock()
+
+    def answer(self, lookup: Lookup) -> list[Document] | None:
+        """Documents, or None where the store cannot be asked."""
+        if isinstance(lookup, Search):
+            if self._retrievers:
+                return self._guard.kept(self._retrievers[lookup.source].invoke(self._query, self._config))
+            return self._searched(lookup.k, lookup.wanted)
+        if self.store is None:
+            return None
+        if isinstance(lookup, Holding):
+            return self._guard.allowed(self._similar(_ALL, self._guard.for_store(self.store, **_values(lookup))))
+        try:
+            return self._guard.allowed(self.store.get_by_ids(list(lookup.ids)))
+        except NotImplementedError:
+            return None
+
+    async def aanswer(self, lookup: Lookup) -> list[Document] | None:
+        """As `answer`, without blocking the event loop."""
+        if isinstance(lookup, Search):
+            if self._retrievers:
+                return self._guard.kept(await self._retrievers[lookup.source].ainvoke(self._query, self._config))
+            return await self._asearched(lookup.k, lookup.wanted)
+        if self.store is None:
+            return None
+        if isinstance(lookup, Holding):
+            return self._guard.allowed(await self._asimilar(_ALL, self._guard.for_store(self.store, **_values(lookup))))
+        try:
+            return self._guard.allowed(await awaited(self.store.aget_by_ids, list(lookup.ids)))
+        except NotImplementedError:
+            return None
+
+    def _searched(self, k: int, wanted: Mapping[str, str]) -> list[Document]:
+        assert self.store is not None
+        form = self._guard.for_store(self.store, **wanted)
+        for tried in range(_TRIES):
+            asked = k * _WIDER**tried
+            hits = self._similar(asked, form)
+            kept = self._guard.kept(hits)
+            if len(kept) >= k or len(hits) < asked:
+                break
+        return kept[:k]
+
+    async def _asearched(self, k: int, wanted: Mapping[str, str]) -> list[Document]:
+        assert self.store is not None
+        form = self._guard.for_store(self.store, **wanted)
+        for tried in range(_TRIES):
+            asked = k * _WIDER**tried
+            hits = await self._asimilar(asked, form)
+            kept = self._guard.kept(hits)
+            if len(kept) >= k or len(hits) < asked:
+                break
+        return kept[:k]
+
+    def _similar(self, k: int, form: Any) -> list[Document]:
+        store = self.store
+        assert store is not None
+        named = {} if form is None else {"filter": form}  # a store that knows no filter is asked without one
+        if not _embeds_before(store):
+            return store.similarity_search(self._query, k=k, **named)
+        if self._vector is None:
+            self._vector = store.embeddings.embed_query(self._query)  # type: ignore[union-attr]
+        return store.similarity_search_by_vector(self._vector, k=k, **named)
+
+    async def _asimilar(self, k: int, form: Any) -> list[Document]:
+        store = self.store
+        assert store is not None
+        named = {} if form is None else {"filter": form}
+        if not _embeds_before(store):
+            return await awaited(store.asimilarity_search, self._query, k=k, **named)
+        async with self._embedding:
+            if self._vector is None:
+                self._vector = await awaited(store.embeddings.aembed_query, self._query)  # type: ignore[union-attr]
+        return await awaited(store.asimilarity_search_by_vector, self._vector, k=k, **named)
+
+
+def _values(lookup: Holding) -> dict[str, Any]:
+    return {key: {"$in": list(value)} if isinstance(value, tuple) else value for key, value in lookup.wanted.items()}
+
+
+def _embeds_before(store: VectorStore) -> bool:
+    own = type(store).similarity_search_by_vector is not VectorStore.similarity_search_by_vector
+    return own and store.embeddings is not None

@@ -1,0 +1,148 @@
+"""Look-ups in a LlamaIndex index, or through retrievers, for one question; see `drillrank.hosts.lookups`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.indices.vector_store import VectorStoreIndex
+from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
+
+from drillrank.hosts.lookups import ById, Holding, Lookup, Search
+from llama_index_ext._filters import Guard, index_behind
+from llama_index_ext._waiting import QuestionVectors, aretrieved_by
+
+_WIDER, _TRIES = 4, 3  # where the store cannot filter as the component does, so many more are searched, so often
+DOCUMENT = "ref_doc_id"
+"""The key under which `Holding` names a node's document: stores filter by it, though it is not among the metadata."""
+
+Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
+
+
+class StoreLookups:
+    """Answers the look-ups of one question; the question is embedded once at most.
+
+    A search of an index returns nodes with scores, as the store has them: a keyword view, not what it leads to. Behind
+    a retriever over an index that index is asked for nodes that are no search's.
+
+    Args:
+        query_bundle: The question.
+        source: An index, a retriever, or several by name.
+        guard: What may be seen.
+    """
+
+    def __init__(self, query_bundle: QueryBundle, source: Source, guard: Guard) -> None:
+        self._question = QuestionVectors(query_bundle)
+        self._guard = guard
+        self._retrievers: dict[Any, BaseRetriever] = {}
+        if isinstance(source, BaseRetriever):
+            self._retrievers = {None: source}
+        elif isinstance(source, Mapping):
+            self._retrievers = {**source}
+        self.index = index_behind(source)
+
+    def answer(self, lookup: Lookup) -> list[Any] | None:
+        """Nodes, with scores if searched for, or None where the store cannot be asked."""
+        if not isinstance(lookup, Search):
+            return self._fetched(lookup)
+        if self.index is None or self._retrievers:
+            retriever = self._retrievers[lookup.source]
+            return self._guard.hits(retriever.retrieve(self._question.query_of(retriever)))
+        for asked in (lookup.k * _WIDER**tried for tried in range(_TRIES)):
+            search = _AsStored(self.index, asked, self._guard, lookup.wanted)
+            hits = search.retrieve(self._question.query_of(search))
+            if len(hits) >= lookup.k or search.brought < asked:
+                break
+        return hits[: lookup.k]
+
+    async def aanswer(self, lookup: Lookup) -> list[Any] | None:
+        """As `answer`, without blocking the event loop."""
+        if not isinstance(lookup, Search):
+            return await asyncio.to_thread(self._fetched, lookup)
+        if self.index is None or self._retrievers:
+            return self._guard.hits(await aretrieved_by(self._retrievers[lookup.source], self._question))
+        for asked in (lookup.k * _WIDER**tried for tried in range(_TRIES)):
+            search = _AsStored(self.index, asked, self._guard, lookup.wanted)
+            hits = await aretrieved_by(search, self._question)
+            if len(hits) >= lookup.k or search.brought < asked:
+                break
+        return hits[: lookup.k]
+
+    def _fetched(self, lookup: ById | Holding) -> list[BaseNode] | None:
+        index = self.index
+        if index is None:
+            return None
+        if not index.vector_store.stores_text:
+            return self._guard.allowed(_of_docstore(index, lookup))
+        try:
+            if isinstance(lookup, ById):
+                found = index.vector_store.get_nodes(node_ids=list(lookup.ids))
+            else:
+                found = index.vector_store.get_nodes(filters=_filters(lookup, self._guard))
+        except NotImplementedError:  # stores that bring nodes by search only
+            return None
+        return self._guard.allowed(found)
+
+
+class _AsStored(VectorIndexRetriever):
+    """Over an index: what may be seen, as the store has it, and so in the host's events.
+
+    A view that leads to a node stays itself; the copy of that node, which earlier releases left in it, is taken out.
+    """
+
+    def __init__(self, index: VectorStoreIndex, k: int, guard: Guard, wanted: Mapping[str, str]) -> None:
+        super().__init__(
+            index,
+            similarity_top_k=k,
+            filters=guard.for_store(**wanted),
+            node_ids=list(index.index_struct.nodes_dict.values()),
+            callback_manager=index._callback_manager,
+        )
+        self._guard = guard
+        self.brought = 0
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._seen(super()._retrieve(query_bundle))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._seen(await super()._aretrieve(query_bundle))
+
+    def _seen(self, hits: list[NodeWithScore]) -> list[NodeWithScore]:
+        self.brought = len(hits)
+        return [NodeWithScore(node=_without_copy(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
+
+
+def _without_copy(node: BaseNode) -> BaseNode:
+    led_to = isinstance(node, IndexNode) and node.obj is not None
+    return node.model_copy(update={"obj": None}) if led_to else node
+
+
+def _of_docstore(index: VectorStoreIndex, lookup: ById | Holding) -> list[BaseNode]:
+    """Nodes of an index whose vector store keeps vectors only; those deleted from the index may still be here."""
+    indexed = set(index.index_struct.nodes_dict.values())
+    if isinstance(lookup, ById):
+        return index.docstore.get_nodes([id_ for id_ in lookup.ids if id_ in indexed], raise_error=False)
+    wanted = dict(lookup.wanted)
+    documents = wanted.pop(DOCUMENT, ())
+    infos = map(index.docstore.get_ref_doc_info, [documents] if isinstance(documents, str) else documents)
+    ids = [id_ for info in infos if info is not None for id_ in info.node_ids] if documents else list(indexed)
+    nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed], raise_error=False)
+    return [node for node in nodes if all(_among(node.metadata.get(key), value) for key, value in wanted.items())]
+
+
+def _among(held: object, wanted: str | tuple[str, ...]) -> bool:
+    return held in wanted if isinstance(wanted, tuple) else held == wanted
+
+
+def _filters(lookup: Holding, guard: Guard) -> MetadataFilters:
+    filters = guard.for_store() or MetadataFilters(filters=[])
+    own: list[MetadataFilter | MetadataFilters] = [
+        MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
+        if isinstance(value, tuple)
+        else MetadataFilter(key=key, value=value)
+        for key, value in lookup.wanted.items()
+    ]
+    return MetadataFilters(filters=[*own, *filters.filters])

@@ -1,0 +1,99 @@
+"""What a retriever looks up in a store for one question, and how it is driven.
+
+What both hosts decide alike, such as which sections to return, is a generator with no I/O in it: it yields lists of
+look-ups that may be done at the same time, receives their answers, and returns its result. `run_lookups` and
+`arun_lookups` drive it, so that sync and async cannot differ. The records stay what the host has them as.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from drillrank.dialogue import Finished, advance
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Search:
+    """The records nearest to the question are wanted, best first.
+
+    Attributes:
+        k: How many.
+        wanted: Metadata values that they must have, beside the component's own filter.
+        source: Which of several retrievers is asked; None is the only one.
+    """
+
+    k: int
+    wanted: Mapping[str, str] = field(default_factory=dict)
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ById:
+    """The records with these ids are wanted; those that the store does not have, or hides, are left out."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """All records with these metadata values are wanted, in any order: a document's pieces, for example.
+
+    Attributes:
+        wanted: By metadata key the value, or a tuple of values of which a record has one.
+    """
+
+    wanted: Mapping[str, str | tuple[str, ...]]
+
+
+Lookup = Search | ById | Holding
+Records = Sequence[Any]
+"""Of the host: nodes (with scores, where they were searched for) or documents."""
+
+Answer = Records | None
+"""None: the store cannot be asked this."""
+
+Lookups = Generator[Sequence[Lookup], Sequence[Answer], Result]
+"""Yields look-ups, receives one answer for each, returns the result."""
+
+
+def run_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Answer]) -> Result:
+    """Drive look-ups to their result, one after the other.
+
+    >>> def twice():
+    ...     [found], nothing = yield [Search(1), ById(("a",))]
+    ...     return found, nothing
+    >>> run_lookups(twice(), lambda lookup: ["hit"] if isinstance(lookup, Search) else None)
+    ('hit', None)
+    """
+    answers: Sequence[Answer] | None = None
+    while True:
+        step = advance(lookups, answers)
+        if isinstance(step, Finished):
+            return step.result
+        answers = [answer(lookup) for lookup in step]
+
+
+async def arun_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Awaitable[Answer]]) -> Result:
+    """As `run_lookups`, without blocking the event loop: look-ups that are yielded together are done together.
+
+    What is computed between them runs on a worker thread.
+
+    >>> async def answer(lookup):
+    ...     return ["hit"]
+    >>> def once():
+    ...     [[found]] = yield [Search(1)]
+    ...     return found
+    >>> asyncio.run(arun_lookups(once(), answer))
+    'hit'
+    """
+    answers: Sequence[Answer] | None = None
+    while True:
+        step = await asyncio.to_thread(advance, lookups, answers)
+        if isinstance(step, Finished):
+            return step.result
+        answers = await asyncio.gather(*map(answer, step))

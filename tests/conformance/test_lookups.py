@@ -1,0 +1,155 @@
+"""Look-ups in a store: the same in both hosts, sync and async, and never past the filter."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.schema import IndexNode, NodeRelationship, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+
+from drillrank.hosts.lookups import ById, Holding, Search
+from langchain_ext import _filters as langchain_filters
+from langchain_ext import _lookups as langchain_lookups
+from llama_index_ext import _filters as llama_index_filters
+from llama_index_ext import _lookups as llama_index_lookups
+
+# id, tenant, document
+RECORDS = [("1", "a", "x"), ("2", "b", "x"), ("3", "a", "y"), ("4", "b", "y")]
+
+
+class CountedEmbedding(DeterministicFakeEmbedding):
+    asked: list[str] = []
+
+    def embed_query(self, text: str) -> list[float]:
+        self.asked.append(text)
+        return super().embed_query(text)
+
+
+class CountedMockEmbedding(MockEmbedding):
+    asked: list[str] = []
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        self.asked.append(query)
+        return super()._get_query_embedding(query)
+
+
+class LangChain:
+    document_key = "document"
+
+    def __init__(self) -> None:
+        self.embedding = CountedEmbedding(size=8, asked=[])
+        self.store = InMemoryVectorStore(self.embedding)
+        metadata = [{"tenant": tenant, "document": document} for _, tenant, document in RECORDS]
+        self.store.add_documents(
+            [Document(f"text {id_}", id=id_, metadata=own) for (id_, *_), own in zip(RECORDS, metadata, strict=True)]
+        )
+
+    def lookups(self, form: str | None, inherited: bool = False):
+        filter = {
+            None: None,
+            "declared": {"tenant": "a"},
+            "function": lambda document: document.metadata["tenant"] == "a",
+        }[form]
+        if inherited:
+            source = self.store.as_retriever(search_kwargs={"filter": lambda found: found.metadata["tenant"] == "a"})
+            return langchain_lookups.StoreLookups("q", source, langchain_filters.Guard(None, source))
+        return langchain_lookups.StoreLookups("q", self.store, langchain_filters.Guard(filter))
+
+    @staticmethod
+    def ids(found) -> list[str]:
+        return [document.id for document in found]
+
+
+class LlamaIndex:
+    document_key = llama_index_lookups.DOCUMENT
+
+    def __init__(self) -> None:
+        self.embedding = CountedMockEmbedding(embed_dim=4, asked=[])
+        nodes = [
+            TextNode(
+                text=f"text {id_}",
+                id_=id_,
+                metadata={"tenant": tenant},
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)},
+            )
+            for id_, tenant, document in RECORDS
+        ]
+        self.index = VectorStoreIndex(nodes, embed_model=self.embedding)
+
+    def lookups(self, form: str | None, inherited: bool = False):
+        declared = MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")])
+        filters = {None: None, "declared": declared, "function": lambda node: node.metadata["tenant"] == "a"}[form]
+        if inherited:
+            source = self.index.as_retriever(filters=declared)
+            return llama_index_lookups.StoreLookups(QueryBundle("q"), source, llama_index_filters.Guard(None, source))
+        return llama_index_lookups.StoreLookups(QueryBundle("q"), self.index, llama_index_filters.Guard(filters))
+
+    @staticmethod
+    def ids(found) -> list[str]:
+        return [getattr(one, "node", one).node_id for one in found]
+
+
+@pytest.fixture(params=[LangChain, LlamaIndex])
+def host(request):
+    return request.param()
+
+
+@pytest.mark.parametrize("form", [None, "declared", "function", "inherited"])
+def test_every_lookup_obeys_the_filter_and_async_is_the_same(host, form):
+    def lookups():
+        return host.lookups(None if form == "inherited" else form, form == "inherited")
+
+    mine = {id_ for id_, tenant, _ in RECORDS if form is None or tenant == "a"}
+    of_x = {id_ for id_, _, document in RECORDS if document == "x"}
+    expected = [
+        (Search(4), mine),
+        (ById(("4", "1", "9")), mine & {"1", "4"}),
+        (Holding({host.document_key: "x"}), mine & of_x),
+        (Holding({host.document_key: ("x", "z")}), mine & of_x),
+    ]
+    for lookup, ids in expected:
+        found = host.ids(lookups().answer(lookup))
+        assert len(found) == len(set(found))
+        assert set(found) == ids, lookup
+        assert host.ids(asyncio.run(lookups().aanswer(lookup))) == found
+
+
+@pytest.mark.parametrize("form", ["declared", "function"])
+def test_a_search_finds_as_many_as_asked_for_though_the_store_ranks_hidden_ones_first(host, form):
+    assert len(host.lookups(form).answer(Search(2))) == 2
+
+
+def test_a_question_is_embedded_once_however_often_is_searched(host):
+    lookups = host.lookups(None)
+    for _ in range(3):
+        lookups.answer(Search(1))
+    assert len(host.embedding.asked) == 1
+
+    async def searches():
+        lookups = host.lookups(None)
+        await asyncio.gather(*(lookups.aanswer(Search(1)) for _ in range(3)))
+
+    host.embedding.asked.clear()
+    asyncio.run(searches())
+    assert len(host.embedding.asked) == 1
+
+
+def test_a_copy_that_a_view_carries_is_not_what_a_search_brings():
+    view = IndexNode(text="view", id_="5", index_id="1", obj=TextNode(text="of another day", id_="1"))
+    index = VectorStoreIndex([view], embed_model=MockEmbedding(embed_dim=4))
+    lookups = llama_index_lookups.StoreLookups(QueryBundle("q"), index, llama_index_filters.Guard(None))
+    [hit] = lookups.answer(Search(1))
+    assert (hit.node.node_id, hit.node.text, hit.node.obj) == ("5", "view", None)
+
+
+def test_what_an_index_has_deleted_is_not_found_though_its_docstore_keeps_it():
+    host = LlamaIndex()
+    host.index.delete_ref_doc("x")
+    assert host.index.docstore.get_nodes(["1"], raise_error=False)
+    assert host.ids(host.lookups(None).answer(ById(("1", "3")))) == ["3"]
+    assert host.ids(host.lookups(None).answer(Holding({host.document_key: "x"}))) == []
