@@ -11,6 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.schema import IndexNode, NodeRelationship, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from pydantic import Field
 
 from drillrank.hosts.lookups import ById, Holding, Search
 from langchain_ext import _filters as langchain_filters
@@ -23,7 +24,7 @@ RECORDS = [("1", "a", "x"), ("2", "b", "x"), ("3", "a", "y"), ("4", "b", "y")]
 
 
 class CountedEmbedding(DeterministicFakeEmbedding):
-    asked: list[str] = []
+    asked: list[str] = Field(default_factory=list)
 
     def embed_query(self, text: str) -> list[float]:
         self.asked.append(text)
@@ -31,11 +32,14 @@ class CountedEmbedding(DeterministicFakeEmbedding):
 
 
 class CountedMockEmbedding(MockEmbedding):
-    asked: list[str] = []
+    asked: list[str] = Field(default_factory=list)
 
     def _get_query_embedding(self, query: str) -> list[float]:
         self.asked.append(query)
         return super()._get_query_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
 
 
 class LangChain:
