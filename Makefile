@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test integration fuzz fix bench clean
+.PHONY: help demo test integration fuzz mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -42,6 +42,13 @@ integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQ
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v tests/drillrank/test_structure_fuzz.py \
 		tests/drillrank/test_views_fuzz.py tests/drillrank/neural/test_budgets.py
+
+$(VENV)/.mutation: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,mutation]"
+	@touch $@
+
+mutation: $(VENV)/.mutation  ## Break the code in some thousand small ways, one at a time, and see the tests notice
+	$(BIN)/python tools/mutation.py $(MUTATION)
 
 fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .

@@ -131,6 +131,11 @@ def test_weighted_fusion_is_the_weighted_sum_of_reciprocal_ranks(rankings, k, we
     assert all(section.score == pytest.approx(scores[section.section_id]) for section in merged)
 
 
+def test_with_weights_no_view_has_seats_of_its_own():
+    merged = merge_views({"raw": ["a", "b", "c"], "summary": ["z"]}, 3, {"summary": 0})
+    assert [section.section_id for section in merged] == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("weight", [-0.1, float("nan"), float("inf"), "1", None, True])
 def test_weights_are_numbers_from_0_on(weight):
     with pytest.raises(InvalidInput, match="weight of the view 'raw'"):

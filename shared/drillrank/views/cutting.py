@@ -89,8 +89,8 @@ def packed(document: Document, runs: Sequence[Run], limit: int, count: TokenCoun
     groups: list[Run] = []
     at = 0
     while at < len(runs):
-        end, left = at + 1, limit - sizes[at] - count(runs[at][0].header)
-        while end < len(runs) and sizes[end] <= left:
+        end, left = at, limit - count(runs[at][0].header)
+        while end == at or (end < len(runs) and sizes[end] <= left):
             left -= sizes[end]
             end += 1
         group = [span for run in runs[at:end] for span in run]
@@ -126,8 +126,6 @@ def _size(text: str, count: TokenCount) -> int:
 
 
 def _bare_text(document: Document, run: Run) -> str:
-    if not run:
-        return ""
     if all(span.rendering is None for span in run):
         return document.text[run[0].start : run[-1].end]
     parts = [run[0].rendering or ""]
@@ -142,16 +140,16 @@ def _table_header(text: str, span: Span, limit: int, count: TokenCount) -> tuple
     Nothing is repeated where the lines alone take more than half of the limit.
     """
     lead = span.block.start - span.start if span.rendering is None else 0  # blank lines before the table
-    lines = line_starts(text[lead:])
-    header = text[lead:][: lines[min(2 if span.rendering is None else 1, len(lines) - 1)]]
-    return (header, lead + len(header)) if 2 * count(header) <= limit else ("", 0)
+    behind = lead + line_starts(text[lead:])[2 if span.rendering is None else 1]
+    header = text[lead:behind]
+    return (header, behind) if 2 * count(header) <= limit else ("", 0)
 
 
 _Level = Callable[[str], list[int]]  # from a text to the offsets at which to cut it, rising
 
 
 def _lines(text: str) -> list[int]:
-    return line_starts(text)[1:-1]
+    return [start for start in line_starts(text) if 0 < start < len(text)]
 
 
 def _sentences(text: str) -> list[int]:

@@ -1,0 +1,228 @@
+"""Blocks are cut at the coarsest borders that help, tables repeat their header, and packing joins what fits."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.structure import parse_document
+from drillrank.views.cutting import atoms, block_runs, body_of, fits, fitted, packed, text_of
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def octets(text: str) -> int:
+    return len(text.encode())
+
+
+def runs_of(text: str, format: str = "markdown"):
+    document = parse_document(text, format)
+    return document, [run for section in document.sections() for run in block_runs(document, section)]
+
+
+def sources(document, parts) -> list[str]:
+    return [document.text[part[0].start : part[-1].end] for part in parts]
+
+
+# Sentences of 1 to 6 words; a list has a line for each item, of 1 to 4 sentences.
+sentence_lengths = st.integers(1, 6)
+items = st.lists(st.lists(sentence_lengths, min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+def sentence(length: int) -> str:
+    return " ".join(["Owls", *["fly"] * (length - 1)]) + ". "
+
+
+@given(items, st.integers(2, 24), st.booleans())
+def test_a_part_is_a_line_or_else_a_sentence_or_else_a_word(lengths, limit, listed):
+    lines = [[sentence(length) for length in item] for item in lengths]
+    starts = ["- " if listed else ""] * len(lines)
+    text = "".join(f"{start}{''.join(line)[:-1]}\n" for start, line in zip(starts, lines, strict=True))
+    document, [run] = runs_of(text if listed else text.replace("\n", " "))
+    expected = []
+    for start, line in zip(starts, lines, strict=True):
+        whole = start + "".join(line)
+        if listed and words(whole) <= limit:
+            expected.append(whole)
+            continue
+        for number, one in enumerate(line):
+            alone = one if number else start + one
+            expected += [alone] if words(alone) <= limit else [f"{word} " for word in alone.split()]
+    parts = atoms(document, run, limit, words)
+    found = sources(document, parts)
+    assert [part.split() for part in found] == [part.split() for part in expected]
+    assert "".join(found) == document.text
+    assert [text_of(document, part) for part in parts] == found
+
+
+@given(st.integers(1, 60), st.integers(4, 40))
+def test_of_a_long_word_as_many_characters_as_surely_fit(length, limit):
+    document, [run] = runs_of("\U0001f98a" * length, "text")
+    found = sources(document, atoms(document, run, limit, octets))
+    if 4 * length <= limit:
+        assert found == [document.text]
+    else:
+        assert "".join(found) == document.text
+        assert {len(part) for part in found[:-1]} == {limit // 4}
+        assert octets(found[-1]) <= limit
+
+
+def test_below_the_size_of_a_character_the_parts_are_characters():
+    document, [run] = runs_of("\U0001f98a" * 3, "text")
+    assert sources(document, atoms(document, run, 1, octets)) == ["\U0001f98a"] * 3
+
+
+def test_code_is_cut_between_lines_and_then_words_not_at_what_looks_like_a_sentence():
+    document, [run] = runs_of("```\na b. C d e\nf\n```\n")
+    assert sources(document, atoms(document, run, 3, words)) == [
+        "```\n",
+        "a ",
+        "b. ",
+        "C ",
+        "d ",
+        "e\n",
+        "f\n",
+        "```\n",
+    ]
+
+
+HEADER = "| name | value |\n|---|---|\n"  # 6 words
+rows = st.lists(st.integers(1, 9), min_size=1, max_size=6)
+
+
+@given(rows, st.integers(4, 30), st.sampled_from(["", "\n", "\n \n\n"]), st.booleans())
+def test_each_part_of_a_table_stands_below_its_header_unless_that_is_too_long(lengths, limit, blank, titled):
+    lines = [f"| {'x ' * length}| y |\n" for length in lengths]
+    text = f"# T\n{blank}{HEADER}{''.join(lines)}" if titled else f"{blank}{HEADER}{''.join(lines)}"
+    document, [*_, run] = runs_of(text)
+    parts = atoms(document, run, limit, words)
+    header = HEADER if 2 * words(HEADER) <= limit else ""
+    first_row = document.text.index(lines[0])
+    assert "".join(sources(document, parts)) == document.text[run[0].start :]
+    for part, own in zip(parts, sources(document, parts), strict=True):
+        assert own
+        assert text_of(document, part) == (header if part[0].start >= first_row else "") + own
+        assert words(text_of(document, part)) <= limit
+    alone = [own for own in sources(document, parts) if own in lines]
+    assert alone == [line for line in lines if words(line) <= limit - words(header)]
+
+
+@given(rows, st.integers(4, 30), st.sampled_from(["", "\n", "\n\n  <!-- empty -->\n"]))
+def test_of_a_rendered_table_the_first_row_is_the_header(lengths, limit, before):
+    pytest.importorskip("justhtml")
+    lines = [f"{'x ' * length}| y" for length in lengths]
+    cells = "".join(f"<tr><td>{'x ' * length}</td><td>y</td></tr>" for length in lengths)
+    document, [run] = runs_of(f"{before}<table><tr><th>name</th><th>value</th></tr>{cells}</table>", "html")
+    rendering = "\n".join(["name | value", *lines])
+    assert text_of(document, run) == rendering
+    header = "name | value\n" if limit >= 6 else ""
+    shown = [text_of(document, part) for part in atoms(document, run, limit, words)]
+    assert all(words(part) <= limit for part in shown)
+    own = [part.removeprefix(header) if number else part for number, part in enumerate(shown)]
+    assert "".join(own) == rendering
+    behind = 1 if header else 0
+    assert all(part.startswith(header) for part in shown[behind:])
+    if header:
+        assert shown[0] == header
+    wholes = [part.rstrip("\n") for part in own if part.rstrip("\n") in lines]
+    assert wholes == [line for line in lines if words(line) <= limit - words(header)]
+    spans = {(part[0].start, part[0].end) for part in atoms(document, run, limit, words)}
+    assert spans == {(run[0].start, run[0].end)}
+
+
+def test_nothing_but_a_table_repeats_its_first_lines():
+    for text in ("- a\n- b\n- c\n- d e f g h i j\n", "```\na\nb\nc\nd e f g h i j\n```\n"):
+        document, [run] = runs_of(text)
+        assert all(not part[0].header for part in atoms(document, run, 5, words))
+
+
+texts = st.lists(st.integers(1, 7).map(sentence), min_size=1, max_size=20)
+
+
+def words_and_lines(text: str) -> int:
+    return words(text) + text.count("\n")
+
+
+def words_with_their_blanks(text: str) -> int:
+    return len(re.findall(r" ?\S+|\s", text))
+
+
+def words_and_ends_of_sentences(text: str) -> int:
+    return words(text) + text.count(". ")  # the last sentence of a text has no end
+
+
+@given(texts, st.integers(1, 20), st.sampled_from([words, words_with_their_blanks, words_and_ends_of_sentences]))
+def test_packing_joins_neighbours_as_long_as_they_fit(parts, limit, count):
+    document, [run] = runs_of("".join(parts), "text")
+    cut = atoms(document, run, limit, count)
+    joined = packed(document, cut, limit, count)
+    assert [span for group in joined for span in group] == [span for part in cut for span in part]
+    assert all(len(group) == 1 or fits(document, group, limit, count) for group in joined)
+    for group, behind in pairwise(joined):
+        assert not fits(document, [*group, behind[0]], limit, count)
+
+
+@given(st.lists(st.integers(1, 3).map("X ".__mul__), min_size=1, max_size=40), st.integers(4, 20), st.booleans())
+def test_packing_counts_nothing_more_than_twice_where_sizes_add_up(parts, limit, tabular):
+    text = HEADER + "".join(f"| {part} |\n" for part in parts) if tabular else "- " + "\n- ".join(parts)
+    document, [run] = runs_of(text)
+    cut = atoms(document, run, limit, words_and_lines)
+    counted = 0
+
+    def counting(text: str) -> int:
+        nonlocal counted
+        counted += words_and_lines(text)
+        return words_and_lines(text)
+
+    joined = packed(document, cut, limit, counting)
+    assert counted <= 2 * sum(words_and_lines(text_of(document, group)) for group in joined)
+
+
+def test_a_run_that_is_too_long_alone_stays_alone():
+    document, runs = runs_of("One two three.\n\nFour.\n\nFive.\n\nSix seven.\n")
+    assert [text.strip() for text in sources(document, packed(document, runs, 1, words))] == [
+        "One two three.",
+        "Four.",
+        "Five.",
+        "Six seven.",
+    ]
+
+
+shown = st.lists(st.one_of(st.integers(0, 2).map("<h2>{}</h2>".format), texts.map("".join).map("<p>{}</p>".format)))
+
+
+@given(shown, st.integers(1, 20))
+def test_parts_of_rendered_blocks_join_without_a_gap_and_blocks_with_a_blank_line(blocks, limit):
+    pytest.importorskip("justhtml")
+    document, runs = runs_of("".join(block.replace("<h2>0", "<h2>") for block in blocks), "html")
+    renderings = [run[0].rendering for run in runs]
+    parts = [span for run in runs for part in atoms(document, run, limit, words) for span in part]
+    assert text_of(document, parts).strip() == "\n\n".join(filter(None, renderings))
+
+
+@given(st.lists(st.lists(st.integers(1, 7).map(sentence), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_runs_that_fit_stay_and_a_heading_goes_with_what_is_cut_behind_it(paragraphs):
+    text = "# Owls\n\n" + "\n\n".join("".join(paragraph) for paragraph in paragraphs)
+    document, runs = runs_of(text)
+    limit = 8
+    found = fitted(document, runs, limit, words)
+    assert "".join(sources(document, found)) == document.text
+    heading, *whole = (run for run in runs if fits(document, run, limit, words))
+    assert all(run in found for run in whole)
+    if words("".join(paragraphs[0])) > limit and words("# Owls " + paragraphs[0][0]) <= limit:
+        assert text_of(document, found[0]).startswith(f"# Owls\n\n{paragraphs[0][0]}")
+    else:
+        assert found[0] == heading
+
+
+def test_the_body_is_the_text_without_its_heading():
+    document, runs = runs_of("# Owls\n\nFly.\n\nHunt.\n")
+    whole = [span for run in runs for span in run]
+    assert (text_of(document, whole), body_of(document, whole)) == (document.text, "Fly.\n\nHunt.\n")
+    assert body_of(document, runs[0]) == ""

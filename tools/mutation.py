@@ -1,0 +1,188 @@
+"""Mutation testing: every module of an area is broken in thousands of small ways, and its tests must notice each.
+
+    python tools/mutation.py                      # all areas; `make mutation` does this
+    python tools/mutation.py paths --sample 100   # of one area, 100 mutants drawn with --seed
+
+The mutants are mutmut's, of functions and methods without decorators; the wording of errors and warnings is left alone.
+A survivor is a fault that no test sees: it needs a test, or a line in `tools/mutation_survivors.md` that says why
+nobody could see it, unless it is only a `zip` that is no longer `strict`. Ends with 1 if there are others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "mutation"
+LISTED = ROOT / "tools" / "mutation_survivors.md"
+
+
+class Area(NamedTuple):
+    """Modules that belong together, and the tests that must notice when one of them breaks."""
+
+    modules: str
+    tests: str
+
+
+AREAS = {
+    "scoring": Area(
+        "likelihood/unigram likelihood/collection likelihood/concentration rerank/scale",
+        "unigram saved_unigram scale scale_order sentence_vectors",
+    ),
+    "budgets": Area(
+        "likelihood/budget likelihood/prompt_tokens drilldown/pieces prompts",
+        "budget prompts d3_budget neural/budgets",
+    ),
+    "paths": Area("multihop/search multihop/prior multihop/scoring", "path_search path_prior path_pairs scale_order"),
+    "merging": Area("views/merging views/cutting", "views_merging views_cutting views_units views_chunks views_fuzz"),
+    "answers": Area(
+        "drilldown/answers drilldown/answer_forms drilldown/answer_tokens drilldown/answer_reading",
+        "answers",
+    ),
+}
+OUTCOMES = {1: "killed", 3: "killed", 0: "survived", 5: "survived", 33: "survived", 24: "timed out", -24: "timed out"}
+OUTCOMES |= {36: "timed out", 152: "timed out", 255: "timed out"}
+
+
+def modules(area: str) -> list[str]:
+    """The area's files, as they lie in its tree."""
+    return [f"drillrank/{module}.py" for module in AREAS[area].modules.split()]
+
+
+def lay_out(area: str) -> Path:
+    """A tree as mutmut wants it, the package at its top; nothing is left of an earlier one."""
+    tree = BUILD / area
+    shutil.rmtree(tree, ignore_errors=True)
+    unwanted = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "shared" / "drillrank", tree / "drillrank", ignore=unwanted)
+    shutil.copytree(ROOT / "tests", tree / "tests", ignore=unwanted)
+    tests = [Path("tests/drillrank", test).parent / f"test_{Path(test).name}.py" for test in AREAS[area].tests.split()]
+    settings = {
+        "source_paths": ["drillrank"],
+        "only_mutate": modules(area),
+        "do_not_mutate_patterns": [r"InvalidInput\(", r"warnings\.warn\("],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": [str(test) for test in tests],
+        "timeout_multiplier": 4.0,  # times all tests of a function
+        "timeout_constant": 5.0,
+        "track_dependencies": False,
+        "use_git_change_detection": False,
+    }
+    table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (tree / "pyproject.toml").write_text(f"{pyproject}\n[tool.mutmut]\n{table}", encoding="utf-8")
+    return tree
+
+
+def mutants(area: str, tree: Path) -> Iterator[str]:
+    """The names that mutmut will give to the area's mutants."""
+    from mutmut.configuration import reset_config
+    from mutmut.mutation.file_mutation import mutate_file_contents
+    from mutmut.utils.format_utils import get_mutant_name
+
+    os.chdir(tree)
+    reset_config()
+    for file in map(Path, modules(area)):
+        for name in mutate_file_contents(str(file), file.read_text(encoding="utf-8")).mutant_names:
+            yield get_mutant_name(file, name)
+
+
+def mutmut(tree: Path, *arguments: str) -> str:
+    """What mutmut prints in a tree."""
+    environment = os.environ | {
+        "DRILLRANK_HYPOTHESIS": "mutation",
+        "PYTHONHASHSEED": "0",  # the order of the tests, too
+        "OMP_NUM_THREADS": "1",  # the mutants are forks, which threads do not outlive
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        sys.exit(f"{done.stdout[-5000:]}\n{done.stderr[-5000:]}\nmutmut failed in {tree}")
+    return done.stdout
+
+
+def outcomes(area: str, tree: Path, tried: set[str]) -> dict[str, str]:
+    """What became of each mutant."""
+    found: dict[str, str] = {}
+    for file in modules(area):
+        codes = json.loads((tree / "mutants" / f"{file}.meta").read_text(encoding="utf-8"))["exit_code_by_key"]
+        found |= {name: OUTCOMES.get(code, f"exit code {code}") for name, code in codes.items() if name in tried}
+    return found
+
+
+def change(tree: Path, name: str) -> str | None:
+    """A survivor in one line: its function, and what stands in the place of what; None if only a `strict` is gone."""
+    lines = mutmut(tree, "show", name).splitlines()
+    removed, added = (
+        " ".join(line[1:].strip() for line in lines if line.startswith(sign) and not line.startswith(sign * 3))
+        for sign in "-+"
+    )
+    if len({re.sub(r", (strict=\w+)?\)", ")", line) for line in (removed, added)}) == 1:
+        return None
+    function = name.rpartition("__mutmut_")[0].removeprefix("drillrank.").replace("ǁ", ".").replace(".x_", ".")
+    return f"`{function.replace('.x.', '.')}`: `{removed}` → `{added}`"
+
+
+def report(area: str, tree: Path, tried: set[str]) -> Iterable[str]:
+    """Print a line for each module; the survivors that are not listed."""
+    listed = LISTED.read_text(encoding="utf-8")
+    counts: dict[str, Counter[str]] = {}
+    unlisted = []
+    for name, outcome in outcomes(area, tree, tried).items():
+        if outcome not in ("killed", "timed out"):
+            line = change(tree, name)
+            if outcome == "survived" and (line is None or line in listed):
+                outcome = "equivalent"
+            else:
+                unlisted.append(f"{outcome}: {line} ({name})")
+        counts.setdefault(name.rpartition(".")[0], Counter())[outcome] += 1
+    for module, count in counts.items():
+        killed, equivalent, number = count["killed"] + count["timed out"], count["equivalent"], count.total()
+        alive = number - killed - equivalent
+        score = killed / max(number - equivalent, 1)
+        print(f"{area:8} {module:40} {number:6} {killed:6} {alive:8} {equivalent:10} {score:7.1%}", flush=True)
+    return unlisted
+
+
+def main() -> None:
+    """Run the areas one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    parser.add_argument("--sample", type=int, help="how many mutants of all these areas to try; all, if left out")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many mutants are tried at a time")
+    chosen = parser.parse_args()
+    areas = chosen.areas or list(AREAS)
+    if unknown := set(areas) - set(AREAS):
+        parser.error(f"no such area: {', '.join(sorted(unknown))}")
+    trees = {area: lay_out(area) for area in areas}
+    tried = sorted((area, name) for area, tree in trees.items() for name in mutants(area, tree))
+    everything = len(tried)
+    if chosen.sample is not None:
+        tried = random.Random(chosen.seed).sample(tried, min(chosen.sample, everything))
+    print(f"{len(tried)} of {everything} mutants")
+    print(f"{'area':8} {'module':40} {'tried':>6} {'killed':>6} {'survived':>8} {'equivalent':>10} {'score':>7}")
+    survivors: list[str] = []
+    for area, tree in trees.items():
+        names = sorted(name for of, name in tried if of == area)
+        if names:
+            mutmut(tree, "run", "--max-children", str(chosen.processes), *(names if chosen.sample is not None else ()))
+            survivors += report(area, tree, set(names))
+    print("", *survivors, sep="\n")
+    sys.exit(1 if survivors else 0)
+
+
+if __name__ == "__main__":
+    main()
