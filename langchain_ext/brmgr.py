@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 from pydantic import Field
 
 from drillrank import BRMGR, Passage, Ranked
+from drillrank.hosts.keys import prefixed
 from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT
 from drillrank.rerank.brmgr import Origin
 from langchain_ext._rerank import LikelihoodCompressor
@@ -32,13 +33,15 @@ class BRMGRRerank(LikelihoodCompressor):
     >>> found = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
     >>> wrote = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
     >>> documents = [Document(page_content=text) for text in found]
-    >>> documents += [Document(page_content=text, metadata={"origin": "generated"}) for text in wrote]
+    >>> documents += [Document(page_content=text, metadata={"drillrank_origin": "generated"}) for text in wrote]
     >>> merged = BRMGRRerank(guard=True, top_n=2).compress_documents(documents, "Who wrote Emma?")
     >>> [document.page_content for document in merged]
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
-    origin_key: str = Field(default="origin", description='Metadata key; "generated" marks what an LLM wrote.')
+    origin_key: str = Field(
+        default=prefixed("origin"), description='Metadata key; "generated" marks what an LLM wrote.'
+    )
     template: str = Field(default=UPR_PROMPT, description="Prompt for retrieved documents, with {text} and {title}.")
     generated_template: str = Field(default=GENERATED_PROMPT, description="Prompt for generated ones, with {question}.")
     first: Origin = Field(default="generated", description="Which document of a pair comes first.")

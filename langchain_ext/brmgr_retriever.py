@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.dialogue import Dialogue, arun, run
 from drillrank.generation import generated_passages
+from drillrank.hosts.keys import prefixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
@@ -52,7 +53,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
     >>> inner = D3Retriever(documents=[Document(page_content="Emma is a novel that Jane Austen wrote.")])
     >>> llm = FakeListChatModel(responses=["Jane Austen wrote Emma.", "Emma was written by Charles Dickens."])
     >>> retriever = BRMGRRetriever(retriever=inner, llm=llm, n_generated=2, guard=True)
-    >>> [(found.page_content, found.metadata.get("origin")) for found in retriever.invoke("Who wrote Emma?")]
+    >>> [(found.page_content, found.metadata.get("drillrank_origin")) for found in retriever.invoke("Who wrote Emma?")]
     [('Jane Austen wrote Emma.', 'generated'), ('Emma is a novel that Jane Austen wrote.', None)]
     """
 
@@ -77,7 +78,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
-    origin_key: str = Field(default="origin", description='Metadata key that says "generated".')
+    origin_key: str = Field(default=prefixed("origin"), description='Metadata key that says "generated".')
 
     _language_model: LanguageModel = PrivateAttr()
 

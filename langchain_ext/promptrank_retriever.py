@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
-from drillrank.hosts.notes import notes
+from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
@@ -42,9 +42,9 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     The other fields: `model_options`, `links_key`, `title_key`, `score_key`, `metadata_fields`, and the arguments of
     `PromptRank` and `PathSearch`, such as `hops`.
 
-    Each document comes once, as a copy with an id: `metadata["path"]` holds the ids of its best path, joined by " > ",
-    `path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop dispatches the custom
-    event `promptrank_hop`.
+    Each document comes once, as a copy with an id: `metadata["drillrank_path"]` holds the ids of its best path, joined
+    by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
+    dispatches the custom event `promptrank_hop`.
 
     Raises:
         InvalidInput: the question is blank.
@@ -56,7 +56,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     ...         return [turing]
     >>> retriever = PromptRankRetriever(retriever=OnlyTuring(), documents=[turing, vale])
     >>> found = retriever.invoke("In which residential district was Turing born?")
-    >>> [document.metadata["path"] for document in found]
+    >>> [document.metadata["drillrank_path"] for document in found]
     ['turing > vale', 'turing > vale']
     """
 
@@ -137,7 +137,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
                         item.passage.metadata,
                         self.score_key,
                         item.score,
-                        {"path": " > ".join(item.details["path"]), "path_score": item.score} | notes(item.details),
+                        path_notes(item.details["path"], item.score) | notes(item.details),
                     ),
                 }
             )

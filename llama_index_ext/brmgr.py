@@ -6,6 +6,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import BaseNode, MetadataMode
 
 from drillrank import BRMGR, Passage, Ranked
+from drillrank.hosts.keys import prefixed
 from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT
 from drillrank.rerank.brmgr import Origin
 from llama_index_ext._rerank import LikelihoodRerank
@@ -31,14 +32,16 @@ class BRMGRRerank(LikelihoodRerank):
     >>> found = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
     >>> wrote = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
     >>> nodes = [TextNode(text=text) for text in found]
-    >>> nodes += [TextNode(text=text, metadata={"origin": "generated"}) for text in wrote]
+    >>> nodes += [TextNode(text=text, metadata={"drillrank_origin": "generated"}) for text in wrote]
     >>> reranker = BRMGRRerank(guard=True)
     >>> merged = reranker.postprocess_nodes([NodeWithScore(node=node) for node in nodes], query_str="Who wrote Emma?")
     >>> [item.node.text for item in merged][:2]
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
-    origin_key: str = Field(default="origin", description='Metadata key; "generated" marks a node that an LLM wrote.')
+    origin_key: str = Field(
+        default=prefixed("origin"), description='Metadata key; "generated" marks a node that an LLM wrote.'
+    )
     template: str = Field(default=UPR_PROMPT, description="Prompt for retrieved nodes, with {text}.")
     generated_template: str = Field(
         default=GENERATED_PROMPT, description="Prompt for generated nodes, with {question}."

@@ -17,6 +17,7 @@ from drillrank.dialogue import Dialogue, arun, run
 from drillrank.errors import check_on_failure, check_positive
 from drillrank.generation import generated_passages
 from drillrank.hosts.fields import Fixed
+from drillrank.hosts.keys import prefixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
@@ -56,7 +57,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
     >>> from llama_index_ext import D3Retriever
     >>> inner = D3Retriever([Document(text="Emma is a novel that Jane Austen wrote.")])
     >>> found = BRMGRRetriever(inner, MockLLM(), n_generated=1).retrieve("Who wrote Emma?")  # answers with the prompt
-    >>> [node.metadata.get("origin", "retrieved") for node in found]
+    >>> [node.metadata.get("drillrank_origin", "retrieved") for node in found]
     ['generated', 'retrieved']
     """
 
@@ -75,7 +76,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         first: Origin = "generated",
         guard: bool | float = False,
         generated_share: float = 1.0,
-        origin_key: str = "origin",
+        origin_key: str = prefixed("origin"),
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
@@ -128,6 +129,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
             id_=passage.id,
             text=passage.text,
             metadata={self._origin_key: "generated"},
-            excluded_embed_metadata_keys=[self._origin_key],  # an answering LLM may well read it
+            excluded_embed_metadata_keys=[self._origin_key],
+            excluded_llm_metadata_keys=[self._origin_key],
         )
         return NodeWithScore(node=node)

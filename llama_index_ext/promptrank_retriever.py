@@ -14,7 +14,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, Passage, Ranked
 from drillrank.hosts.fields import Fixed
-from drillrank.hosts.notes import noted, notes
+from drillrank.hosts.notes import noted, notes, path_notes
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import check_query, check_top_n
@@ -43,9 +43,9 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         settings: Other fields of `PromptRankRerank`: `links_key`, `title_key`, `metadata_mode`, and the arguments of
             `PromptRank` and `PathSearch`, such as `hops`.
 
-    Each node comes once, as a copy: `metadata["path"]` holds the ids of its best path, joined by " > ", and
-    `path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every hop sends a
-    `PathHopEvent`.
+    Each node comes once, as a copy: `metadata["drillrank_path"]` holds the ids of its best path, joined by
+    " > ", and `drillrank_path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every
+    hop sends a `PathHopEvent`.
 
     Raises:
         InvalidInput: a setting is unknown or cannot be used, two of the `nodes` share an id, or the question is blank.
@@ -57,7 +57,7 @@ class PromptRankRetriever(Fixed, BaseRetriever):
     ...     def _retrieve(self, query_bundle):
     ...         return [NodeWithScore(node=turing)]
     >>> retriever = PromptRankRetriever(OnlyTuring(), nodes=[turing, vale])
-    >>> [found.metadata["path"] for found in retriever.retrieve("In which residential district was Turing born?")]
+    >>> [found.metadata["drillrank_path"] for found in retriever.retrieve("In which residential district was Turing born?")]
     ['turing > vale', 'turing > vale']
     """
 
@@ -121,5 +121,5 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         ]
 
     def _copy(self, node: BaseNode, item: Ranked[Passage]) -> BaseNode:
-        added = {"path": " > ".join(item.details["path"]), "path_score": item.score}
+        added = path_notes(item.details["path"], item.score)
         return unread(node, noted(node.metadata, item.details) | added, [*notes(item.details), *added])

@@ -13,7 +13,7 @@ SITE = [
     Passage(
         "on windows",
         id="windows",
-        metadata={"url": "https://docs.example.org/guide/setup", "section_path": "Set up > On Windows & Mac"},
+        metadata={"url": "https://docs.example.org/guide/setup", "drillrank_section_path": "Set up > On Windows & Mac"},
     ),
     Passage("faq", id="faq", metadata={"url": "https://docs.example.org/faq.html?lang=en"}),
     Passage("turing", id="turing", title="Alan Turing"),

@@ -70,14 +70,14 @@ def retriever(script, *, texts=FOUND, **fields):
 
 
 def origin(document):
-    return document.metadata.get("origin")
+    return document.metadata.get("drillrank_origin")
 
 
 def shown(documents):
     return [document.model_dump() for document in documents]
 
 
-def marked(texts, key="origin", value="generated"):
+def marked(texts, key="drillrank_origin", value="generated"):
     return [Document(page_content=text, metadata={key: value} if value else {}) for text in texts]
 
 
@@ -91,14 +91,14 @@ def test_the_reranker_is_the_core_s():
 
 
 def test_the_key_that_marks_generated_documents_is_configurable():
-    documents = [*marked(FOUND, value=""), *marked([TRUE], "source"), *marked([FALSE], "origin")]
+    documents = [*marked(FOUND, value=""), *marked([TRUE], "source"), *marked([FALSE], "drillrank_origin")]
     merged = BRMGRRerank(origin_key="source", top_n=None).compress_documents(documents, QUERY)
     expected = BRMGR().rank(QUERY, [*FOUND, FALSE], [TRUE])
     assert [document.page_content for document in merged] == [item.passage.text for item in expected]
 
 
 def test_what_a_generated_document_says_about_itself_is_not_scored():
-    documents = [Document(page_content=TRUE, metadata={"origin": "generated", "why": "London"})]
+    documents = [Document(page_content=TRUE, metadata={"drillrank_origin": "generated", "why": "London"})]
     [alone] = BRMGRRerank(metadata_fields=("why",)).compress_documents(documents, QUERY)
     [plain] = BRMGR().rank(QUERY, [], [TRUE])
     assert alone.metadata["relevance_score"] == plain.score

@@ -20,7 +20,7 @@ from pydantic import PrivateAttr, ValidationError
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.retrieval import TfidfIndex, top
-from langchain_ext import PromptRankRerank, PromptRankRetriever
+from langchain_ext import PromptRankRerank, PromptRankRetriever, UPRRerank
 from tests.conformance.corpus import SlowModel, ticks_during
 
 QUESTION = "Where did the director of The Silent Pier spend her childhood?"
@@ -55,7 +55,7 @@ class AsyncWords(Words):
 
 
 def outcome(documents):
-    return [(found.id, found.metadata["relevance_score"], found.metadata.get("path")) for found in documents]
+    return [(found.id, found.metadata["relevance_score"], found.metadata.get("drillrank_path")) for found in documents]
 
 
 def stored(documents=DOCUMENTS):
@@ -75,7 +75,7 @@ def test_reaches_documents_that_were_not_retrieved(links):
     retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, links=[links])
     found = retriever.invoke(QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm"]
-    assert "film > holm" in [document.metadata["path"] for document in found]
+    assert "film > holm" in [document.metadata["drillrank_path"] for document in found]
 
 
 @pytest.mark.parametrize("docstore", [stored, vectors])
@@ -125,10 +125,22 @@ def test_copies_carry_the_path_and_the_given_documents_do_not_change():
     assert [document.model_dump_json() for document in DOCUMENTS] == before
     originals = {document.id: document for document in DOCUMENTS}
     for document in found:
-        score = document.metadata["path_score"]
-        added = {"path": document.metadata["path"], "path_score": score, "relevance_score": score}
+        score = document.metadata["drillrank_path_score"]
+        added = {
+            "drillrank_path": document.metadata["drillrank_path"],
+            "drillrank_path_score": score,
+            "relevance_score": score,
+        }
         assert document.metadata == {**originals[document.id].metadata, **added}
         assert document.page_content == originals[document.id].page_content
+
+
+def test_a_users_own_path_stays_and_a_later_ranking_forgets_ours():
+    film = FILM.model_copy(update={"metadata": {**FILM.metadata, "path": "films/pier.md", "path_score": "mine"}})
+    [found] = PromptRankRetriever(retriever=Words(documents=[film])).invoke(QUESTION)
+    assert (found.metadata["path"], found.metadata["path_score"]) == ("films/pier.md", "mine")
+    [again] = UPRRerank().compress_documents([found], QUESTION)
+    assert {**again.metadata, "relevance_score": None} == {**film.metadata, "relevance_score": None}
 
 
 def test_documents_without_ids_are_told_apart_and_recognised():
@@ -139,7 +151,7 @@ def test_documents_without_ids_are_told_apart_and_recognised():
     )
     ids = [document.id for document in found]
     assert len(set(ids)) == len(ids)
-    assert {name for document in found for name in document.metadata["path"].split(" > ")} <= set(ids)
+    assert {name for document in found for name in document.metadata["drillrank_path"].split(" > ")} <= set(ids)
     assert sorted(document.page_content for document in found) == sorted({d.page_content for d in found})
 
 
@@ -271,5 +283,5 @@ def test_settings_reach_the_search_and_survive_pickle():
     retriever = PromptRankRetriever(
         retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, hops=1, instructions=["{path} Ask. Question:"]
     )
-    assert [document.metadata["path"] for document in retriever.invoke(QUESTION)] == ["film"]
+    assert [document.metadata["drillrank_path"] for document in retriever.invoke(QUESTION)] == ["film"]
     assert outcome(pickle.loads(pickle.dumps(retriever)).invoke(QUESTION)) == outcome(retriever.invoke(QUESTION))

@@ -67,14 +67,14 @@ class Scripted(CustomLLM):
 
 
 def origin(node):
-    return node.node.metadata.get("origin")
+    return node.node.metadata.get("drillrank_origin")
 
 
 def shown(nodes):
     return [(node.node.node_id, node.node.text, origin(node), node.score) for node in nodes]
 
 
-def marked(texts, key="origin", value="generated"):
+def marked(texts, key="drillrank_origin", value="generated"):
     return [NodeWithScore(node=TextNode(text=text, metadata={key: value} if value else {})) for text in texts]
 
 
@@ -86,14 +86,18 @@ def test_the_reranker_is_the_core_s():
 
 
 def test_the_key_that_marks_generated_nodes_is_configurable():
-    nodes = [*marked(FOUND, value=""), *marked([TRUE], "source", "generated"), *marked([FALSE], "origin", "generated")]
+    nodes = [
+        *marked(FOUND, value=""),
+        *marked([TRUE], "source", "generated"),
+        *marked([FALSE], "drillrank_origin", "generated"),
+    ]
     merged = BRMGRRerank(origin_key="source", metadata_mode=MetadataMode.NONE).postprocess_nodes(nodes, query_str=QUERY)
     expected = BRMGR().rank(QUERY, [*FOUND, FALSE], [TRUE])
     assert [node.node.text for node in merged] == [item.passage.text for item in expected]
 
 
 def test_what_a_generated_node_says_about_itself_is_not_scored():
-    nodes = [NodeWithScore(node=TextNode(text=TRUE, metadata={"origin": "generated", "why": "London " * 50}))]
+    nodes = [NodeWithScore(node=TextNode(text=TRUE, metadata={"drillrank_origin": "generated", "why": "London " * 50}))]
     [alone] = BRMGRRerank().postprocess_nodes(nodes, query_str=QUERY)
     [plain] = BRMGR().rank(QUERY, [], [TRUE])
     assert alone.score == plain.score
@@ -131,7 +135,7 @@ def test_generated_nodes_are_marked_and_merged():
         assert (origin(node) == "generated") == (node.node.text in (TRUE, FALSE))
         if origin(node) == "generated":
             assert node.node.get_content(MetadataMode.EMBED) == node.node.text
-            assert "origin: generated" in node.node.get_content(MetadataMode.LLM)
+            assert "origin" not in node.node.get_content(MetadataMode.LLM)
             assert node.node.ref_doc_id is None
 
 

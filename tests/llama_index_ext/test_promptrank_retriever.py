@@ -23,7 +23,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.retrieval import TfidfIndex, top
-from llama_index_ext import PromptRankRerank, PromptRankRetriever
+from llama_index_ext import PromptRankRerank, PromptRankRetriever, UPRRerank
 from llama_index_ext.events import PathHopEvent
 from tests.conformance.corpus import ticks_during
 
@@ -70,7 +70,7 @@ class SlowWords(Words):
 
 
 def outcome(nodes):
-    return [(found.node.node_id, found.score, found.node.metadata["path"]) for found in nodes]
+    return [(found.node.node_id, found.score, found.node.metadata["drillrank_path"]) for found in nodes]
 
 
 def with_relation(kind):
@@ -90,7 +90,7 @@ def test_reaches_what_was_not_retrieved(source, links):
             source["nodes"] = NODES
     found = PromptRankRetriever(Words(NODES), links=links, **source).retrieve(QUESTION)
     assert sorted(item.node.node_id for item in found) == ["film", "holm"]
-    assert "film > holm" in [item.node.metadata["path"] for item in found]
+    assert "film > holm" in [item.node.metadata["drillrank_path"] for item in found]
 
 
 def test_a_second_retrieval_whose_query_is_the_path():
@@ -131,12 +131,21 @@ def test_copies_carry_the_path_and_the_given_nodes_do_not_change():
     found = PromptRankRetriever(Words(NODES), nodes=NODES).retrieve(QUESTION)
     assert [node.model_dump_json() for node in NODES] == before
     for item in found:
-        added = {"path", "path_score"}
-        assert item.node.metadata["path_score"] == item.score
+        added = {"drillrank_path", "drillrank_path_score"}
+        assert item.node.metadata["drillrank_path_score"] == item.score
         assert {key: value for key, value in item.node.metadata.items() if key not in added} == next(
             node.metadata for node in NODES if node.node_id == item.node.node_id
         )
         assert "path" not in item.node.get_content(MetadataMode.EMBED).replace("file_path", "")
+
+
+def test_a_users_own_path_stays_and_a_later_ranking_forgets_ours():
+    film = NODES[0].model_copy(update={"metadata": {**NODES[0].metadata, "path": "films/pier.md"}})
+    [found] = PromptRankRetriever(Words([film])).retrieve(QUESTION)
+    assert found.node.metadata["path"] == "films/pier.md"
+    assert found.node.get_content(MetadataMode.LLM) == film.get_content(MetadataMode.LLM)
+    [again] = UPRRerank().postprocess_nodes([found], query_str=QUESTION)
+    assert again.node.metadata == film.metadata
 
 
 def test_a_node_that_is_retrieved_twice_comes_once():
@@ -258,6 +267,6 @@ def test_settings_that_cannot_be_used_are_refused_at_once(wrong):
 
 def test_settings_reach_the_search_and_survive_pickle():
     retriever = PromptRankRetriever(Words(NODES), nodes=NODES, hops=1, instructions=["{path} Ask. Question:"])
-    assert [item.node.metadata["path"] for item in retriever.retrieve(QUESTION)] == ["film"]
+    assert [item.node.metadata["drillrank_path"] for item in retriever.retrieve(QUESTION)] == ["film"]
     copy = pickle.loads(pickle.dumps(retriever))
     assert outcome(copy.retrieve(QUESTION)) == outcome(retriever.retrieve(QUESTION))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from drillrank.hosts.keys import prefixed, with_own
+
 # Names in a ranking's details that are worth a note, where they hold anything but 0 or False.
-_NOTES = {name: f"drillrank_{name}" for name in ("cut_tokens", "nothing_matched")}
+_NOTES = {name: prefixed(name) for name in ("cut_tokens", "nothing_matched")}
+# What an earlier ranking may have left beside them. How a result was found (`matched_views`), and by whom it was
+# written (`origin`), is no ranking's to forget.
+_OF_A_RANKING = frozenset([*_NOTES.values(), *map(prefixed, ("path", "path_score", "section_score"))])
 
 
 def notes(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,11 +28,19 @@ def notes(details: Mapping[str, Any]) -> dict[str, Any]:
     return {key: details[name] for name, key in _NOTES.items() if details.get(name)}
 
 
+def path_notes(ids: Iterable[str], score: float) -> dict[str, Any]:
+    """The notes of a path search: the ids of a result's best path, joined by " > ", and the path's score.
+
+    >>> path_notes(["film", "holm"], -3.5)
+    {'drillrank_path': 'film > holm', 'drillrank_path_score': -3.5}
+    """
+    return with_own({}, path=" > ".join(ids), path_score=score)
+
+
 def noted(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the metadata with the notes of this ranking, and without those that an earlier one left.
 
-    >>> noted({"page": 3, "drillrank_cut_tokens": 12}, {"cut_tokens": 0})
-    {'page': 3}
+    >>> noted({"page": 3, "path": "a/b", "drillrank_path": "x > y", "drillrank_cut_tokens": 12}, {"cut_tokens": 0})
+    {'page': 3, 'path': 'a/b'}
     """
-    own = _NOTES.values()
-    return {key: value for key, value in metadata.items() if key not in own} | notes(details)
+    return {key: value for key, value in metadata.items() if key not in _OF_A_RANKING} | notes(details)

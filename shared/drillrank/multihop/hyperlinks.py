@@ -13,7 +13,7 @@ from drillrank.structure.links import markdown_links
 
 # As the readers of LlamaIndex and the loaders of LangChain call them, the most telling first.
 ADDRESS_KEYS = ("url", "source_url", "source", "file_path", "path", "file_name", "filename")
-_HEADING_KEYS = ("anchor", "section_path")
+_HEADING_KEYS = ("anchor", "drillrank_section_path", "section_path")
 _ANCHOR = re.compile(r"<a\s[^<>]*href", re.IGNORECASE)
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _BACKSLASH = re.compile(r"\\|%5C", re.IGNORECASE)
@@ -26,7 +26,7 @@ class Hyperlinks:
 
     A link is read relative to the passage's own address, which is the first of `keys` that its metadata holds. It
     leads to the passages with that address, whatever the scheme; with a fragment (`#early-life`) to those among them
-    under that heading, if there are any: the metadata `anchor`, the last heading in `section_path`, or the title. Where
+    under that heading, if there are any: the metadata `anchor`, the last heading in `drillrank_section_path`, or the title. Where
     no address is known that way, the last part of the link decides: a file name that one document has, or else a title
     (`/wiki/Alan_Turing`). A page that was cut into many passages is linked as a whole; path search then follows the
     best of them.
