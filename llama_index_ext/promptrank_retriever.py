@@ -57,7 +57,8 @@ class PromptRankRetriever(Fixed, BaseRetriever):
     ...     def _retrieve(self, query_bundle):
     ...         return [NodeWithScore(node=turing)]
     >>> retriever = PromptRankRetriever(OnlyTuring(), nodes=[turing, vale])
-    >>> [found.metadata["drillrank_path"] for found in retriever.retrieve("In which residential district was Turing born?")]
+    >>> hits = retriever.retrieve("In which residential district was Turing born?")
+    >>> [hit.metadata["drillrank_path"] for hit in hits]
     ['turing > vale', 'turing > vale']
     """
 

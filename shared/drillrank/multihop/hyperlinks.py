@@ -28,8 +28,8 @@ class Hyperlinks:
     leads to the passages with that address, whatever the scheme; with a fragment (`#early-life`) to those among them
     under that heading, if there are any: the metadata `anchor`, the last heading in `drillrank_section_path`, or the
     title. Where no address is known that way, the last part of the link decides: a file name that one document has, or
-    else a title (`/wiki/Alan_Turing`). A page that was cut into many passages is linked as a whole; path search then follows the
-    best of them.
+    else a title (`/wiki/Alan_Turing`). A page that was cut into many passages is linked as a whole; path search then
+    follows the best of them.
 
     Args:
         keys: Metadata keys with a passage's address: a URL, a path, or a file name.
