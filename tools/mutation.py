@@ -44,7 +44,9 @@ AREAS = {
         "likelihood/budget likelihood/prompt_tokens drilldown/pieces prompts",
         "budget prompts d3_budget neural/budgets",
     ),
-    "paths": Area("multihop/search multihop/prior multihop/scoring", "path_search path_prior path_pairs scale_order"),
+    "paths": Area(
+        "multihop/search multihop/prior multihop/scoring", "path_search path_prior path_pairs scale_order unmatched"
+    ),
     "merging": Area("views/merging views/cutting", "views_merging views_cutting views_units views_chunks views_fuzz"),
     "answers": Area(
         "drilldown/answers drilldown/answer_forms drilldown/answer_tokens drilldown/answer_reading",
@@ -102,6 +104,7 @@ def mutmut(tree: Path, *arguments: str) -> str:
     """What mutmut prints in a tree."""
     environment = os.environ | {
         "DRILLRANK_HYPOTHESIS": "mutation",
+        "DRILLRANK_FUZZ": "25",
         "PYTHONHASHSEED": "0",  # the order of the tests, too
         "OMP_NUM_THREADS": "1",  # the mutants are forks, which threads do not outlive
         "TOKENIZERS_PARALLELISM": "false",

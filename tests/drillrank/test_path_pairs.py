@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
@@ -65,14 +67,16 @@ def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pai
     assert {item.passage.ids for item in paths if len(item.passage.ids) == 2} - linked == expected
 
 
-@given(graphs(max_size=7), st.integers(1, 4))
-def test_scores_are_posteriors(hash_model, passages, hops):
+@given(graphs(max_size=7), st.lists(st.sampled_from(["Red Fox", "River", "Town", ""]), max_size=7), st.integers(1, 4))
+def test_scores_are_posteriors(hash_model, passages, titles, hops):
+    question = "Which Red Fox crossed the River"
+    passages = [replace(passage, title=title) for passage, title in zip(passages, [*titles, *[""] * 7], strict=False)]
     options = {"hops": hops, "beam": 100, "branch": 100}
     prior = PathPrior(jump=0.3, named=0.2)
-    with_prior = PathSearch(ranker(hash_model()), passages, prior=prior, **options).search_paths(QUERY)
-    alone = PathSearch(ranker(hash_model()), passages, prior=None, pairs=0, **options).search_paths(QUERY)
+    with_prior = PathSearch(ranker(hash_model()), passages, prior=prior, **options).search_paths(question)
+    alone = PathSearch(ranker(hash_model()), passages, prior=None, pairs=0, **options).search_paths(question)
     likelihood = {item.passage.ids: item.score for item in alone}
-    reader = prior.reader(len(passages), ())
+    reader = prior.reader(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
     known = {passage.id: passage for passage in passages}
     for item in with_prior:
         ids = item.passage.ids
@@ -82,7 +86,16 @@ def test_scores_are_posteriors(hash_model, passages, hops):
         ]
         assert item.details["log_prior"] == pytest.approx(reader.start(ids[0]) + sum(steps))
         if ids in likelihood:  # not a pair
-            assert item.score == pytest.approx(likelihood[ids] + item.details["log_prior"] / len(QUERY.split()))
+            assert item.score == pytest.approx(likelihood[ids] + item.details["log_prior"] / len(question.split()))
+    assert {item.details["log_prior"] for item in alone} <= {0}
+
+
+@given(graphs())
+def test_links_may_be_passages_as_well_as_their_ids(hash_model, passages):
+    known = {passage.id: passage for passage in passages}
+    by_id = PathSearch(ranker(hash_model()), passages).search_paths(QUERY)
+    links = lambda passage: [known.get(link, link) for link in passage.links]  # noqa: E731
+    assert PathSearch(ranker(hash_model()), passages, links=links).search_paths(QUERY) == by_id
 
 
 def test_a_question_that_compares_finds_both_though_they_do_not_link():
@@ -158,6 +171,37 @@ def test_the_links_of_a_path_are_asked_for_once(hash_model):
     links = lambda passage: asked.append(passage.id) or [str((int(passage.id) + 1) % 8)]  # noqa: E731
     PathSearch(ranker(hash_model()), passages, links=links, beam=3, pairs=5).search(QUERY)
     assert len(asked) == len(set(asked)) == 5
+
+
+def test_links_are_told_the_question_within_the_beam_and_beyond(hash_model):
+    asked = []
+
+    class Links:
+        def follow(self, query, path):
+            asked.append((query, path.ids))
+            return ()
+
+    passages = [Passage(f"fox {i}", id=str(i)) for i in range(5)]
+    PathSearch(ranker(hash_model()), passages, links=Links(), beam=2, pairs=4).search(QUERY)
+    assert {query for query, _ in asked} == {QUERY}
+    assert len(asked) == 4
+
+
+def test_a_retrieval_leads_to_as_many_passages_as_were_asked_for(hash_model):
+    passages = [Passage(f"fox {i}", id=str(i)) for i in range(8)]
+    search = PathSearch(ranker(hash_model()), passages, links=RetrievedLinks(1), pairs=0, beam=8, branch=8)
+    starts = Counter(item.passage.ids[0] for item in search.search_paths(QUERY) if len(item.passage.ids) == 2)
+    assert set(starts.values()) <= {1, 2}  # a passage is not always the most similar one to itself
+
+
+@given(graphs(), st.integers(1, 9), st.integers(1, 3))
+def test_paths_are_told_of_and_cut_like_passages(passages, top_n, hops):
+    search = PathSearch(PromptRank(), passages, hops=hops)
+    told = []
+    paths = search.search_paths(QUERY, on_hop=told.append)
+    assert search.search_paths(QUERY, top_n) == paths[:top_n]
+    assert [hop.number for hop in told] == list(range(1, len(told) + 1))
+    assert sorted(item.passage.ids for hop in told for item in hop.paths) == sorted(item.passage.ids for item in paths)
 
 
 def test_what_is_no_link_is_refused_beyond_the_beam_too(hash_model):

@@ -54,7 +54,7 @@ def test_the_arithmetic():
 @pytest.mark.parametrize("wrong", [0, 1, -0.5, 2, "half", math.nan, None])
 @pytest.mark.parametrize("name", ["jump", "named"])
 def test_shares_that_are_none(name, wrong):
-    with pytest.raises(InvalidInput, match=name):
+    with pytest.raises(InvalidInput, match=f"^{name} is a share"):
         PathPrior(**{name: wrong})
 
 
@@ -73,11 +73,15 @@ def titled(*titles):
         ("Who shot 1984 and 1984?", {"1984"}),
         ("Goldfor the Caesars'", set()),
         ("In A Day Of Roses, who sings?", {"A Day of Roses"}),  # the longest title, none inside it
+        ("Film Roses?", {"Film", "Roses"}),  # from the first word on, and one behind the other
+        ("Who saw the 3d film?", {"3D Film"}),
         ("", set()),
     ],
 )
 def test_what_a_question_names(question, expected):
-    named = titled("Gold for the Caesars (film)", "Film", "Up", "1984", "A Day", "A Day of Roses", "Roses", "")
+    named = titled(
+        "Gold for the Caesars (film)", "Film", "Up", "1984", "3D Film", "A Day", "A Day of Roses", "Roses", ""
+    )
     assert named(question) == expected
 
 

@@ -202,7 +202,7 @@ class _Walk:
 
     def extended(self, item: Ranked[Path], passages: Sequence[Passage]) -> list[Weighed]:
         """The path, longer by each of the passages."""
-        ways = self._ways(item.passage) if self._reader and passages else ()
+        ways = self._ways(item.passage)
         return [self._step(item, passage, ways) for passage in passages]
 
     def pairs(self, best: Sequence[Ranked[Path]]) -> list[Weighed]:
