@@ -19,11 +19,11 @@ from tests.drillrank.test_structure_linear import lines_run
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
 
 # Answers in the habits of many models, each with its right reading: the ids from 1, an empty list where it says that
-# nothing is relevant, null where it cannot be read. Nine paragraphs are offered, or the titles below. The second file
-# was written after the parser could read the first.
+# nothing is relevant, null where it cannot be read. Nine paragraphs are offered, or the titles below. The second and
+# the third file were written after the parser could read the ones before.
 CORPUS = [
     json.loads(line)
-    for name in ("answers", "answers_held_out")
+    for name in ("answers", "answers_held_out", "answers_third")
     for line in (Path(__file__).parent / "data" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 TITLES = [

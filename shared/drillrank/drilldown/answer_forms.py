@@ -17,20 +17,22 @@ _ASIDE = re.compile(
     r"|title of|page|year|count|total|num(?:ber)?_?of|comment|note|justif|rational|status|model|topic|title",
     re.IGNORECASE,
 )
+_MARKED = re.compile(r"([^:=\d]*\d[^:=]*)[:=]\W*([01yn])\W*", re.IGNORECASE)  # an item, and whether it is relevant
 _IS = re.compile(r"^(?:is|are)?[_ ]*")
 _ID_KEY = re.compile(r"\W*(?:[a-z]+[ _-]?)?(\d+)\W*", re.IGNORECASE)
 
 
 def in_words(said: str) -> str:
-    """The answer with its JSON objects put into words."""
+    """The answer with its JSON objects, or its table of ids with 0 or 1, put into words."""
     begin = _OBJECT.search(said)
-    if not begin:
-        return said
-    start = begin.start()
-    if said[:start].rstrip().endswith("["):
-        start = said[:start].rindex("[")
-    lines = [line for value in _values(said[start:]) for line in _lines(value)]
-    return "\n".join([said[:start] if not lines else "", *lines])
+    if begin:
+        lines = [line for value in _values(said[begin.start() :]) for line in _lines(value)]
+        said = "\n".join(lines) or "none"
+    parts = [part for part in re.split(r"[\n,;]", said) if WORD.search(part)]
+    marked = [_MARKED.fullmatch(part) for part in parts]
+    if parts and all(marked):
+        said = "\n".join(f"{mark[1]}: {'yes' if mark[2] in '1yY' else 'no'}" for mark in marked if mark)
+    return said
 
 
 def _values(text: str) -> list[object]:
@@ -90,24 +92,21 @@ def _lines(value: object) -> Iterator[str]:
     while open_:
         value, verdict = open_.pop()
         if isinstance(value, list):
-            if not value and not verdict:
-                yield "none"
             open_ += [(inner, verdict) for inner in reversed(value)]
         elif isinstance(value, dict):
             told = {key: inner for key, inner in value.items() if not _ASIDE.search(key)}
             for key, inner in list(told.items()):
                 own = _ID_KEY.fullmatch(key)
-                truth = _truth(inner)
+                judges = KINDS.get(plain(_IS.sub("", key))) == "r"
+                truth = inner == "1" if judges and inner in ("0", "1") and len(told) > 1 else _truth(inner)
                 if own and isinstance(inner, dict):
                     open_.append(({"id": own[1], **inner}, verdict))
-                elif own and isinstance(inner, str) and truth is None:
+                elif own and isinstance(inner, str):
                     yield f"[{own[1]}]: {inner}"
                 elif truth is None:
                     continue
-                elif KINDS.get(plain(_IS.sub("", key))) in ("relevant", "tells"):
+                elif judges:
                     verdict = verdict if truth else ": no"
-                    if len(told) == 1 and not truth:
-                        yield "none"
                 else:
                     yield f"{key.replace('_', ' ')}: {'yes' if truth else 'no'}"
                 del told[key]
@@ -124,9 +123,9 @@ def _truth(value: object) -> bool | None:
     if not isinstance(value, str) or len(value) > _SHOWN:
         return None
     kinds = {KINDS.get(word) for word in plain(value).split()}
-    if not kinds or not kinds <= {"not", "irrelevant", "relevant", "is", "glue"}:
+    if not kinds or not kinds <= set("xursg"):
         return None
-    return not kinds & {"not", "irrelevant"}
+    return not kinds & set("xu")
 
 
 def without_tables(said: str) -> str:
@@ -137,17 +136,14 @@ def without_tables(said: str) -> str:
         cells = [cell.strip(" *_") for cell in line.strip().strip("|").split("|")]
         heads = [KINDS.get(plain(cell).partition(" ")[0]) for cell in cells]
         if len(cells) < 2:
-            column = None
             lines.append(line)
-        elif "noun" in heads and not re.search(r"\d|\ue000", line):
+        elif "n" in heads and not re.search(r"\d|\ue000", line):
             column = next(
-                at
-                for at, kind in enumerate(heads)
-                if kind == "noun" and (cells[at] != "#" or "noun" not in heads[at + 1 :])
+                at for at, kind in enumerate(heads) if kind == "n" and (cells[at] != "#" or "n" not in heads[at + 1 :])
             )
         elif column is None and (line.count("|") < 2 or not re.search(r"[^\W\d]", line)):
             lines.append(line.replace("|", ","))
-        elif WORD.search(line):
+        else:
             lines.append(_row(cells, column or 0))
     return "\n".join(lines)
 
@@ -156,6 +152,4 @@ def _row(cells: list[str], column: int) -> str:
     column = min(column, len(cells) - 1)
     marked = next((at for at, cell in enumerate(cells) if "\ue000" in cell), column)
     others = [cell for at, cell in enumerate(cells) if at != marked]
-    others.sort(key=lambda cell: KINDS.get(plain(cell.strip("*_ "))) not in ("not", "none", "irrelevant"))
-    own = cells[marked]
-    return f"{f'[{own}]' if own.isdecimal() else own}: {' '.join(others)}"
+    return f"[{cells[marked]}]: {' '.join(others)}"

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from drillrank.drilldown.answer_tokens import Token
-from drillrank.drilldown.answer_words import CHINESE
 
-_DENY = {"not", "none", "irrelevant"}
-_VERDICT = {"not", "irrelevant", "relevant", "is", ":", "glue"}
-_BREAKS = {"\n", ".", ";", "!", "?", "。", "…", "but", "retract"}
+# Patterns of the kinds of tokens, a letter each: see `answer_words` and `answer_tokens`.
+_CLAUSE = re.compile(r"([^\n.;!?。…bw]*)([\n.;!?。…bw]|\Z)")
+_ONLY_BUT = re.compile(r"([az][gnkt]*)b")  # "but" means "except"
+_LIST_FIRST = re.compile(r"\n*[ND,&[\]()]+\.?\n\n+(?![ND,&[\]()]+\.?(?:\n|\Z))")
+_ASIDE = re.compile(r"f.*|(z[^NDcz]*)c.*")  # a condition, and what follows "none, because"
+_WAIT_NO = re.compile(r"(?<=w)(,?)x(?=[,:])")
+_DENIED_NEXT = re.compile(r"[gsnk([:ar]*[ND]")
+_OF_RELEVANCE = re.compile(r"[gsnk([:a]*r")
+_OF_THE_REST = re.compile(r"[gsnk([:a]*t")
+_ALL = re.compile(r"[gsnkr:(&]*a([^xzue]*)(?:e|$)")
+_REST = re.compile(r"t[gsnk]*r$")
+_ID_FIRST = re.compile(r"[nkgs[(]*D")
+_VERDICT = re.compile(r"[xugsr:)]*[xu][xugsr:)]*(?<!:)")
 
 
 @dataclass(slots=True)
@@ -28,34 +36,23 @@ class _Said:
     """An id in a clause; one that is only described counts if none is chosen outright."""
 
     token: Token
+    certain: bool
     chosen: bool
     described: bool = False
 
 
-def read(tokens: list[Token], count: int) -> Reading:
+def read(kinds: str, tokens: list[Token], count: int) -> Reading:
     """What the clauses say, one after the other: the last word on an id holds."""
+    kinds = _WAIT_NO.sub(r"\1,", _ONLY_BUT.sub(r"\1e", kinds))
     reader = _Reader(count)
-    clause: list[Token] = []
-    for token, behind in pairwise([*tokens, Token("\n", ""), Token("\n", "")]):
-        if token.text == "no" and behind.text in (",", ":") and {one.text for one in clause} <= {","}:
-            clause = [Token("and", ",")]  # "no, 4": what it denies was said before
-        elif token.kind == "but" and _only_denied(clause):
-            clause.append(Token("except", token.text))
-        elif token.kind in _BREAKS:
-            reader.clause(clause, token)
-            clause = []
-        else:
-            clause.append(token)
+    listed = _LIST_FIRST.match(kinds)
+    for clause in _CLAUSE.finditer(kinds):
+        reader.closed = reader.closed or bool(listed and clause.start() == listed.end())
+        reader.clause(clause[1], tokens[clause.start() : clause.end(1)], clause[2] or "\n")
     if not any(reader.reading.verdicts.values()):
         for token in reader.described:
             reader.take(token, chosen=True)
     return reader.reading
-
-
-def _only_denied(clause: list[Token]) -> bool:
-    """Whether "but" means "except" here."""
-    kinds = {token.kind for token in clause}
-    return bool(kinds & {"all", "none"}) and not kinds & {"is", "relevant", "tells", "number", "other"}
 
 
 class _Reader:
@@ -63,115 +60,122 @@ class _Reader:
         self.count = count
         self.reading = Reading()
         self.described: list[Token] = []  # ids that it tells of without a word on whether they are relevant
-        self._closed = False  # it has said that nothing is relevant: ids that follow are explained, not chosen
+        self.closed = False  # it has said that nothing is relevant: ids that follow are explained, not chosen
         self._back = False  # it is about to take back what it said
         self._heading = False  # the list that follows is one of what is not relevant
-        self._explaining = False
+        self._explaining = ""  # the mark that began the explanation of an id
         self._before: list[Token] = []  # ids of the clause before
 
-    def clause(self, clause: list[Token], end: Token) -> None:
-        """Read one clause, which ends in this token."""
-        kinds = [token.kind for token in clause]
-        if "if" in kinds:
-            clause = clause[: kinds.index("if")]
-            kinds = kinds[: len(clause)]
-        if end.kind != "?" or "noun" not in kinds:
-            said = self._said(clause)
-            self._settle(clause, said)
-            self._before = [one.token for one in said] or (self._before if not clause else [])
-            if end.kind == "\n" and kinds[-1:] == [":"] and not said:
-                self._heading, self._closed = bool(_DENY & set(kinds)), False
-        if end.kind == "\n":
-            self._explaining = False
-        if end.kind in ("but", "retract"):
-            self._closed = self._explaining = self._heading = False
-            self._back = self._back or end.kind == "retract"
+    def clause(self, kinds: str, tokens: list[Token], end: str) -> None:
+        """Read one clause, which ends in a token of this kind."""
+        kinds = _ASIDE.sub(r"\1", kinds)
+        if _ID_FIRST.match(kinds):
+            self._explaining = ""
+        said = self._said(kinds, tokens)
+        self._settle(kinds, said)
+        self._before = [one.token for one in said]
+        if end == "\n":
+            self._explaining = ""
+            if kinds[-1:] == ":" and not said:
+                self._heading, self.closed = any(kind in "xzu" for kind in kinds), False
+        elif end in "bw":
+            self.closed = self._heading = False
+            self._explaining = ""
+            self._back = self._back or end == "w"
 
-    def _said(self, clause: list[Token]) -> list[_Said]:
+    def _said(self, kinds: str, tokens: list[Token]) -> list[_Said]:
         """The ids of a clause, and what it says of each."""
         said: list[_Said] = []
-        if _excepts_behind(clause):
-            return [_Said(token, chosen=False) for token in clause if token.kind == "number"]
         pending = 0  # as many ids at the end await their predicate
         deny = self._heading
-        near = settled = False  # no word of its own since the last id or denial; the explanation so far is a verdict
+        near = False  # no word of its own since the last id or denial
         subject = False  # no comma since the last id
-        opened = ""
-        if self._explaining and _begins_with_id(clause):
-            self._explaining = False
-        for at, token in enumerate(clause):
-            kind, behind = token.kind, clause[at + 1].kind if at + 1 < len(clause) else "\n"
-            if kind == "number":
-                if self._explaining and behind in (":", "(", "to") and (token.explicit or not opened):
-                    self._explaining, opened, pending = False, "", 0
-                if not self._explaining or (deny and near and opened == "("):
+        settled = False  # the explanation so far is a verdict
+        if "E" in kinds and "a" in kinds:  # what is excepted stands before or behind
+            return [
+                _Said(token, kind == "D", chosen=False)
+                for kind, token in zip(kinds, tokens, strict=False)
+                if kind in "ND"
+            ]
+        for at, kind in enumerate(kinds):
+            if kind in "ND":
+                if not self._explaining or (deny and self._explaining == "("):
                     pending = pending + 1 if near or deny else 1
-                    said.append(_Said(token, chosen=not deny))
+                    said.append(_Said(tokens[at], kind == "D", chosen=not deny))
                     near = subject = True
-            elif kind == ")" and opened == "(":
-                self._explaining, opened = False, ""
-            elif kind in _DENY:
-                target = _next_sense(clause, at + 1)
-                about = kind == "irrelevant" or target == "relevant"
-                attached = (near and clause[at - 1].text != ",") or about
-                if target != "number" and pending and attached:
-                    for one in said[-1:] if opened == "(" else said[-pending:]:
+            elif kind == ")" and self._explaining == "(":
+                self._explaining = ""
+            elif kind in "xzu":
+                alone = kinds[at - 1] in "ND]" and (tokens[at].text == "no" or not tokens[at].text.isalpha())
+                follows = not alone and bool(_DENIED_NEXT.match(kinds, at + 1))
+                about = kind == "u" or bool(_OF_RELEVANCE.match(kinds, at + 1))
+                if _OF_THE_REST.match(kinds, at + 1):
+                    continue
+                if (
+                    not follows
+                    and pending
+                    and (about or (near and kinds[at - 1] != ",") or (kinds[at - 1] == "," and at + 1 == len(kinds)))
+                ):
+                    for one in said[-1:] if self._explaining == "(" else said[-pending:]:
                         one.chosen = one.described = False
                     pending, settled = 0, True
-                elif not self._explaining or target == "number":
+                else:
                     deny, near, pending = True, True, 0
-            elif kind == "except":
+            elif kind in "eE":
                 deny, near, pending = bool(said) or not deny, True, 0
-            elif kind == "relevant" and self._explaining:
+            elif kind == "r" and self._explaining:
                 settled = settled or near
-            elif kind == "relevant" and pending:
+            elif kind == "r" and pending:
                 for one in said[-pending:]:
                     one.described = False
                 pending, deny = 0, self._heading
-            elif pending and (kind == "because" or _opens(clause, at, behind)):
-                self._explaining, opened, near, settled = True, kind, True, False
-            elif kind in ("other", "tells", "prose"):
-                if near and subject and not self._explaining:
+            elif pending and not self._explaining and self._opens(kinds, at):
+                self._explaining, near, settled = kind, True, False
+            elif kind == "(":
+                pending = 0
+            elif kind in "ovp":
+                if subject and not self._explaining:
                     for one in said[len(said) - pending :]:
                         one.described = one.chosen
                 near = settled = False
-            elif token.text == ",":
+            elif kind == "t":
+                pending = 0
+            elif kind == ",":
                 subject = False
-                if settled and self._explaining and opened != "(":
-                    self._explaining = False
-                if deny and (not near or clause[at - 1].kind in _DENY):
+                if settled and self._explaining != "(":
+                    self._explaining, pending = "", 0
+                if deny and (not near or kinds[at - 1] in "xzu"):
                     deny = self._heading
-        if opened == "(":
-            self._explaining = False
         return said
 
-    def _settle(self, clause: list[Token], said: list[_Said]) -> None:
+    def _opens(self, kinds: str, at: int) -> bool:
+        """Whether the token here, behind an id, begins its explanation."""
+        return kinds[at] == "c" or (
+            kinds[at - 1] in "ND])" and (kinds[at] in ":-" or (kinds[at] == "(" and kinds[at + 1 : at + 2] != "&"))
+        )
+
+    def _settle(self, kinds: str, said: list[_Said]) -> None:
         """Take down what a clause says."""
-        kinds = [token.kind for token in clause]
-        affirms = any(one.chosen and not one.described for one in said)
-        everything = not affirms and (self._says_all(kinds) or _excepts_behind(clause))
         verdicts = self.reading.verdicts
+        affirms = any(one.chosen and not one.described for one in said)
+        everything = not affirms and (_says_all(kinds) or (bool(_REST.search(kinds)) and not any(verdicts.values())))
         if self._back and (affirms or everything):
             self._back = False
-            if "also" not in kinds:
+            if "l" not in kinds:
                 verdicts.clear()
                 self.reading.unknown.clear()
         if everything:
-            kept = dict(verdicts) if "rest" in kinds else {}
-            verdicts.update({number: kept.get(number, True) for number in range(1, self.count + 1)})
-        only_ids = not set(kinds) & {"other", "prose", "tells"}
+            verdicts.update({number: verdicts.get(number, True) for number in range(1, self.count + 1)})
         for one in said:
-            if one.described and one.chosen:
-                self.described += [] if self._closed else [one.token]
-            elif not (self._closed and one.chosen):
-                self.take(one.token, chosen=one.chosen, tell=one.token.explicit or only_ids)
-        if affirms or everything:
-            return
+            if one.described:
+                self.described += [] if self.closed else [one.token]
+            elif not (self.closed and one.chosen):
+                self.take(one.token, chosen=one.chosen, tell=one.certain)
         if said:
             denies = not any(one.chosen for one in said)
             self._back = self._back and not denies
             self.reading.nothing = self.reading.nothing or denies
-        elif _is_verdict(kinds) and self._before:
+        elif self._before and _VERDICT.fullmatch(kinds):
             for token in self._before:
                 self.take(token, chosen=False)
             self.described = [token for token in self.described if token not in self._before]
@@ -181,74 +185,31 @@ class _Reader:
             self.reading.nothing = True
             if self._back:
                 verdicts.clear()
-                self._back = False
-            if not said or "none" in kinds:
-                self._closed = self._closed or bool({"noun", "relevant", "tells", "irrelevant"} & set(kinds))
+            if not said or "z" in kinds:
+                self.closed = self.closed or bool(set("nkrvu") & set(kinds))
 
     def take(self, token: Token, *, chosen: bool, tell: bool = False) -> None:
         """Note the verdict on the ids of a token, and, if wanted, those that are not offered."""
         ids = token.ids
         if isinstance(ids, range):
-            if chosen and tell and (ids.start < 1 or ids.stop > self.count + 1 or not ids):
+            if chosen and tell and (ids.start < 1 or ids.stop > self.count + 1):
                 self.reading.unknown.setdefault(token.text)
             ids = range(max(ids.start, 1), min(ids.stop, self.count + 1))
         self.reading.verdicts.update(dict.fromkeys(ids, chosen))
 
-    def _says_all(self, kinds: list[str]) -> bool:
-        if "all" not in kinds:
-            return False
-        at = kinds.index("all")
-        end = kinds.index("except") if "except" in kinds else len(kinds)
-        inner = set(kinds[at + 1 : end])
-        lead = set(kinds[:at]) <= {"glue", "is", "noun", "relevant", ":", "and", "("}
-        known = {"noun", "relevant", "tells", "rest", "glue", "is"}
-        return lead and not inner & _DENY and (bool(inner & known) or inner <= {"and", ":"})
+
+def _says_all(kinds: str) -> bool:
+    if "E" in kinds and "a" in kinds:
+        return True
+    found = _ALL.match(kinds)
+    return found is not None and (bool(set(found[1]) & set("nkrvtgs")) or set(found[1]) <= set(",&:"))
 
 
-def _excepts_behind(clause: list[Token]) -> bool:
-    """Whether it excepts from everything in a language that says so behind what it excepts."""
-    excepts = any(token.kind == "except" and re.match(f"[{CHINESE}]", token.text) for token in clause)
-    return excepts and any(token.kind == "all" for token in clause)
-
-
-def _opens(clause: list[Token], at: int, behind: str) -> bool:
-    """Whether this mark, right behind an id, opens an explanation."""
-    kind = clause[at].kind
-    return clause[at - 1].kind in ("number", "]", ")") and (kind in (":", "(") or (kind == "to" and behind != "number"))
-
-
-def _is_verdict(kinds: list[str]) -> bool:
-    """Whether a clause is nothing but a denial of what stands before it."""
-    said = set(kinds)
-    return bool(said & {"relevant", "irrelevant"}) and bool(said & _DENY) and said <= _VERDICT and kinds[-1] != ":"
-
-
-def _says_nothing(kinds: list[str]) -> bool:
+def _says_nothing(kinds: str) -> bool:
     """Whether a clause without an id says that there is none to choose."""
     said = set(kinds)
-    if not said & _DENY or "rest" in said or ("all" in said and kinds[max(kinds.index("all") - 1, 0)] == "not"):
+    if not said & set("xzu") or "xa" in kinds:
         return False
-    about = said & {"noun", "relevant", "tells"}
-    alone = not said & {"other", "prose", "tells"}
-    return alone or "irrelevant" in said or "relevant" in about or len(about) > 1 or bool(about and "none" in said)
-
-
-def _begins_with_id(clause: list[Token]) -> bool:
-    for token in clause:
-        if token.kind == "number":
-            return token.explicit
-        if token.kind not in ("noun", "glue", "is", "[", "("):
-            return False
-    return False
-
-
-def _next_sense(clause: list[Token], at: int) -> str:
-    """The kind of the next word that is more than a link: "relevant" only if no number follows it."""
-    relevant = False
-    for place in range(at, len(clause)):
-        token = clause[place]
-        if token.kind == "relevant":
-            relevant = True
-        elif token.kind not in ("glue", "is", "noun", "(", "[", ":", "all"):
-            return "relevant" if relevant and token.kind != "number" else token.kind
-    return "relevant" if relevant else "\n"
+    about = said & set("nkrv")
+    alone = not said & set("ovp")
+    return alone or "u" in said or "r" in about or len(about) > 1 or bool(about and "z" in said)

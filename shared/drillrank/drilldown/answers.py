@@ -3,21 +3,27 @@
 D3 asks for "comma-separated" names or ids. Models also send numbered lists, tables, JSON, ranges, corrections,
 refusals, their thoughts, and all of that in many languages. The rules, in the order in which they are applied:
 
-1. Thoughts are left out. Of what remains, what follows the last "Answer:" counts, up to a "Reason:" behind it.
+1. Thoughts are left out. Of what remains, what follows the last "Answer:" counts, up to a "Reason:" behind it; a
+   "Question:" that the model asks itself behind an answer ends it.
 2. JSON is put into words: an id per line, with "no" behind it where the object, or its key, says so; keys that hold
-   reasons or scores are left out. A row of a table is its id cell, and behind a colon the others.
+   reasons or scores are left out. A row of a table is its id cell, and behind a colon the others. Where every id has
+   a colon and 0 or 1 (n or y), these are verdicts. A box that is not ticked is left out with its line.
 3. A name stands for its id: matched exactly, then by its words, by likeness, and inside a sentence. Where names are
    asked for, numbers are none.
-4. A number is an id if a word such as "paragraph" or a bracket introduces it, if it is joined to such a number, or if
-   no word follows but a verb or a conjunction. Decimals, percentages, dates and counts ("3 paragraphs") are none.
+4. A number, in digits or in words, is an id if a word such as "paragraph" or a bracket introduces it, if it is joined
+   to such a number, or if no word follows but a verb or a conjunction; a short unknown word between two numbers is a
+   conjunction. Decimals, percentages, dates, counts ("3 paragraphs") and "all 9" are none.
 5. The number of a list item is no id if the item begins with one, or if the list counts from 1 and each item has one.
 6. Clauses end at full stops, semicolons, line ends and "but". A denial holds for the ids that follow it, or, if none
-   follows, for those just before it; "except" turns it round. A heading that denies holds for its list.
+   follows, for those just before it, in the same clause or the one before; a denial of "the others" is none of these.
+   "Except" turns a denial round. A heading that denies holds for its list.
 7. What stands behind an id and a colon, dash, bracket or "because" explains it: only a denial of the id is read there.
-8. "All" is every item but for the excepted ones. "Wait", "no, only" and the like take back what was chosen before,
-   unless they deny or add single ids. The last word on an id holds.
+   What follows a first line of nothing but ids and a blank line explains these.
+8. "All" is every item but for the excepted ones, and so are "the others" where only denials came before. "Wait",
+   "no, only" and the like take back what was chosen before, unless they deny or add single ids. The last word on an
+   id holds. Ids that are only told of ("3 describes owls") count if no other is chosen.
 9. An answer that denies that there is anything, and an empty one, choose nothing; ids behind such a sentence explain
-   it. Questions and conditions ("if none is relevant") say nothing.
+   it. Conditions ("if none is relevant") say nothing.
 10. Any other answer without an id is unreadable.
 """
 
@@ -64,7 +70,8 @@ _REASON = re.compile(
     r"|السبب|التفسير)[ *_]{0,3}[:：]",
     re.IGNORECASE,
 )
-_LABEL = re.compile(r"\n[\W_]{0,6}\w[\w ]{0,40}[:：]")  # of a line
+_QUESTION = re.compile(r"\n\W*(?:question|q)\b[^:\n]{0,9}:", re.IGNORECASE)
+_UNTICKED = re.compile(r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\[ \]|☐).*$")
 _EMPTY = re.compile(r"(?:^|[:：=])[^\w?!.…]*\.?[^\w?!.…]*\Z")
 _TAG = re.compile(r"</?[a-z][a-z_-]{0,30}/?>", re.IGNORECASE)
 
@@ -124,7 +131,7 @@ def chosen_ids(answer: str, count: int) -> Choice:
 
 
 def _choice(said: str, count: int, names: Sequence[Sequence[int]] | None = None, unknown: Sequence[str] = ()) -> Choice:
-    reading = read(tokens_of(without_tables(said), names), count)
+    reading = read(*tokens_of(without_tables(said), names), count)
     positions = tuple(sorted(number - 1 for number, chosen in reading.verdicts.items() if chosen))
     unknown = tuple(dict.fromkeys([*unknown, *(text[:_SHOWN] for text in reading.unknown)]))
     if not positions and (reading.nothing or _EMPTY.search(said)):
@@ -140,18 +147,16 @@ def _said(answer: str) -> str | None:
         return answer[labels[-1].end() :] if labels else None
     start = 0
     for label in _ANSWER.finditer(spoken):
+        if start and _QUESTION.search(spoken, start, label.start()):
+            spoken = spoken[: label.start()]  # it goes on with a question of its own
+            break
         if WORD.search(spoken, label.end()):
             start = label.end()
-        elif label[0].rstrip(" *_`").endswith((":", "：")):  # an empty answer
-            start = max(start, label.end())
     said = spoken[start:]
     reason = _REASON.search(said)
     if reason and WORD.search(said[: reason.start()]):
         said = said[: reason.start()]
-    elif reason:
-        next_label = _LABEL.search(said, reason.end())
-        said = said[next_label.start() :] if next_label else said
-    return in_words(_TAG.sub("\n", said))
+    return in_words(_UNTICKED.sub("", _TAG.sub("\n", said)))
 
 
 class _Names:
@@ -190,7 +195,7 @@ class _Names:
             if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
                 continue
             ratio = matcher.ratio()
-            if ratio > best or (ratio == best and not found):
+            if ratio > best:
                 best, found = ratio, tuple(positions)
         return found
 
@@ -226,8 +231,6 @@ class _Names:
                     marks.append((start, end, found))
                     break
             else:
-                count = 1
-                start, end = parts[at]
                 marks += self._guessed(said[start:end], start, unknown)
             at += count
         text: list[str] = []
@@ -239,15 +242,14 @@ class _Names:
 
     def _guessed(self, written: str, start: int, unknown: list[str]) -> list[tuple[int, int, Sequence[int]]]:
         if len(unknown) >= _MISSPELLED:
-            unknown.append("")
             return []
-        kinds = [KINDS.get(word, "other") for word in plain(written).split()]
-        denies = {"not", "none", "irrelevant", "except", "but", "all"} & set(kinds)
+        kinds = [KINDS.get(word, "o") for word in plain(written).split()]
+        denies = set("xzueba") & set(kinds)
         similar = () if denies else self.resembling(written)
         if similar:
             return [(start, start + len(written), similar)]
         inside = self.inside(written)
-        if not inside and "other" in kinds:
+        if not inside and "o" in kinds:
             unknown.append(" ".join(written.split())[:_SHOWN])
         return [(start + first, start + last, positions) for first, last, positions in inside]
 
