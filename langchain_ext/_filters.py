@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import from_dictionary
+from drillrank.hosts.filters import answered, from_dictionary, one_by_one
+from langchain_ext._component import Component
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""
 
 _Predicate = Callable[[Document], bool]
 
-# Where the host's runnables and retrievers keep others: wrappers, fallbacks, steps, ensembles.
-_INSIDE = ("bound", "runnable", "fallbacks", "steps", "default", "base_retriever", "retriever", "retrievers")
+# Where the host's runnables and retrievers keep others. The first hand on what they are called with.
+_SAME_CALL = ("bound", "runnable", "fallbacks")
+_INSIDE = (
+    *("steps", "steps__", "branches", "default", "mapper", "runnables", "deps"),
+    *("base_retriever", "retriever", "retrievers", "source"),
+)
 _NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold")  # of a vector store's search
 
 
@@ -74,14 +82,14 @@ class Guard:
 
     def for_store(self, store: VectorStore, **wanted: Any) -> Any:
         """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
-        filters: list[Mapping[str, Any]] = [{key: value} for key, value in wanted.items()]
+        filters = [{key: value} for key, value in wanted.items()]
         if isinstance(store, InMemoryVectorStore):
             holds = from_dictionary({"$and": filters}) if filters else None
             plain = holds is None and self._own is None
             return None if plain else lambda found: bool((not holds or holds(found.metadata)) and self.kept([found]))
-        if isinstance(self.filter, Mapping) and self.filter:
-            filters.append(self.filter)
-        return {"$and": filters} if len(filters) > 1 else dict(filters[0]) if filters else None
+        if isinstance(self.filter, Mapping):
+            filters += one_by_one(self.filter)
+        return {"$and": filters} if len(filters) > 1 else filters[0] if filters else None
 
 
 def store_behind(source: object, config: RunnableConfig | None = None) -> VectorStore | None:
@@ -90,8 +98,8 @@ def store_behind(source: object, config: RunnableConfig | None = None) -> Vector
         return source
     if isinstance(source, VectorStoreRetriever):
         return source.vectorstore
-    found = [store_behind(inner, config) for inner in _inside(source, config, ("bound", "runnable", "default"))]
-    return found[0] if len(found) == 1 else None
+    found = [store_behind(*called) for called in _in_the_same_call(source, config)]
+    return found[0] if found and all(store is found[0] for store in found) else None
 
 
 def _predicate(filter: object, store: object = None) -> _Predicate | None:
@@ -105,33 +113,67 @@ def _predicate(filter: object, store: object = None) -> _Predicate | None:
             f"A filter is a dictionary, or a function from a document to True or False; not {filter!r:.100}."
         )
     if store is not None and not isinstance(store, InMemoryVectorStore):  # whose filters read the metadata alone
-        return lambda document: bool(filter(document.metadata))
-    return lambda document: bool(filter(document))
+        of_metadata = answered(filter)
+        return lambda document: of_metadata(document.metadata)
+    return answered(filter)
 
 
 def _everything(_document: Document) -> bool:
     return True
 
 
-def _filters_in(source: object, config: RunnableConfig | None) -> Iterator[tuple[object, str, object]]:
-    """What a source and those inside it restrict their searches by: the store, the argument's name and its value."""
+_Found = tuple[object, str, object]
+"""A restriction of a search: the store, the argument's name and its value."""
+
+
+def _filters_in(
+    source: object,
+    config: RunnableConfig | None,
+    called_with: Mapping[str, Any] = MappingProxyType({}),
+    seen: frozenset[int] = frozenset(),
+) -> Iterator[_Found]:
+    """What a source and those inside it restrict their searches by, called with these arguments."""
+    if id(source) in seen:
+        return
+    seen |= {id(source)}
+    wrapped = _in_the_same_call(source, config)
+    if wrapped:  # what else the wrapper shows is theirs
+        if isinstance(source, RunnableBindingBase):
+            called_with = {**source.kwargs, **called_with}
+        for inner, configured in wrapped:
+            yield from _filters_in(inner, configured, called_with, seen)
+        return
+    if isinstance(source, Component):
+        yield None, "filter", getattr(source, "filter", None)
     arguments = getattr(source, "search_kwargs", None)
     if isinstance(arguments, Mapping):
+        if isinstance(source, VectorStoreRetriever):
+            arguments = {**arguments, **called_with}
         for name, value in arguments.items():
             if name not in _NO_FILTER and value is not None:
                 yield getattr(source, "vectorstore", None), name, value
-    for inner in _inside(source, config, _INSIDE):
-        yield from _filters_in(inner, config)
+    inside = source.values() if isinstance(source, Mapping) else [getattr(source, name, None) for name in _INSIDE]
+    for inner in _listed(inside):
+        yield from _filters_in(inner, config, seen=seen)
 
 
-def _inside(source: object, config: RunnableConfig | None, names: Sequence[str]) -> list[object]:
-    if isinstance(source, Mapping):
-        return list(source.values())
-    prepare = getattr(source, "prepare", None)  # of what a run's configuration changes
-    if callable(prepare):
-        return [prepare(config)[0]]
+def _in_the_same_call(source: object, config: RunnableConfig | None) -> list[tuple[object, RunnableConfig | None]]:
+    """What a wrapper calls in its own place, with the configuration that it makes of the run's."""
+    if isinstance(source, DynamicRunnable):
+        return [source.prepare(config)]
+    if isinstance(source, RunnableBindingBase):
+        config = source._merge_configs(config)
+    return [(inner, config) for inner in _listed(getattr(source, name, None) for name in _SAME_CALL)]
+
+
+def _listed(values: Iterable[object]) -> list[object]:
+    """The runnables among attributes, which hold one, or several in whatever way."""
     found: list[object] = []
-    for name in names:
-        value = getattr(source, name, None)
-        found += value if isinstance(value, list | tuple) else [] if value is None else [value]
-    return [inner for inner in found if inner is not source]
+    for value in values:
+        if isinstance(value, Mapping):
+            found += _listed(value.values())
+        elif isinstance(value, list | tuple):
+            found += _listed(value)
+        elif isinstance(value, Runnable):
+            found.append(value)
+    return found

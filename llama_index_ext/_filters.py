@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
-from llama_index.core.schema import BaseNode, NodeWithScore
+from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Condition, all_of, any_of, condition, negated
+from drillrank.hosts.filters import Condition, all_of, answered, any_of, condition, negated
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""
@@ -27,8 +28,14 @@ _OPERATORS = {
     FilterOperator.LTE: "lte",
 }  # the others are called what they are
 _OF_THE_NODE = ("ref_doc_id", "doc_id", "document_id")  # keys under which stores know a node's document
-# Where the host's retrievers keep others: fusion, routing, recursion, merging, transformed queries.
-_INSIDE = ("_retriever", "_retrievers", "_retriever_dict", "_vector_retriever", "_base_retriever")
+# Where retrievers keep what restricts their searches,
+_FILTERS = ("_filters", "_extra_filters")
+_NO_FILTER = ("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k")  # of a vector store's search
+# and others: fusion, routing, recursion, merging, transformed queries, views, documents drilled into.
+_INSIDE = (
+    *("_retriever", "_retrievers", "_retriever_dict", "_query_engine_dict", "_vector_retriever", "_base_retriever"),
+    *("object_map", "_source", "_single", "_by_view"),
+)
 
 
 class Guard:
@@ -112,7 +119,7 @@ def _predicate(filters: object) -> _Predicate | None:
         raise InvalidInput(
             f"filters are MetadataFilters, or a function from a node to True or False; not {filters!r:.100}."
         )
-    return lambda node: bool(filters(node))
+    return answered(filters)
 
 
 def _everything(_node: BaseNode) -> bool:
@@ -129,25 +136,40 @@ def _condition(filters: MetadataFilter | MetadataFilters) -> Condition:
 
 
 def _metadata(node: BaseNode) -> Mapping[str, Any]:
-    return {**dict.fromkeys(_OF_THE_NODE, node.ref_doc_id), **node.metadata}
+    """As stores keep it: under these keys they write the document's id, over a user's."""
+    document = _document_id(node)
+    return node.metadata if document is None else {**node.metadata, **dict.fromkeys(_OF_THE_NODE, document)}
 
 
-def _filters_in(source: object) -> Iterator[object]:
+def _document_id(node: BaseNode) -> str | None:
+    return node.node_id if isinstance(node, Document) and node.ref_doc_id is None else node.ref_doc_id
+
+
+def _filters_in(source: object, seen: frozenset[int] = frozenset()) -> Iterator[object]:
     """What a source and those inside it restrict their searches by."""
-    if isinstance(source, VectorIndexRetriever):
-        if source._filters is not None:
-            yield source._filters
-        for allowed, of in ((source._doc_ids, "ref_doc_id"), (source._node_ids, "node_id")):
-            if allowed:
-                yield _among(of, frozenset(allowed))
-        yield from (f"{name}={value!r}" for name, value in source._kwargs.items() if value is not None)
-    elif isinstance(source, Mapping | list | tuple):
+    if isinstance(source, Mapping | list | tuple):
         for inner in source.values() if isinstance(source, Mapping) else source:
-            yield from _filters_in(inner)
-    elif isinstance(source, BaseRetriever):
+            yield from _filters_in(inner, seen)
+    elif isinstance(source, BaseRetriever | BaseQueryEngine) and id(source) not in seen:
+        yield from (filters for name in _FILTERS if (filters := getattr(source, name, None)) is not None)
+        if documents := getattr(source, "_doc_ids", None):
+            yield _among(_document_id, frozenset(documents))
+        nodes = frozenset(getattr(source, "_node_ids", None) or ())
+        index = getattr(source, "_index", None)  # whose own retrievers are given all of its nodes
+        if nodes and not (
+            isinstance(index, VectorStoreIndex) and nodes.issuperset(index.index_struct.nodes_dict.values())
+        ):
+            yield _among(_node_id, nodes)
+        if isinstance(source, VectorIndexRetriever):
+            others = {name: value for name, value in source._kwargs.items() if name not in _NO_FILTER}
+            yield from (f"{name}={value!r}" for name, value in others.items() if value is not None)
         for name in _INSIDE:
-            yield from _filters_in(getattr(source, name, None))
+            yield from _filters_in(getattr(source, name, None), seen | {id(source)})
 
 
-def _among(attribute: str, allowed: frozenset[str]) -> _Predicate:
-    return lambda node: getattr(node, attribute) in allowed
+def _node_id(node: BaseNode) -> str:
+    return node.node_id
+
+
+def _among(id_of: Callable[[BaseNode], str | None], allowed: frozenset[str]) -> _Predicate:
+    return lambda node: id_of(node) in allowed

@@ -7,6 +7,7 @@ negation of None is None.
 
 from __future__ import annotations
 
+import inspect
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,20 +18,39 @@ from drillrank.errors import InvalidInput
 Condition = Callable[[Mapping[str, Any]], "bool | None"]
 """From a record's metadata to whether it may be seen; None is no."""
 
-_Comparison = Callable[[Any, Any], bool]
+_Comparison = Callable[[Any, Any], "bool | None"]
 _Missing = object()
 
 
-def _equal(held: Any, wanted: Any) -> bool:
-    return isinstance(held, bool) is isinstance(wanted, bool) and bool(held == wanted)
+def _equal(held: Any, wanted: Any) -> bool | None:
+    """Some stores take True for 1, others do not: who compares them gets no answer."""
+    if isinstance(held, bool) is not isinstance(wanted, bool) and isinstance(held, int | float):
+        return None if isinstance(wanted, int | float) else False
+    return bool(held == wanted)
 
 
-def _one_of(held: Any, wanted: Any) -> bool:
-    return any(_equal(held, one) for one in _several(wanted))
+def _one_of(held: Any, wanted: Any) -> bool | None:
+    return _either([_equal(held, one) for one in _several(wanted)])
 
 
 def _several(value: Any) -> Collection[Any]:
     return value if isinstance(value, list | tuple | set | frozenset) else (value,)
+
+
+def _ordered(compare: Callable[[Any, Any], Any]) -> _Comparison:
+    def compared(held: Any, wanted: Any) -> bool:
+        if isinstance(held, bool) is not isinstance(wanted, bool):
+            raise TypeError(held)
+        return bool(compare(held, wanted))
+
+    return compared
+
+
+_at_least, _at_most = _ordered(operator.ge), _ordered(operator.le)
+
+
+def _contains(held: Any, wanted: Any) -> bool | None:
+    return wanted in held if isinstance(held, str) else _one_of(wanted, held)
 
 
 def _like(held: Any, wanted: Any, flags: int = 0) -> bool:
@@ -44,26 +64,39 @@ def _text(value: Any) -> str:
     return value
 
 
+def _either(answers: Sequence[bool | None]) -> bool | None:
+    return True if True in answers else None if None in answers else False
+
+
+def _together(answers: Sequence[bool | None]) -> bool | None:
+    return False if False in answers else None if None in answers else True
+
+
+def _not(answer: bool | None) -> bool | None:
+    return None if answer is None else not answer
+
+
 _COMPARISONS: dict[str, _Comparison] = {
     "eq": _equal,
-    "ne": lambda held, wanted: not _equal(held, wanted),
-    "gt": operator.gt,
-    "gte": operator.ge,
-    "lt": operator.lt,
-    "lte": operator.le,
+    "ne": lambda held, wanted: _not(_equal(held, wanted)),
+    "gt": _ordered(operator.gt),
+    "gte": _at_least,
+    "lt": _ordered(operator.lt),
+    "lte": _at_most,
     "in": _one_of,
-    "nin": lambda held, wanted: not _one_of(held, wanted),
-    "between": lambda held, wanted: bool(wanted[0] <= held <= wanted[1]),
-    "any": lambda held, wanted: any(_one_of(one, wanted) for one in _several(held)),
-    "all": lambda held, wanted: all(_one_of(one, held) for one in _several(wanted)),
-    "contains": lambda held, wanted: wanted in held if isinstance(held, str) else _one_of(wanted, held),
-    "not_contains": lambda held, wanted: wanted not in held if isinstance(held, str) else not _one_of(wanted, held),
+    "nin": lambda held, wanted: _not(_one_of(held, wanted)),
+    "between": lambda held, wanted: _at_least(held, wanted[0]) and _at_most(held, wanted[1]),
+    "any": lambda held, wanted: _either([_one_of(one, wanted) for one in _several(held)]),
+    "all": lambda held, wanted: _together([_one_of(one, held) for one in _several(wanted)]),
+    "contains": _contains,
+    "not_contains": lambda held, wanted: _not(_contains(held, wanted)),
     "text_match": lambda held, wanted: _text(wanted) in _text(held),
     "text_match_insensitive": lambda held, wanted: _text(wanted).casefold() in _text(held).casefold(),
     "like": _like,
     "ilike": lambda held, wanted: _like(held, wanted, re.IGNORECASE),
 }
 _OF_PRESENCE = ("exists", "is_empty")
+_OF_SEVERAL = ("in", "nin", "between")
 
 
 def condition(key: str, named: str, wanted: Any = None) -> Condition:
@@ -90,7 +123,7 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
             f"A filter on {key!r} has the operator {named!r}, which drillrank cannot check on what it fetches; it "
             f"knows {', '.join((*_COMPARISONS, *_OF_PRESENCE))}. Give a function from a record to True or False."
         )
-    if wanted is None or (named in ("in", "nin", "between") and (isinstance(wanted, str) or len(_several(wanted)) < 1)):
+    if wanted is None or (named in _OF_SEVERAL and not _is_list(wanted, 2 if named == "between" else None)):
         raise InvalidInput(f"The filter on {key!r} ({named}) compares with {wanted!r}: give it the value meant.")
 
     def compared(metadata: Mapping[str, Any]) -> bool | None:
@@ -98,8 +131,8 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
         if held is None:
             return None
         try:
-            return bool(compare(held, wanted))
-        except (TypeError, IndexError):  # of another kind than what it is compared with
+            return compare(held, wanted)
+        except TypeError:  # of another kind than what it is compared with
             return None
 
     return compared
@@ -107,40 +140,25 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
 
 def all_of(conditions: Sequence[Condition]) -> Condition:
     """Whether all of the conditions hold."""
-
-    def together(metadata: Mapping[str, Any]) -> bool | None:
-        answers = [holds(metadata) for holds in conditions]
-        return False if False in answers else None if None in answers else True
-
-    return together
+    return lambda metadata: _together([holds(metadata) for holds in conditions])
 
 
 def any_of(conditions: Sequence[Condition]) -> Condition:
     """Whether one of the conditions holds at least."""
-
-    def either(metadata: Mapping[str, Any]) -> bool | None:
-        answers = [holds(metadata) for holds in conditions]
-        return True if True in answers else None if None in answers else False
-
-    return either
+    return lambda metadata: _either([holds(metadata) for holds in conditions])
 
 
 def negated(holds: Condition) -> Condition:
     """Whether a condition does not hold."""
-
-    def denied(metadata: Mapping[str, Any]) -> bool | None:
-        answer = holds(metadata)
-        return None if answer is None else not answer
-
-    return denied
+    return lambda metadata: _not(holds(metadata))
 
 
 def from_dictionary(filter: Mapping[str, Any]) -> Condition:
     """The condition that a dictionary with operators states, as vector stores take it.
 
     Args:
-        filter: `{"tenant": "a"}`, `{"year": {"$gte": 2020}}`, and these under `$and`, `$or` and `$not`; several keys
-            hold together.
+        filter: `{"tenant": "a"}`, `{"year": {"$gte": 2020}}`, and these under `$and`, `$or` and `$not` (of a list:
+            none of them holds); several keys hold together.
 
     Raises:
         InvalidInput: an operator is unknown, or a value is None.
@@ -154,22 +172,78 @@ def from_dictionary(filter: Mapping[str, Any]) -> Condition:
     return all_of([_entry(key, value) for key, value in filter.items()])
 
 
-def _entry(key: str, value: Any) -> Condition:
-    if key in ("$and", "$or"):
-        if not isinstance(value, list | tuple) or not value:
+def _entry(key: Any, value: Any) -> Condition:
+    if not isinstance(key, str):
+        raise InvalidInput(
+            f"The keys of a filter are those of the metadata, strings, and $and, $or, $not; not {key!r}."
+        )
+    if key in _COMBINED:
+        listed = [value] if key == "$not" and isinstance(value, Mapping) else value
+        if not isinstance(listed, list | tuple) or not listed:
             raise InvalidInput(f"{key} of a filter holds a list of filters, not {value!r:.100}.")
-        combine = all_of if key == "$and" else any_of
-        return combine([from_dictionary(one) for one in value])
-    if key == "$not":
-        listed = value if isinstance(value, list | tuple) else [value]
-        return negated(all_of([from_dictionary(one) for one in listed]))
+        return _COMBINED[key]([from_dictionary(one) for one in listed])
     if key.startswith("$"):
         raise InvalidInput(
-            f"A filter has the operator {key!r}, which drillrank cannot check; it knows $and, $or, $not."
+            f"A filter has the operator {key!r}, which drillrank cannot check; it knows {', '.join(_COMBINED)}."
         )
-    if isinstance(value, Mapping):
-        return all_of([condition(key, name.removeprefix("$"), wanted) for name, wanted in value.items()])
-    return condition(key, "eq", value)
+    if not isinstance(value, Mapping):
+        return condition(key, "eq", value)
+    if not value:
+        raise InvalidInput(f"The filter on {key!r} is empty: give it the value meant, or leave it out.")
+    return all_of([condition(key, name.removeprefix("$"), wanted) for name, wanted in value.items()])
+
+
+_COMBINED: dict[str, Callable[[Sequence[Condition]], Condition]] = {
+    "$and": all_of,
+    "$or": any_of,
+    "$not": lambda conditions: negated(any_of(conditions)),
+}
+
+
+def one_by_one(filter: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The conditions of a dictionary, each in one of its own: several stores take no more under `$and`.
+
+    >>> one_by_one({"tenant": "a", "year": {"$gte": 2020, "$lt": 2024}})
+    [{'tenant': 'a'}, {'year': {'$gte': 2020}}, {'year': {'$lt': 2024}}]
+    """
+    found: list[dict[str, Any]] = []
+    for key, value in filter.items():
+        if key == "$and":
+            found += [single for one in value for single in one_by_one(one)]
+        elif key in _COMBINED:
+            found.append({key: [_together_again(one) for one in ([value] if isinstance(value, Mapping) else value)]})
+        elif isinstance(value, Mapping):
+            found += [{key: {name: wanted}} for name, wanted in value.items()]
+        else:
+            found.append({key: value})
+    return found
+
+
+def _together_again(filter: Mapping[str, Any]) -> dict[str, Any]:
+    single = one_by_one(filter)
+    return single[0] if len(single) == 1 else {"$and": single}
+
+
+def answered(predicate: Callable[[Any], Any]) -> Callable[[Any], bool]:
+    """A user's function from a record to whether it may be seen; an awaitable is no answer.
+
+    Raises:
+        InvalidInput: when the function is called, and is asynchronous.
+    """
+
+    def holds(record: Any) -> bool:
+        answer = predicate(record)
+        if inspect.isawaitable(answer):
+            if inspect.iscoroutine(answer):
+                answer.close()
+            raise InvalidInput("A filter that is a function says True or False at once; this one is asynchronous.")
+        return bool(answer)
+
+    return holds
+
+
+def _is_list(value: Any, length: int | None) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and len(value) > 0 and length in (None, len(value))
 
 
 def _present(held: Any, named: str, wanted: Any) -> bool:

@@ -1,0 +1,228 @@
+"""Filters against an evaluation of their own, in Kleene's three values; and our keys beside those of users."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.hosts.filters import answered, from_dictionary, one_by_one
+from drillrank.hosts.keys import is_old_record, is_section, own, theirs, with_own
+
+NO, UNKNOWN, YES = 0.0, 0.5, 1.0
+ANSWERS = {YES: True, UNKNOWN: None, NO: False}
+KEYS = ["tenant", "level", "tags"]
+scalars = st.one_of(
+    st.sampled_from(["", "a", "A", "ab", "a%b", "b\nc", "1"]),
+    st.integers(-1, 2),
+    st.sampled_from([0.5, 1.0, True, False]),
+)
+held_values = st.one_of(scalars, st.none(), st.lists(scalars, max_size=3))
+records = st.dictionaries(st.sampled_from(KEYS), held_values)
+
+
+def conditions() -> st.SearchStrategy[tuple[str, Any]]:
+    several = st.lists(scalars, min_size=1, max_size=3)
+    texts = st.sampled_from(["", "a", "A", "%", "_", "a%", "a_b", "B\nC"])
+    return st.one_of(
+        st.tuples(st.sampled_from(["eq", "ne", "gt", "gte", "lt", "lte", "contains", "not_contains"]), scalars),
+        st.tuples(st.sampled_from(["in", "nin", "any", "all"]), several),
+        st.tuples(st.just("between"), st.tuples(scalars, scalars)),
+        st.tuples(st.sampled_from(["like", "ilike", "text_match", "text_match_insensitive"]), texts),
+        st.tuples(st.just("exists"), st.booleans()),
+        st.tuples(st.just("is_empty"), st.just(True)),
+    )
+
+
+def entries(inner: st.SearchStrategy[dict]) -> st.SearchStrategy[dict]:
+    lists = st.lists(inner, min_size=1, max_size=3)
+    return st.one_of(
+        st.dictionaries(st.sampled_from(["$and", "$or", "$not"]), lists, min_size=1, max_size=2),
+        st.fixed_dictionaries({"$not": inner}),
+    )
+
+
+of_one_key = st.one_of(
+    scalars, st.lists(conditions(), min_size=1, max_size=2).map(lambda all_: {f"${name}": to for name, to in all_})
+)
+leaves = st.dictionaries(st.sampled_from(KEYS), of_one_key, min_size=1, max_size=2)
+filters = st.recursive(leaves, entries, max_leaves=6)
+
+
+def judged(filter: dict, record: dict) -> float:
+    """And is the least of the values, or the greatest, not what is left to 1."""
+    values = []
+    for key, value in filter.items():
+        listed = [value] if isinstance(value, dict) else value
+        if key == "$and":
+            values.append(min(judged(one, record) for one in listed))
+        elif key == "$or":
+            values.append(max(judged(one, record) for one in listed))
+        elif key == "$not":
+            values.append(1 - max(judged(one, record) for one in listed))
+        elif isinstance(value, dict):
+            values += [compared(name.removeprefix("$"), record.get(key), wanted) for name, wanted in value.items()]
+        else:
+            values.append(compared("eq", record.get(key), value))
+    return min(values)
+
+
+def compared(name: str, held: Any, wanted: Any) -> float:
+    if name == "exists":
+        return float((held is None) is not wanted)
+    if name == "is_empty":
+        return float(held is None or held == "" or held == [])
+    if held is None:
+        return UNKNOWN
+    if name in ("ne", "nin", "not_contains"):
+        return 1 - compared({"ne": "eq", "nin": "in", "not_contains": "contains"}[name], held, wanted)
+    if name == "between":
+        return min(compared("gte", held, wanted[0]), compared("lte", held, wanted[1]))
+    if name in ("gt", "gte", "lt", "lte"):
+        return ordered(name, held, wanted)
+    if name in ("like", "ilike", "text_match", "text_match_insensitive"):
+        return matched(name, held, wanted)
+    holds, asks = ([value] if not isinstance(value, list) else value for value in (held, wanted))
+    if name == "contains":
+        if isinstance(held, str):
+            return float(wanted in held) if isinstance(wanted, str) else UNKNOWN
+        return max([same(one, wanted) for one in holds], default=NO)
+    if name == "all":
+        return min(max([same(one, ask) for one in holds], default=NO) for ask in asks)
+    if name == "any":
+        return max([same(one, ask) for one in holds for ask in asks], default=NO)
+    return max(same(held, ask) for ask in (asks if name == "in" else [wanted]))
+
+
+def kind(value: Any) -> str:
+    return {bool: "bool", str: "text", list: "list"}.get(type(value), "number")
+
+
+def same(one: Any, other: Any) -> float:
+    if {kind(one), kind(other)} == {"bool", "number"}:
+        return UNKNOWN
+    return float(kind(one) == kind(other) and one == other)
+
+
+def ordered(name: str, held: Any, wanted: Any) -> float:
+    if kind(held) != kind(wanted):
+        return UNKNOWN
+    below, above = held < wanted, held > wanted
+    return float({"gt": above, "gte": not below, "lt": below, "lte": not above}[name])
+
+
+def matched(name: str, held: Any, wanted: str) -> float:
+    if not isinstance(held, str):
+        return UNKNOWN
+    if name.endswith(("ilike", "insensitive")):
+        held, wanted = held.upper(), wanted.upper()
+    if "like" not in name:
+        return float(wanted in held)
+    return float(
+        re.fullmatch("".join(f"(?s:{ {'%': '.*', '_': '.'}.get(c, re.escape(c)) })" for c in wanted), held) is not None
+    )
+
+
+@settings(max_examples=400)
+@given(filters, records)
+def test_a_filter_says_what_an_evaluation_in_three_values_says(filter: dict, record: dict):
+    assert from_dictionary(filter)(record) is ANSWERS[judged(filter, record)]
+
+
+@settings(max_examples=200)
+@given(filters, records)
+def test_stated_one_by_one_it_says_the_same(filter: dict, record: dict):
+    single = one_by_one(filter)
+    assert from_dictionary({"$and": single})(record) is from_dictionary(filter)(record)
+    assert all(len(one) == 1 for one in single)
+    assert not any("$and" in one for one in single)
+
+
+def test_a_record_that_does_not_say_is_seen_under_neither_a_filter_nor_its_negation():
+    for record in ({}, {"tenant": None}, {"tenant": 7}):
+        for filter in ({"tenant": {"$gt": "a"}}, {"$not": {"tenant": {"$gt": "a"}}}):
+            assert from_dictionary(filter)(record) is None
+
+
+@pytest.mark.parametrize("filter", [{"level": {"$eq": 1}}, {"level": {"$ne": 1}}, {"level": {"$nin": [1, 2]}}])
+def test_true_is_neither_1_nor_another_number_as_stores_do_not_agree(filter: dict):
+    assert from_dictionary(filter)({"level": True}) is None
+
+
+@pytest.mark.parametrize(
+    ("filter", "named"),
+    [
+        ({"tenant": None}, "'tenant'"),
+        ({"tenant": {"$eq": None}}, "'tenant'"),
+        ({"tenant": {}}, "'tenant'"),
+        ({"tenant": {"$near": 3}}, "'near'"),
+        ({"$where": "this.tenant"}, r"\$where"),
+        ({"$or": []}, r"\$or"),
+        ({"$not": []}, r"\$not"),
+        ({"$and": {"tenant": "a"}}, r"\$and"),
+        ({"tenant": {"$in": "abc"}}, "'tenant'"),
+        ({"tenant": {"$in": []}}, "'tenant'"),
+        ({"year": {"$between": [1]}}, "'year'"),
+        ({"year": {"$between": [1, 2, 3]}}, "'year'"),
+        ({3: "a"}, "3"),
+        ({"$or": ["tenant"]}, "tenant"),
+        ("tenant = 'a'", "tenant"),
+    ],
+)
+def test_a_filter_that_cannot_be_meant_is_a_clear_error(filter: Any, named: str):
+    with pytest.raises(InvalidInput, match=named):
+        from_dictionary(filter)
+
+
+def test_an_asynchronous_function_is_no_filter():
+    async def mine(record: object) -> bool:
+        return False
+
+    with pytest.raises(InvalidInput, match="asynchronous"):
+        answered(mine)("a record")
+    assert answered(lambda record: record)("a record") is True
+
+
+user_metadata = st.dictionaries(
+    st.sampled_from(["view", "section_id", "section_path", "section_level", "source_id", "start_index", "path", "x"]),
+    st.one_of(st.text(max_size=3), st.integers(), st.none(), st.lists(st.integers(), max_size=2)),
+).filter(lambda metadata: not is_old_record(metadata))
+our_names = st.dictionaries(
+    st.sampled_from(["view", "section_id", "section_path", "source_id", "start", "path", "matched_views"]),
+    st.one_of(st.text(max_size=3), st.integers()),
+)
+
+
+@given(user_metadata, our_names)
+def test_what_we_write_stands_beside_what_users_wrote(metadata: dict, ours: dict):
+    before = dict(metadata)
+    written = with_own(metadata, **ours)
+    assert metadata == before == theirs(written) == {key: written[key] for key in metadata}
+    assert own(written) == ours
+    assert all(key.startswith("drillrank_") for key in written.keys() - metadata.keys())
+    assert with_own(written, **dict.fromkeys(ours)) == before
+    assert own(before) == {}
+    assert not is_section(before)
+
+
+OLD = {"section_id": "7", "section_path": "Sea", "section_level": 1, "view": "raw", "start_index": 4, "source_id": "s"}
+
+
+@given(st.dictionaries(st.sampled_from(["tenant", "title", "path"]), st.text(max_size=3)))
+def test_records_of_earlier_releases_are_read_under_the_same_names(metadata: dict):
+    record = {**metadata, **OLD}
+    found = own(record)
+    assert found == {**{name: value for name, value in OLD.items() if name != "start_index"}, "start": 4}
+    assert theirs(record) == metadata
+    assert is_section(record)
+
+
+@pytest.mark.parametrize("missing", ["section_id", "section_path", "section_level", "view"])
+def test_a_part_of_an_old_record_is_the_users(missing: str):
+    part = {key: value for key, value in OLD.items() if key != missing}
+    assert own(part) == {}
+    assert theirs(part) == part
