@@ -46,9 +46,6 @@ def _ordered(compare: Callable[[Any, Any], Any]) -> _Comparison:
     return compared
 
 
-_at_least, _at_most = _ordered(operator.ge), _ordered(operator.le)
-
-
 def _contains(held: Any, wanted: Any) -> bool | None:
     return wanted in held if isinstance(held, str) else _one_of(wanted, held)
 
@@ -80,12 +77,11 @@ _COMPARISONS: dict[str, _Comparison] = {
     "eq": _equal,
     "ne": lambda held, wanted: _not(_equal(held, wanted)),
     "gt": _ordered(operator.gt),
-    "gte": _at_least,
+    "gte": _ordered(operator.ge),
     "lt": _ordered(operator.lt),
-    "lte": _at_most,
+    "lte": _ordered(operator.le),
     "in": _one_of,
     "nin": lambda held, wanted: _not(_one_of(held, wanted)),
-    "between": lambda held, wanted: _at_least(held, wanted[0]) and _at_most(held, wanted[1]),
     "any": lambda held, wanted: _either([_one_of(one, wanted) for one in _several(held)]),
     "all": lambda held, wanted: _together([_one_of(one, held) for one in _several(wanted)]),
     "contains": _contains,
@@ -96,7 +92,6 @@ _COMPARISONS: dict[str, _Comparison] = {
     "ilike": lambda held, wanted: _like(held, wanted, re.IGNORECASE),
 }
 _OF_PRESENCE = ("exists", "is_empty")
-_OF_SEVERAL = ("in", "nin", "between")
 
 
 def condition(key: str, named: str, wanted: Any = None) -> Condition:
@@ -117,13 +112,19 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
     """
     if named in _OF_PRESENCE:
         return lambda metadata: _present(metadata.get(key, _Missing), named, wanted)
+    if named == "between":
+        if not isinstance(wanted, list | tuple) or len(wanted) != 2:
+            raise InvalidInput(
+                f"The filter on {key!r} (between) takes the least and the greatest value, not {wanted!r}."
+            )
+        return all_of([condition(key, "gte", wanted[0]), condition(key, "lte", wanted[1])])
     compare = _COMPARISONS.get(named)
     if compare is None:
         raise InvalidInput(
             f"A filter on {key!r} has the operator {named!r}, which drillrank cannot check on what it fetches; it "
-            f"knows {', '.join((*_COMPARISONS, *_OF_PRESENCE))}. Give a function from a record to True or False."
+            f"knows {', '.join((*_COMPARISONS, 'between', *_OF_PRESENCE))}. Or give a function from a record to a bool."
         )
-    if wanted is None or (named in _OF_SEVERAL and not _is_list(wanted, 2 if named == "between" else None)):
+    if wanted is None or (named in ("in", "nin") and (isinstance(wanted, str) or not _several(wanted))):
         raise InvalidInput(f"The filter on {key!r} ({named}) compares with {wanted!r}: give it the value meant.")
 
     def compared(metadata: Mapping[str, Any]) -> bool | None:
@@ -240,10 +241,6 @@ def answered(predicate: Callable[[Any], Any]) -> Callable[[Any], bool]:
         return bool(answer)
 
     return holds
-
-
-def _is_list(value: Any, length: int | None) -> bool:
-    return isinstance(value, list | tuple | set | frozenset) and len(value) > 0 and length in (None, len(value))
 
 
 def _present(held: Any, named: str, wanted: Any) -> bool:
