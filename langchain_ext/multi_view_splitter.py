@@ -11,6 +11,8 @@ from langchain_core.runnables import Runnable
 
 from drillrank import parse_document
 from drillrank.hosts.fields import Fixed
+from drillrank.hosts.keys import theirs, with_own
+from drillrank.hosts.namespaces import check_namespace, in_namespace, namespace_of
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
 from drillrank.tokens import Tokens
@@ -22,13 +24,17 @@ from langchain_ext._llm import FrameworkLLM, identity
 class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 
-    The raw view's text is the section, byte for byte; the others carry it as `section_text`, so no second store is
-    needed. `Document.id` and the metadata `section_id` depend on the document and the section only. Metadata are the
-    document's, and `section_path`, `section_level`, `section_id`, `view`, `start_index`, `source_id`, and, where there
-    are such sections, `previous_id`, `next_id` and `parent_id`.
+    The raw view's text is the section, byte for byte; the others lead to it by `drillrank_section_id` and hold no copy
+    of it: `MultiViewRetriever` fetches it from the store. `Document.id` depends on the namespace, the document and the
+    section only. Metadata are the document's, and `drillrank_` with `section_path`, `section_level`, `section_id`,
+    `view`, `start`, `end`, `source_id`, and, where there are such sections, `previous_id`, `next_id` and `parent_id`;
+    and the host's `start_index`, unless the document has one of its own.
 
     With `context`, the headings and the section's keywords stand in front of the raw text in `page_content`, which is
-    what a vector store embeds; the source is in `section_text`, and `MultiViewRetriever` returns that.
+    what a vector store embeds; the source is in `drillrank_section_text`, and `MultiViewRetriever` returns that.
+
+    With `namespace` or `namespace_key`, documents of one id in two namespaces (tenants, collections) have different
+    pieces; the namespace is the metadata `drillrank_namespace`.
 
     Args:
         views: Views to make; `raw` is always among them.
@@ -46,14 +52,17 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed, or `"raise"`.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         show_progress: Whether a bar counts the LLM calls.
-        separator: Between the headings of `section_path`.
+        separator: Between the headings of `drillrank_section_path`.
+        namespace: Of all documents.
+        namespace_key: Key of the documents' metadata that holds the namespace of each.
 
     Raises:
-        InvalidInput: unknown views, `raw` not among them, or settings that do not go together.
+        InvalidInput: unknown views, `raw` not among them, settings that do not go together, or a document without a
+            namespace under `namespace_key`.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
     >>> documents = splitter.split_text("# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
-    >>> [(document.metadata["section_path"], document.metadata["view"]) for document in documents]
+    >>> [(document.metadata["drillrank_section_path"], document.metadata["drillrank_view"]) for document in documents]
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
 
@@ -73,7 +82,10 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         on_failure: Literal["continue", "raise"] = "continue",
         cache: MutableMapping[str, str] | None = None,
         show_progress: bool = False,
+        namespace: str | None = None,
+        namespace_key: str | None = None,
     ) -> None:
+        check_namespace(namespace, namespace_key)
         self._chunker = MultiViewChunker(
             views,
             chunking=chunking,
@@ -90,6 +102,8 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         )
         self._separator = separator
         self._show_progress = show_progress
+        self._namespace = namespace
+        self._namespace_key = namespace_key
 
     def split_text(self, text: str) -> list[Document]:
         """The views of one text."""
@@ -112,34 +126,53 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         return await asyncio.to_thread(self._pieces, documents, chunks)
 
     def _parsed(self, documents: Sequence[Document]) -> list[tuple[str, ParsedDocument]]:
-        named = zip(document_names(documents), documents, strict=True)
-        return [(name, parse_document(document.page_content, metadata=document.metadata)) for name, document in named]
+        return [
+            (in_namespace(name, namespace), parse_document(document.page_content, metadata=document.metadata))
+            for (name, namespace), document in zip(self._names(documents), documents, strict=True)
+        ]
+
+    def _names(self, documents: Sequence[Document]) -> list[tuple[str, str | None]]:
+        """Of each document its name, different from all others of its namespace, and that."""
+        settings = {"namespace": self._namespace, "key": self._namespace_key}
+        spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
+        names = {
+            space: iter(document_names(document for document, own in zip(documents, spaces, strict=True) if own == space))
+            for space in dict.fromkeys(spaces)
+        }
+        return [(next(names[space]), space) for space in spaces]
 
     def _pieces(self, documents: Sequence[Document], chunks: Sequence[Sequence[SectionChunk]]) -> list[Document]:
-        named = zip(document_names(documents), documents, chunks, strict=True)
-        return [piece for name, document, own in named for piece in self._views_of(name, document, own)]
+        named = zip(self._names(documents), documents, chunks, strict=True)
+        return [piece for (name, space), document, own in named for piece in self._views_of(name, space, document, own)]
 
-    def _views_of(self, source_id: str, document: Document, chunks: Sequence[SectionChunk]) -> list[Document]:
+    def _views_of(
+        self, source_id: str, namespace: str | None, document: Document, chunks: Sequence[SectionChunk]
+    ) -> list[Document]:
         raw = [chunk for chunk in chunks if chunk.view == "raw"]
-        sources = {chunk.id: chunk.text for chunk in raw}
-        order = [None, *sources, None]
+        order = [None, *(chunk.id for chunk in raw), None]
         around = {
             chunk.id: {"previous_id": before, "next_id": behind, "parent_id": chunk.parent_id}
             for before, chunk, behind in zip(order, raw, order[2:], strict=False)
         }
+        given = theirs(document.metadata)
         pieces = []
         for chunk in chunks:
-            metadata = {
-                **document.metadata,
-                "section_path": breadcrumb(chunk.path, self._separator),
-                "section_level": chunk.level,
-                "section_id": chunk.section_id,
-                "view": chunk.view,
-                "start_index": chunk.start,
-                "source_id": source_id,
-                **{name: id_ for name, id_ in around[chunk.section_id].items() if id_ is not None},
-            }
-            if chunk.view != "raw" or chunk.context:
-                metadata["section_text"] = sources[chunk.section_id]
+            metadata = with_own(
+                {"start_index": chunk.start, **given},
+                section_path=breadcrumb(chunk.path, self._separator),
+                section_level=chunk.level,
+                section_id=chunk.section_id,
+                view=chunk.view,
+                start=chunk.start,
+                end=chunk.end,
+                source_id=source_id,
+                namespace=namespace,
+                section_text=chunk.text if chunk.context else None,
+                **around[chunk.section_id],
+            )
             pieces.append(Document(id=chunk.id, page_content=chunk.indexed_text, metadata=metadata))
         return pieces
+
+
+def _called(document: Document) -> str:
+    return document.id or str(document.metadata.get("source", document.page_content[:40]))

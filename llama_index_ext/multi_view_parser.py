@@ -26,6 +26,8 @@ from pydantic import PrivateAttr, computed_field
 
 from drillrank import parse_document
 from drillrank.errors import DrillrankWarning, check_positive
+from drillrank.hosts.keys import prefixed, theirs, with_own
+from drillrank.hosts.namespaces import check_namespace, in_namespace, namespace_of
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
 from drillrank.views import (
@@ -43,19 +45,27 @@ from llama_index_ext._component import Component
 from llama_index_ext._llm import FrameworkLLM, identity
 
 VERSION = metadata.version("drillrank")
-BOOKKEEPING = ("view", "section_id", "section_level")
+UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace")
 
 
 class MultiViewNodeParser(Component, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead
-    to it, so that any plain retriever over all nodes returns each section once, with its best score. What is embedded
-    is the text of the view alone. Metadata are the document's, and `section_path`, `section_level`, `section_id`,
-    `view`. PREVIOUS and NEXT link raw nodes of one document, PARENT and CHILD its section tree.
+    to it by `index_id` and hold no copy of it, so that nobody is shown what the store has changed or deleted since.
+    `MultiViewRetriever` returns raw nodes; a plain `index.as_retriever()` returns the view that it found, unless the
+    host is told what views lead to: `VectorIndexRetriever(index, object_map={node.node_id: node for node in nodes})`,
+    or a `RecursiveRetriever` with a `node_dict`, which both return the nodes that they were given.
+
+    What is embedded is the text of the view alone. Metadata are the document's, and, read by no model,
+    `drillrank_section_path`, `drillrank_section_level`, `drillrank_section_id`, `drillrank_view`, `drillrank_start`,
+    `drillrank_end`. PREVIOUS and NEXT link raw nodes of one document, PARENT and CHILD its section tree.
 
     With `context`, the headings and the section's keywords stand in front of the raw text where it is embedded, as
-    metadata `context`; what the LLM reads stays the source.
+    metadata `drillrank_context`; what the LLM reads stays the source.
+
+    With `namespace` or `namespace_key`, documents of one id in two namespaces (tenants, collections) have different
+    node ids; the namespace is the metadata `drillrank_namespace`.
 
     A serialised parser names its `llm`, `summarizer` and `id_func`, and `tokens` unless that is a string; it is
     restored without them, with a warning. The
@@ -75,23 +85,26 @@ class MultiViewNodeParser(Component, NodeParser):
         workers: LLM calls at the same time.
         on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed, or `"raise"`.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
-        separator: Between the headings of `section_path`.
+        separator: Between the headings of `drillrank_section_path`.
+        namespace: Of all documents.
+        namespace_key: Key of the documents' metadata that holds the namespace of each.
         id_func: From a running number and the document to a node id. By default ids are UUIDs that depend on the
-            document's id, the section and the view only.
+            namespace, the document's id, the section and the view only.
         include_metadata: Whether nodes carry the document's metadata.
         include_prev_next_rel: Whether raw nodes are linked to their neighbours.
 
     Raises:
-        ValidationError: unknown views, or `raw` not among them.
+        ValidationError: unknown views, `raw` not among them, or settings that do not go together.
+        InvalidInput: a document has no namespace under `namespace_key`.
 
     >>> document = Document(text="# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
     >>> nodes = MultiViewNodeParser(views=["raw", "keywords"]).get_nodes_from_documents([document])
-    >>> [(node.metadata["section_path"], node.metadata["view"]) for node in nodes]
+    >>> [(node.metadata["drillrank_section_path"], node.metadata["drillrank_view"]) for node in nodes]
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
 
     views: list[View] = Field(default_factory=lambda: list(VIEWS), description="Views to make.")
-    separator: str = Field(default=" > ", description="Between the headings of section_path.")
+    separator: str = Field(default=" > ", description="Between the headings of the section path.")
     chunking: Chunking = Field(default="section", description="What a node is made of.")
     max_tokens: int | None = Field(default=None, description="Largest size of a node.")
     min_tokens: int | None = Field(default=None, description="Smaller neighbouring sections are joined.")
@@ -102,6 +115,8 @@ class MultiViewNodeParser(Component, NodeParser):
     workers: int = Field(default=4, description="LLM calls at the same time.")
     on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
     cache: Any = Field(default_factory=dict, exclude=True, description="Remembers what the LLM wrote.")
+    namespace: str | None = Field(default=None, description="Of all documents.")
+    namespace_key: str | None = Field(default=None, description="Metadata key of a document's namespace.")
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
@@ -122,6 +137,7 @@ class MultiViewNodeParser(Component, NodeParser):
     @model_validator(mode="after")
     def _check_sizes(self) -> MultiViewNodeParser:
         make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.tokens)
+        check_namespace(self.namespace, self.namespace_key)
         return self
 
     @field_validator("llm", "summarizer", "id_func", "tokens", mode="before")
@@ -191,8 +207,15 @@ class MultiViewNodeParser(Component, NodeParser):
     def _parsed(self, documents: Sequence[BaseNode], show_progress: bool) -> list[tuple[str, ParsedDocument]]:
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
         return [
-            (document.node_id, parse_document(document.get_content(), metadata=document.metadata)) for document in shown
+            (
+                in_namespace(document.node_id, self._namespace(document)),
+                parse_document(document.get_content(), metadata=document.metadata),
+            )
+            for document in shown
         ]
+
+    def _namespace(self, document: BaseNode) -> str | None:
+        return namespace_of(document.metadata, document.node_id, namespace=self.namespace, key=self.namespace_key)
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
         """Nothing to do: the host would guess offsets with `find` and chain all views to each other."""
@@ -212,31 +235,30 @@ class MultiViewNodeParser(Component, NodeParser):
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, TextNode(**fields)))
             else:
-                target = raw[chunk.section_id].model_copy()  # so that no store keeps the raw embedding in every view
-                nodes.append(IndexNode(**fields, index_id=ids[chunk.section_id], obj=target))
+                nodes.append(IndexNode(**fields, index_id=ids[chunk.section_id]))
         self._relate([chunk for chunk in chunks if chunk.view == "raw"], raw)
         return nodes
 
     def _fields(self, chunk: SectionChunk, document: BaseNode, ids: dict[str, str]) -> dict[str, Any]:
+        names = {
+            "section_path": breadcrumb(chunk.path, self.separator),
+            "section_level": chunk.level,
+            "section_id": ids[chunk.section_id],
+            "view": chunk.view,
+            "start": chunk.start,
+            "end": chunk.end,
+            "namespace": self._namespace(document),
+            "context": chunk.context or None,
+        }
+        unread = [prefixed(name) for name in UNREAD if names[name] is not None]
         return {
             "id_": ids[chunk.id],
             "text": chunk.text,
             "start_char_idx": chunk.start,
             "end_char_idx": chunk.end,
-            "metadata": {
-                **(document.metadata if self.include_metadata else {}),
-                "section_path": breadcrumb(chunk.path, self.separator),
-                "section_level": chunk.level,
-                "section_id": ids[chunk.section_id],
-                "view": chunk.view,
-                **({"context": chunk.context} if chunk.context else {}),
-            },
-            "excluded_embed_metadata_keys": [
-                *document.excluded_embed_metadata_keys,
-                "section_path",
-                *BOOKKEEPING,
-            ],
-            "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *BOOKKEEPING, "context"],
+            "metadata": with_own(theirs(document.metadata) if self.include_metadata else {}, **names),
+            "excluded_embed_metadata_keys": [*document.excluded_embed_metadata_keys, *unread],
+            "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *unread, prefixed("context")],
             "metadata_seperator": document.metadata_separator,
             "metadata_template": document.metadata_template,
             "text_template": getattr(document, "text_template", TextNode.model_fields["text_template"].default),

@@ -27,7 +27,7 @@ def note() -> Document:
 
 def sections(*documents: Document) -> Counter[tuple[str, str, str]]:
     pieces = SPLITTER.split_documents(documents)
-    return Counter((piece.metadata["section_id"], piece.metadata["view"], piece.page_content) for piece in pieces)
+    return Counter((piece.metadata["drillrank_section_id"], piece.metadata["drillrank_view"], piece.page_content) for piece in pieces)
 
 
 class Indexed:
@@ -60,7 +60,7 @@ class Indexed:
     def holds(self, *documents: Document) -> bool:
         entries = self.store.store.values()
         found = Counter(
-            (entry["metadata"]["section_id"], entry["metadata"]["view"], entry["text"]) for entry in entries
+            (entry["metadata"]["drillrank_section_id"], entry["metadata"]["drillrank_view"], entry["text"]) for entry in entries
         )
         return found == sections(*documents)
 
@@ -69,7 +69,7 @@ both = pytest.mark.parametrize("how", ["sync", "async"])
 
 
 @both
-@pytest.mark.parametrize("source_id_key", ["source", "source_id"])
+@pytest.mark.parametrize("source_id_key", ["source", "drillrank_source_id"])
 @pytest.mark.parametrize("batch_size", [1, 100])
 async def test_incremental(how: str, source_id_key: str, batch_size: int):
     indexed = Indexed(how, source_id_key)
@@ -108,10 +108,10 @@ async def test_sections_are_found_under_the_ids_that_the_host_gives(expand: str 
     assert not indexed.store.get_by_ids([piece.id for piece in pieces])
     retriever = MultiViewRetriever(source=indexed.store, top_n=1, expand=expand)
     found = retriever.invoke(QUESTION)
-    assert [hit.metadata["section_path"] for hit in found] == expected
-    texts = {piece.id: piece.page_content for piece in pieces if piece.metadata["view"] == "raw"}
+    assert [hit.metadata["drillrank_section_path"] for hit in found] == expected
+    texts = {piece.id: piece.page_content for piece in pieces if piece.metadata["drillrank_view"] == "raw"}
     assert [hit.page_content for hit in found] == [texts[hit.id] for hit in found]
-    assert {hit.metadata["view"] for hit in found} == {"raw"}
+    assert {hit.metadata["drillrank_view"] for hit in found} == {"raw"}
     assert await retriever.ainvoke(QUESTION) == found
 
 
@@ -134,5 +134,5 @@ async def test_drilling_down_puts_the_document_together_under_the_ids_that_the_h
     found = retriever.invoke(QUESTION)
     whole = D3Retriever(documents=[book()], top_n=100).invoke(QUESTION)
     assert Counter(hit.page_content for hit in found) == Counter(hit.page_content for hit in whole)
-    assert len({hit.metadata["section_path"] for hit in found}) > 3  # the store was asked for three hits
+    assert len({hit.metadata["drillrank_section_path"] for hit in found}) > 3  # the store was asked for three hits
     assert await retriever.ainvoke(QUESTION) == found

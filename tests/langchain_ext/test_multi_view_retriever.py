@@ -20,7 +20,7 @@ from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 
 PIECES = MultiViewTextSplitter().split_text(BOOK)
-RAW = [piece for piece in PIECES if piece.metadata["view"] == "raw"]
+RAW = [piece for piece in PIECES if piece.metadata["drillrank_view"] == "raw"]
 
 
 class WordEmbeddings(Embeddings):
@@ -51,13 +51,13 @@ class Scripted(BaseRetriever):
 
 
 def of_view(view, order):
-    pieces = [piece for piece in PIECES if piece.metadata["view"] == view]
+    pieces = [piece for piece in PIECES if piece.metadata["drillrank_view"] == view]
     return Scripted(documents=[pieces[i] for i in order])
 
 
 def outcome(found):
     return [
-        (hit.id, hit.page_content, hit.metadata["relevance_score"], hit.metadata.get("matched_views")) for hit in found
+        (hit.id, hit.page_content, hit.metadata["relevance_score"], hit.metadata.get("drillrank_matched_views")) for hit in found
     ]
 
 
@@ -70,17 +70,17 @@ def store(pieces=PIECES):
 async def test_one_store_with_a_view_filter():
     retriever = MultiViewRetriever(source=store(), top_n=2)
     found = retriever.invoke(QUESTION)
-    assert found[0].metadata["section_path"] == "Rivers > The Rhine"
-    assert {entry.split(":")[0] for entry in found[0].metadata["matched_views"].split()} == {
+    assert found[0].metadata["drillrank_section_path"] == "Rivers > The Rhine"
+    assert {entry.split(":")[0] for entry in found[0].metadata["drillrank_matched_views"].split()} == {
         "raw",
         "keywords",
         "summary",
     }
     for hit in found:
-        assert hit.metadata["view"] == "raw"
-        assert "section_text" not in hit.metadata
+        assert hit.metadata["drillrank_view"] == "raw"
+        assert "drillrank_section_text" not in hit.metadata
         assert BOOK[hit.metadata["start_index"] :].startswith(hit.page_content)
-        assert hit.id == hit.metadata["section_id"]
+        assert hit.id == hit.metadata["drillrank_section_id"]
     assert outcome(await retriever.ainvoke(QUESTION)) == outcome(found)
     assert outcome(retriever.invoke(QUESTION, top_n=1)) == outcome(
         MultiViewRetriever(source=store(), top_n=1).invoke(QUESTION)
@@ -98,7 +98,7 @@ async def test_a_retriever_for_each_view_and_a_single_one():
     for source in (by_view, single):
         retriever = MultiViewRetriever(source=source, top_n=3)
         found = retriever.invoke(QUESTION)
-        assert [hit.metadata["matched_views"] for hit in found] == [
+        assert [hit.metadata["drillrank_matched_views"] for hit in found] == [
             "raw:2 keywords:2 summary:1",
             "keywords:1 summary:2",
             "raw:1",
@@ -111,7 +111,7 @@ async def test_a_retriever_for_each_view_and_a_single_one():
 
 
 async def test_retrievers_of_any_kind():
-    by_view = {view: [piece for piece in PIECES if piece.metadata["view"] == view] for view in VIEWS}
+    by_view = {view: [piece for piece in PIECES if piece.metadata["drillrank_view"] == view] for view in VIEWS}
     ensemble = EnsembleRetriever(retrievers=[store(by_view["summary"]).as_retriever(), of_view("summary", [2])])
     source = {
         "raw": store(by_view["raw"]).as_retriever(search_kwargs={"k": 2}),
@@ -120,8 +120,8 @@ async def test_retrievers_of_any_kind():
     }
     retriever = MultiViewRetriever(source=source, top_n=9)
     found = retriever.invoke(QUESTION)
-    assert found[0].metadata["section_path"] == "Rivers > The Rhine"
-    assert found[0].metadata["matched_views"] == "raw:1 keywords:2 summary:2"
+    assert found[0].metadata["drillrank_section_path"] == "Rivers > The Rhine"
+    assert found[0].metadata["drillrank_matched_views"] == "raw:1 keywords:2 summary:2"
     assert sorted(hit.id for hit in found) == sorted(piece.id for piece in RAW)
     assert outcome(await retriever.ainvoke(QUESTION)) == outcome(found)
 
@@ -160,9 +160,9 @@ def test_weights():
 def test_expansion_in_memory_and_by_id_in_a_store(expand, expected):
     for settings in ({"documents": PIECES}, {"source": store()}):
         found = MultiViewRetriever(**settings, top_n=1, expand=expand).invoke(QUESTION)
-        assert [hit.metadata["section_path"] for hit in found] == expected
+        assert [hit.metadata["drillrank_section_path"] for hit in found] == expected
         assert {hit.metadata["relevance_score"] for hit in found} == {found[0].metadata["relevance_score"]}
-        assert [hit.metadata.get("expanded_from") for hit in found] == [None, *[found[0].id] * (len(found) - 1)]
+        assert [hit.metadata.get("drillrank_expanded_from") for hit in found] == [None, *[found[0].id] * (len(found) - 1)]
 
 
 def test_neighbours_that_are_nowhere_are_left_out_with_a_warning():

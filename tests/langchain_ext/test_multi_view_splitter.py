@@ -39,7 +39,7 @@ def dumped(pieces: list[Document]) -> list[str]:
 )
 def test_raw_pieces_are_exact_slices_and_lose_nothing(text):
     pieces = MultiViewTextSplitter().split_text(text)
-    raw = [piece for piece in pieces if piece.metadata["view"] == "raw"]
+    raw = [piece for piece in pieces if piece.metadata["drillrank_view"] == "raw"]
     kept = set()
     for piece in raw:
         start = piece.metadata["start_index"]
@@ -57,20 +57,22 @@ def test_ids_are_unique_even_for_equal_documents_and_the_same_in_every_run():
     assert dumped(pieces) == dumped(MultiViewTextSplitter().split_documents(documents()))
 
 
-def test_other_views_carry_the_section_s_text():
+def test_other_views_lead_to_their_section_and_hold_no_copy_of_it():
     pieces = MultiViewTextSplitter().split_documents(documents())
-    raw = {piece.id: piece for piece in pieces if piece.metadata["view"] == "raw"}
-    others = [piece for piece in pieces if piece.metadata["view"] != "raw"]
-    assert {piece.metadata["view"] for piece in others} == {"keywords", "summary"}
+    raw = {piece.id: piece for piece in pieces if piece.metadata["drillrank_view"] == "raw"}
+    others = [piece for piece in pieces if piece.metadata["drillrank_view"] != "raw"]
+    assert {piece.metadata["drillrank_view"] for piece in others} == {"keywords", "summary"}
     for piece in others:
-        assert piece.metadata["section_text"] == raw[piece.metadata["section_id"]].page_content
+        section = raw[piece.metadata["drillrank_section_id"]]
+        assert section.page_content not in piece.page_content
+        assert not any(section.page_content in str(value) for value in piece.metadata.values())
 
 
 def test_metadata_is_kept_and_flat_and_the_path_is_whole():
     pieces = MultiViewTextSplitter(separator=" / ").split_documents(documents()[:1])
     assert all(piece.metadata["source"] == "a.md" for piece in pieces)
     assert all(isinstance(value, str | int) for piece in pieces for value in piece.metadata.values())
-    assert [p.metadata["section_path"] for p in pieces if p.metadata["view"] == "raw"] == [
+    assert [p.metadata["drillrank_section_path"] for p in pieces if p.metadata["drillrank_view"] == "raw"] == [
         "",
         "Rivers",
         "Rivers / The Rhine",
@@ -129,25 +131,25 @@ def test_documents_of_another_splitter_are_named_as_unusable():
 
 def test_context_is_in_the_page_content_and_the_source_in_the_metadata():
     splitter = MultiViewTextSplitter(chunking="paragraph", max_tokens=50, context=["headings", "keywords"])
-    raw = [piece for piece in splitter.split_documents(documents()) if piece.metadata["view"] == "raw"]
+    raw = [piece for piece in splitter.split_documents(documents()) if piece.metadata["drillrank_view"] == "raw"]
     for piece in raw:
-        start, text = piece.metadata["start_index"], piece.metadata.get("section_text", piece.page_content)
+        start, text = piece.metadata["start_index"], piece.metadata.get("drillrank_section_text", piece.page_content)
         assert BOOK[start : start + len(text)] == text
         assert piece.page_content.endswith(text)
     assert raw[2].page_content.startswith("The Rhine\nflows, Basel\n\n## The Rhine")
     found = MultiViewRetriever(documents=splitter.split_documents(documents()), top_n=1).invoke("the Rhine")[0]
     assert BOOK[found.metadata["start_index"] :].startswith(found.page_content)
-    assert found.metadata["section_path"] == "Rivers > The Rhine"
+    assert found.metadata["drillrank_section_path"] == "Rivers > The Rhine"
 
 
 def test_pieces_name_what_is_around_them():
-    raw = [piece for piece in MultiViewTextSplitter().split_text(BOOK) if piece.metadata["view"] == "raw"]
+    raw = [piece for piece in MultiViewTextSplitter().split_text(BOOK) if piece.metadata["drillrank_view"] == "raw"]
     preface, rivers, rhine = (piece.metadata for piece in raw)
-    assert "previous_id" not in preface
-    assert "next_id" not in rhine
-    assert (preface["next_id"], rivers["next_id"]) == (rivers["section_id"], rhine["section_id"])
-    assert (rivers["previous_id"], rhine["previous_id"]) == (preface["section_id"], rivers["section_id"])
-    assert (rivers["parent_id"], rhine["parent_id"]) == (preface["section_id"], rivers["section_id"])
+    assert "drillrank_previous_id" not in preface
+    assert "drillrank_next_id" not in rhine
+    assert (preface["drillrank_next_id"], rivers["drillrank_next_id"]) == (rivers["drillrank_section_id"], rhine["drillrank_section_id"])
+    assert (rivers["drillrank_previous_id"], rhine["drillrank_previous_id"]) == (preface["drillrank_section_id"], rivers["drillrank_section_id"])
+    assert (rivers["drillrank_parent_id"], rhine["drillrank_parent_id"]) == (preface["drillrank_section_id"], rivers["drillrank_section_id"])
 
 
 async def test_a_model_writes_the_views_once(capsys):

@@ -102,8 +102,7 @@ def test_the_cache_gives_the_same_nodes_without_parsing(how: str, parsed: list[i
         assert [node.embedding for node in nodes] == [node.embedding for node in first]
         assert dumped(nodes) == dumped(first)
         found = VectorStoreIndex(nodes, embed_model=EMBEDDING).as_retriever(similarity_top_k=99).retrieve(QUESTION)
-        assert {hit.node.metadata["view"] for hit in found} == {"raw"}
-        assert len(found) == len({node.metadata["section_id"] for node in nodes})
+        assert len(found) == len(nodes)
 
 
 def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
@@ -217,11 +216,9 @@ def test_an_index_of_documents_with_the_parser_as_transformation():
     index = index_of(book(), note())
     assert in_docstore(index) == sorted(expected(book(), note()))
     plain = index.as_retriever(similarity_top_k=99).retrieve(QUESTION)
-    sections = [node for node in PARSER([book(), note()]) if node.metadata["view"] == "raw"]
-    assert {hit.node.node_id for hit in plain} == {node.node_id for node in sections}
-    assert len(plain) == len(sections)
+    assert {hit.node.node_id for hit in plain} == {node.node_id for node in PARSER([book(), note()])}
     found = MultiViewRetriever(source=index, top_n=2, expand="parent").retrieve(QUESTION)
-    assert {hit.node.metadata["view"] for hit in found} == {"raw"}
+    assert {hit.node.metadata["drillrank_view"] for hit in found} == {"raw"}
 
 
 def test_an_index_follows_its_documents():
@@ -247,19 +244,20 @@ def test_an_index_is_the_same_after_it_was_stored(tmp_path):
         assert dumped([hit.node for hit in after]) == dumped([hit.node for hit in before])
 
 
-def test_views_carry_their_section_without_its_embedding():
+def test_views_lead_to_their_section_and_hold_no_copy_of_it():
     nodes = EMBEDDING(PARSER.get_nodes_from_documents([book()]))
-    raw = {node.node_id: node for node in nodes if node.metadata["view"] == "raw"}
+    raw = {node.node_id: node for node in nodes if node.metadata["drillrank_view"] == "raw"}
     for node in nodes:
         assert node.embedding is not None
         if isinstance(node, IndexNode):
-            assert node.obj.embedding is None
-            assert node.obj.model_dump(exclude={"embedding"}) == raw[node.index_id].model_dump(exclude={"embedding"})
+            assert node.obj is None
+            assert node.index_id == node.metadata["drillrank_section_id"]
+            assert raw[node.index_id].text not in node.model_dump_json(exclude={"embedding"})
             assert node.source_node.node_id == "book"
     links = [NodeRelationship.PARENT, NodeRelationship.PREVIOUS, NodeRelationship.NEXT]
-    rhine = next(node for node in raw.values() if node.metadata["section_path"] == "Rivers > The Rhine")
+    rhine = next(node for node in raw.values() if node.metadata["drillrank_section_path"] == "Rivers > The Rhine")
     above, before, behind = (raw[rhine.relationships[link].node_id] for link in links)
-    assert [node.metadata["section_path"] for node in (above, before, behind)] == [
+    assert [node.metadata["drillrank_section_path"] for node in (above, before, behind)] == [
         "Rivers",
         "Rivers",
         "Rivers > The Thames",

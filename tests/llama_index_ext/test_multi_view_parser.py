@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.indices.vector_store import VectorIndexRetriever
 from llama_index.core.llms import CompletionResponse, LLMMetadata, MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
@@ -52,7 +53,7 @@ def parsed(**fields):
 
 
 def raw_of(nodes, document_id: str) -> list[TextNode]:
-    return [node for node in nodes if node.metadata["view"] == "raw" and node.ref_doc_id == document_id]
+    return [node for node in nodes if node.metadata["drillrank_view"] == "raw" and node.ref_doc_id == document_id]
 
 
 @settings(max_examples=60, deadline=None)
@@ -73,8 +74,8 @@ def test_raw_nodes_tile_the_document_and_spans_are_exact(text):
         assert not span & kept
         kept |= span
     assert all(i in kept for i, character in enumerate(text) if not character.isspace())
-    spans = {node.metadata["section_id"]: (node.start_char_idx, node.end_char_idx) for node in raw}
-    assert all(spans[node.metadata["section_id"]] == (node.start_char_idx, node.end_char_idx) for node in nodes)
+    spans = {node.metadata["drillrank_section_id"]: (node.start_char_idx, node.end_char_idx) for node in raw}
+    assert all(spans[node.metadata["drillrank_section_id"]] == (node.start_char_idx, node.end_char_idx) for node in nodes)
 
 
 def test_ids_are_unique_uuids_and_the_same_in_every_run():
@@ -90,7 +91,7 @@ def test_a_user_s_id_func_is_honoured():
     assert len({node.node_id for node in nodes}) == len(nodes)
     targets = {node.node_id for node in nodes}
     assert all(node.index_id in targets for node in nodes if isinstance(node, IndexNode))
-    assert all(node.metadata["section_id"] in targets for node in nodes)
+    assert all(node.metadata["drillrank_section_id"] in targets for node in nodes)
 
 
 def test_neighbours_are_raw_and_of_the_same_document():
@@ -104,7 +105,7 @@ def test_neighbours_are_raw_and_of_the_same_document():
             chain.append(following.node_id)
         assert chain == [node.node_id for node in raw]
     for node in nodes:
-        if node.metadata["view"] != "raw":
+        if node.metadata["drillrank_view"] != "raw":
             assert set(node.relationships) == {NodeRelationship.SOURCE}
 
 
@@ -131,11 +132,11 @@ def test_metadata_is_flat_and_does_not_reach_the_embedding():
         assert node.metadata["source"] in ("a.md", "b.md")
         embedded = node.get_content(metadata_mode=MetadataMode.EMBED)
         assert embedded == (node.text if node.ref_doc_id == "a" else f"source: b.md\n\n{node.text}".strip())
-        assert "section_id" not in node.get_content(metadata_mode=MetadataMode.LLM)
+        assert "drillrank_" not in node.get_content(metadata_mode=MetadataMode.LLM)
 
 
 def test_section_path_holds_the_whole_path():
-    paths = [node.metadata["section_path"] for node in raw_of(parsed(separator=" / "), "a")]
+    paths = [node.metadata["drillrank_section_path"] for node in raw_of(parsed(separator=" / "), "a")]
     assert paths == ["", "Rivers", "Rivers / The Rhine", "Rivers / The Rhine", "Towns"]
 
 
@@ -179,10 +180,13 @@ def test_senseless_views_are_rejected(views):
         MultiViewNodeParser(views=views)
 
 
-def test_any_plain_retriever_returns_each_section_once_with_its_raw_text():
-    index = VectorStoreIndex(parsed(), embed_model=MockEmbedding(embed_dim=8))
-    found = index.as_retriever(similarity_top_k=99).retrieve("Basel?")
-    assert {node.node.metadata["view"] for node in found} == {"raw"}
+def test_a_plain_retriever_returns_the_views_and_with_the_host_s_object_map_their_sections():
+    nodes = parsed()
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=8))
+    assert len(index.as_retriever(similarity_top_k=99).retrieve("Basel?")) == len(nodes)
+    retriever = VectorIndexRetriever(index, similarity_top_k=99, object_map={node.node_id: node for node in nodes})
+    found = retriever.retrieve("Basel?")
+    assert {node.node.metadata["drillrank_view"] for node in found} == {"raw"}
     assert len(found) == len({node.node.node_id for node in found}) == 10
 
 
@@ -203,21 +207,21 @@ def test_nodes_of_another_parser_are_named_as_unusable():
     with pytest.raises(InvalidInput, match="MultiViewNodeParser"):
         MultiViewRetriever([TextNode(text="plain")])
     with pytest.raises(InvalidInput, match="raw"):
-        MultiViewRetriever([node for node in parsed() if node.metadata["view"] != "raw"])
+        MultiViewRetriever([node for node in parsed() if node.metadata["drillrank_view"] != "raw"])
 
 
 def test_settings_reach_the_nodes_and_round_trip():
     parser = MultiViewNodeParser(chunking="paragraph", max_tokens=50, context=["headings", "keywords"])
     nodes = parser.get_nodes_from_documents(documents())
     assert MultiViewNodeParser.from_dict(parser.to_dict()).to_dict() == parser.to_dict()
-    rhine = next(node for node in nodes if node.metadata["view"] == "raw" and "A second section" in node.text)
-    assert rhine.metadata["context"].startswith("Rivers > The Rhine\n")
+    rhine = next(node for node in nodes if node.metadata["drillrank_view"] == "raw" and "A second section" in node.text)
+    assert rhine.metadata["drillrank_context"].startswith("Rivers > The Rhine\n")
     assert "Rivers > The Rhine" in rhine.get_content(metadata_mode=MetadataMode.EMBED)
-    assert "context" not in rhine.get_content(metadata_mode=MetadataMode.LLM)
+    assert "drillrank_" not in rhine.get_content(metadata_mode=MetadataMode.LLM)
     assert BOOK[rhine.start_char_idx : rhine.end_char_idx] == rhine.text
     for node in nodes:
         node_to_metadata_dict(node, flat_metadata=True)
-        assert node.metadata["view"] == "raw" or "context" not in node.metadata
+        assert node.metadata["drillrank_view"] == "raw" or "drillrank_context" not in node.metadata
 
 
 @pytest.mark.parametrize(
@@ -247,7 +251,7 @@ async def test_an_llm_writes_the_views_sync_and_async():
     nodes = MultiViewNodeParser(llm=Writer()).get_nodes_from_documents(documents())
     again = await MultiViewNodeParser(llm=Writer()).aget_nodes_from_documents(documents())
     assert [node.model_dump_json() for node in again] == [node.model_dump_json() for node in nodes]
-    written = [node for node in nodes if node.metadata["view"] == "keywords"]
+    written = [node for node in nodes if node.metadata["drillrank_view"] == "keywords"]
     assert len(written) == len(raw_of(nodes, "a") + raw_of(nodes, "b"))
     assert all(node.text.endswith("written words") for node in written)
 

@@ -19,7 +19,7 @@ from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 
 NODES = MultiViewNodeParser().get_nodes_from_documents([Document(text=BOOK, id_="book")])
-RAW = [node for node in NODES if node.metadata["view"] == "raw"]
+RAW = [node for node in NODES if node.metadata["drillrank_view"] == "raw"]
 
 
 class WordEmbedding(BaseEmbedding):
@@ -54,12 +54,12 @@ class Scripted(BaseRetriever):
 
 
 def of_view(view, order=None):
-    nodes = [node for node in NODES if node.metadata["view"] == view]
+    nodes = [node for node in NODES if node.metadata["drillrank_view"] == view]
     return nodes if order is None else [nodes[i] for i in order]
 
 
 def outcome(found):
-    return [(hit.node.node_id, hit.score, hit.node.metadata.get("matched_views")) for hit in found]
+    return [(hit.node.node_id, hit.score, hit.node.metadata.get("drillrank_matched_views")) for hit in found]
 
 
 def vector_index(**fields):
@@ -69,13 +69,13 @@ def vector_index(**fields):
 async def test_one_index_with_a_view_filter():
     retriever = MultiViewRetriever(source=vector_index(), top_n=2)
     found = retriever.retrieve(QUESTION)
-    assert found[0].node.metadata["section_path"] == "Rivers > The Rhine"
-    assert {entry.split(":")[0] for entry in found[0].node.metadata["matched_views"].split()} == {
+    assert found[0].node.metadata["drillrank_section_path"] == "Rivers > The Rhine"
+    assert {entry.split(":")[0] for entry in found[0].node.metadata["drillrank_matched_views"].split()} == {
         "raw",
         "keywords",
         "summary",
     }
-    assert {hit.node.metadata["view"] for hit in found} == {"raw"}
+    assert {hit.node.metadata["drillrank_view"] for hit in found} == {"raw"}
     assert BOOK[found[0].node.start_char_idx : found[0].node.end_char_idx] == found[0].node.text
     assert outcome(await retriever.aretrieve(QUESTION)) == outcome(found)
 
@@ -88,7 +88,7 @@ async def test_a_retriever_for_each_view():
     }
     retriever = MultiViewRetriever(source=source, top_n=3)
     found = retriever.retrieve(QUESTION)
-    assert [hit.node.metadata["matched_views"] for hit in found] == [
+    assert [hit.node.metadata["drillrank_matched_views"] for hit in found] == [
         "raw:2 keywords:2 summary:1",
         "keywords:1 summary:2",
         "raw:1",
@@ -115,8 +115,8 @@ async def test_retrievers_of_any_kind():
     )
     found = retriever.retrieve(QUESTION)
     rhine, *_ = found
-    assert rhine.node.metadata["section_path"] == "Rivers > The Rhine"
-    assert rhine.node.metadata["matched_views"] == "raw:1 keywords:2 summary:2"
+    assert rhine.node.metadata["drillrank_section_path"] == "Rivers > The Rhine"
+    assert rhine.node.metadata["drillrank_matched_views"] == "raw:1 keywords:2 summary:2"
     assert {hit.node.node_id for hit in found} == {node.node_id for node in RAW}
     assert len(found) == len(RAW)
     assert outcome(await retriever.aretrieve(QUESTION)) == outcome(found)
@@ -162,9 +162,9 @@ def test_expansion_in_memory_and_in_a_store(expand, expected):
     )
     for settings in kinds:
         found = MultiViewRetriever(**settings, top_n=1, expand=expand).retrieve(QUESTION)
-        assert [hit.node.metadata["section_path"] for hit in found] == expected
+        assert [hit.node.metadata["drillrank_section_path"] for hit in found] == expected
         assert {hit.score for hit in found} == {found[0].score}
-        origins = [hit.node.metadata.get("expanded_from") for hit in found]
+        origins = [hit.node.metadata.get("drillrank_expanded_from") for hit in found]
         assert origins == [None, *[found[0].node.node_id] * (len(found) - 1)]
 
 
