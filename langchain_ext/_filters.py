@@ -14,6 +14,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, Vector
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import answered, from_dictionary, one_by_one
+from drillrank.hosts.keys import in_views
 from langchain_ext._component import Component
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
@@ -78,7 +79,21 @@ class Guard:
                 f"The retriever searches with {self._unreadable}, which drillrank cannot check on documents that it "
                 "fetches beside it: pass filter=..., a dictionary or a function from a document to True or False."
             )
-        return [found for found in self.kept(documents) if all(holds(found) for holds in self._inherited)]
+        return [found for found in self.kept(documents) if self._passes(found)]
+
+    def _passes(self, document: Document) -> bool:
+        """Whether what the source searches for may be a view of the document's section."""
+        forms = [document.model_copy(update={"metadata": form}) for form in in_views(document.metadata)]
+        return all(any(holds(form) for form in forms) for holds in self._inherited)
+
+    @property
+    def restricts(self) -> bool:
+        """Whether there is anything that may not be seen."""
+        return (
+            self._own is not None
+            or bool(self._unreadable)
+            or any(holds is not _everything for holds in self._inherited)
+        )
 
     def for_store(self, store: VectorStore, **wanted: Any) -> Any:
         """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
@@ -93,12 +108,15 @@ class Guard:
 
 
 def store_behind(source: object, config: RunnableConfig | None = None) -> VectorStore | None:
-    """The vector store that a retriever searches, where it searches a single one and nothing stands between."""
+    """The vector store that one or several retrievers search, where it is a single one and nothing stands between."""
     if isinstance(source, VectorStore):
         return source
     if isinstance(source, VectorStoreRetriever):
         return source.vectorstore
-    found = [store_behind(*called) for called in _in_the_same_call(source, config)]
+    several = source.values() if isinstance(source, Mapping) else ()
+    found = [
+        store_behind(*called) for called in (*_in_the_same_call(source, config), *((one, config) for one in several))
+    ]
     return found[0] if found and all(store is found[0] for store in found) else None
 
 

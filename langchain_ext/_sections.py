@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.calling import awaited
+from drillrank.hosts import keys
 
 
 def stored_sections(store: VectorStore, query: str, ids: Sequence[str]) -> list[Document]:
@@ -23,7 +24,7 @@ def stored_sections(store: VectorStore, query: str, ids: Sequence[str]) -> list[
     with suppress(NotImplementedError):
         found += store.get_by_ids(ids)
     for id_ in _left(ids, found):
-        found += store.similarity_search(query, k=1, filter=metadata_filter(store, "section_id", id_))
+        found += store.similarity_search(query, k=1, filter=raw_filter(store, id_))
     return found
 
 
@@ -32,10 +33,7 @@ async def astored_sections(store: VectorStore, query: str, ids: Sequence[str]) -
     found: list[Document] = []
     with suppress(NotImplementedError):
         found += await awaited(store.aget_by_ids, ids)
-    calls = (
-        store.asimilarity_search(query, k=1, filter=metadata_filter(store, "section_id", id_))
-        for id_ in _left(ids, found)
-    )
+    calls = (store.asimilarity_search(query, k=1, filter=raw_filter(store, id_)) for id_ in _left(ids, found))
     return found + [hit for hits in await asyncio.gather(*calls) for hit in hits]
 
 
@@ -61,13 +59,14 @@ def _embeds_before(store: VectorStore) -> bool:
     return own and store.embeddings is not None
 
 
-def metadata_filter(store: VectorStore, key: str, value: str) -> Any:
+def raw_filter(store: VectorStore, section_id: str) -> Any:
     """The usual filter by metadata; the host's store in memory takes a function."""
+    wanted = {keys.prefixed("section_id"): section_id, keys.prefixed("view"): "raw"}
     if isinstance(store, InMemoryVectorStore):
-        return lambda document: document.metadata.get(key) == value
-    return {key: value}
+        return lambda document: wanted.items() <= document.metadata.items()
+    return {"$and": [{key: value} for key, value in wanted.items()]}
 
 
 def _left(ids: Sequence[str], found: Sequence[Document]) -> list[str]:
-    sections = {str(document.metadata.get("section_id")) for document in found}
+    sections = {str(keys.own(document.metadata).get("section_id")) for document in found}
     return [id_ for id_ in ids if id_ not in sections]

@@ -9,6 +9,7 @@ from langchain_core.vectorstores import VectorStore
 
 from drillrank.dialogue import Finished, advance
 from drillrank.drilldown.rebuilding import Piece
+from drillrank.hosts import keys
 from langchain_ext._documents import document_names
 from langchain_ext._sections import astored_sections, stored_sections
 
@@ -30,7 +31,8 @@ class StoredDocuments:
     def add(self, name: str, documents: Iterable[Document]) -> None:
         """Take documents in, each section once, whatever its view."""
         for document in documents:
-            self._sections.setdefault(name, {}).setdefault(_section_id(document), document)
+            if keys.own(document.metadata).get("view", "raw") == "raw" or not is_section(document):
+                self._sections.setdefault(name, {}).setdefault(_section_id(document), document)
 
     def of(self, name: str) -> list[Document]:
         """What the source document of that name is made of, or nothing."""
@@ -48,12 +50,12 @@ class StoredDocuments:
 
 def is_section(document: Document) -> bool:
     """Whether `MultiViewTextSplitter` made it."""
-    return "section_id" in document.metadata and "view" in document.metadata
+    return keys.is_section(document.metadata)
 
 
 def source_id(document: Document) -> str:
     """The source document of a section."""
-    return str(document.metadata.get("source_id") or _section_id(document))
+    return str(keys.own(document.metadata).get("source_id") or _section_id(document))
 
 
 def all_sections(store: VectorStore, query: str, sections: Sequence[Document]) -> list[Document]:
@@ -76,29 +78,34 @@ async def aall_sections(store: VectorStore, query: str, sections: Sequence[Docum
 
 def _section_lookups(sections: Sequence[Document]) -> Generator[list[str], Sequence[Document], list[Document]]:
     """Walks along the links between sections: yields ids, receives what there is of them."""
-    found = {_section_id(section): section for section in sections}
+    found = {_section_id(section): section for section in sections if _is_raw(section)}
     latest: Iterable[Document] = sections
     while True:
-        around = [section.metadata.get(name) for section in latest for name in ("previous_id", "next_id")]
+        names = ("section_id", "previous_id", "next_id")
+        around = [keys.own(section.metadata).get(name) for section in latest for name in names]
         wanted = [id_ for id_ in dict.fromkeys(around) if id_ and id_ not in found]
         if not wanted:
             return list(found.values())
         answered = yield wanted
-        latest = [section for section in answered if is_section(section) and _section_id(section) not in found]
+        latest = [section for section in answered if _is_raw(section) and _section_id(section) not in found]
         found |= {_section_id(section): section for section in latest}
 
 
 def _piece(document: Document) -> Piece:
-    metadata = document.metadata
+    metadata = keys.own(document.metadata)
     if not is_section(document):
-        return Piece(document.page_content, metadata=metadata)
+        return Piece(document.page_content, metadata=document.metadata)
     text = str(metadata.get("section_text", document.page_content))
-    return Piece(text, str(metadata.get("section_path", "")), _start(document), metadata=metadata)
+    return Piece(text, str(metadata.get("section_path", "")), _start(document), metadata=document.metadata)
 
 
 def _start(document: Document) -> int:
-    return int(document.metadata.get("start_index", 0)) if is_section(document) else 0
+    return int(keys.own(document.metadata).get("start", 0)) if is_section(document) else 0
+
+
+def _is_raw(document: Document) -> bool:
+    return is_section(document) and keys.own(document.metadata)["view"] == "raw"
 
 
 def _section_id(document: Document) -> str:
-    return str(document.metadata["section_id"]) if is_section(document) else str(document.id)
+    return str(keys.own(document.metadata)["section_id"]) if is_section(document) else str(document.id)

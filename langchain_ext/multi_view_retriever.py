@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
-from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput
+from drillrank.hosts.keys import is_section, own, prefixed, with_own
+from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
+from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.shared import Shared, shared
+from drillrank.hosts.stored_sections import Given, StoredSection, by_view, stored_section
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -26,12 +29,14 @@ from drillrank.views import (
     View,
     ViewText,
     check_weights,
-    expanded,
-    merge_views,
 )
 from langchain_ext._component import Component
+from langchain_ext._documents import document_names
+from langchain_ext._filters import Filter, Guard
+from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
-from langchain_ext._sections import asearched, astored_sections, metadata_filter, searched, stored_sections
+
+_MAKER = "MultiViewTextSplitter"
 
 
 class MultiViewRetriever(Component, ConfiguredRetriever):
@@ -39,33 +44,41 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
 
     Args:
         documents: What `MultiViewTextSplitter` made of one or many documents. Without a `source`, they are indexed in
-            memory.
+            memory. Beside a source they serve where no store can be asked for a section.
         source: Where to look instead: a vector store that holds such documents, asked once for each view with the
-            filter `{"view": ...}`; a retriever for each view, as a dictionary; or a single retriever over all of
-            them, whose results are ranked by the `view` in their metadata. A retriever is any Runnable or
-            function from a query to documents.
+            filter `{"drillrank_view": ...}`; a retriever for each view, as a dictionary; or a single retriever over all
+            of them, whose results are ranked by their view. A retriever is any Runnable or function from a query to
+            documents.
+        filter: Which documents may be seen: metadata values and operators as vector stores take them, or a function
+            from a document to True or False. It governs every look-up, as do the filters of the source's retrievers.
         top_n: Sections to return. `invoke(query, top_n=...)` overrides it.
         retriever: `"bm25"` or `"tfidf"`, one index for each view, in memory.
         weights: Of the views; None takes the best of every view (see `drillrank.views.merge_views`).
         expand: `"neighbours"` or `"parent"`: behind each section found come those around it, with its score and
-            its id as metadata `expanded_from`, beyond `top_n`.
+            its id as metadata `drillrank_expanded_from`, beyond `top_n`.
         score_key: Metadata key of the score; None adds nothing that depends on the question.
 
-    Returns raw documents, each section once, their text as in the source; `metadata["matched_views"]` tells the views
-    that matched and at which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one result
-    list and mean nothing beyond. Neighbours and parents are taken from `documents` or from the vector store, by id or,
-    as `langchain_core.indexing.index` gives ids of its own, by metadata; those that are in neither are left out, with
-    a `DrillrankWarning`.
+    Returns raw documents, each section once, their text as in the source; `metadata["drillrank_matched_views"]` tells
+    the views that matched and at which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one
+    result list and mean nothing beyond.
+
+    Text and metadata are those of the section's raw record in the store at the time of the question: views are
+    references, and a section whose raw record is gone is left out, with a `DrillrankWarning`. The store is asked for
+    raw records and for neighbours by id or, as `langchain_core.indexing.index` gives ids of its own, by metadata; the
+    one behind retrievers, too, if there is a single one. Only where there is none, `documents` stand in, unless they
+    differ from what was found.
+
+    Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`.
 
     Raises:
-        InvalidInput: a document was not made by `MultiViewTextSplitter`, the raw view of a section is missing,
-            `source` is an empty dictionary, a weight is below 0, or the query is blank.
+        InvalidInput: the raw view of a section is missing, `source` is an empty dictionary, a weight is below 0, the
+            filter cannot be used, or the query is blank.
 
     >>> from langchain_ext import MultiViewTextSplitter
     >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
     >>> retriever = MultiViewRetriever(documents=MultiViewTextSplitter().split_text(text), top_n=1)
     >>> hit = retriever.invoke("Who sings?")[0]
-    >>> hit.metadata["section_path"], hit.metadata["matched_views"]
+    >>> hit.metadata["drillrank_section_path"], hit.metadata["drillrank_matched_views"]
     ('Whales', 'raw:1 keywords:1 summary:1')
     """
 
@@ -75,6 +88,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     source: InstanceOf[VectorStore] | Retriever | dict[View, Retriever] | None = Field(
         default=None, description="Where to look; None indexes the documents in memory."
     )
+    filter: Filter | None = Field(default=None, description="Which documents may be seen.")
     top_n: int = Field(default=5, gt=0, description="Sections to return.")
     retriever: RetrieverName = Field(default="bm25", description="Index of each view, in memory.")
     weights: dict[str, float] | None = Field(default=None, description="Of the views.")
@@ -84,18 +98,19 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
 
-    _raw: dict[str, Document] = PrivateAttr()
+    _sections: list[StoredSection] = PrivateAttr()
     _index: Shared[MultiViewIndex] | None = PrivateAttr(default=None)
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
         check_weights(self.weights)
-        raw = (document for document in self.documents if _view(document) == "raw")
-        self._raw = {_section_id(document): _as_raw(document) for document in raw}
+        Guard(self.filter)
+        self._sections = _read(self.documents)
         if self.source is None:
+            tell_foreign(self._sections, _MAKER)
             texts = [
-                ViewText(_section_id(document), _view(document), document.page_content)  # type: ignore[arg-type]  # the index checks the view
-                for document in self.documents
+                ViewText(section.section_id, section.view or "raw", document.page_content)  # type: ignore[arg-type]  # one of the views
+                for section, document in zip(self._sections, self.documents, strict=True)
             ]
             fields = {"texts": texts, "retriever": self.retriever, "weights": self.weights}
             self._index = shared("views", fields, lambda: MultiViewIndex(texts, self.retriever, self.weights))
@@ -108,18 +123,10 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         check_query(query)
         check_top_n(top_n)
         k = self.top_n if top_n is None else top_n
-        config = child_config(run_manager)
-        found: dict[str, list[Document]] = {}
-        if isinstance(self.source, VectorStore):
-            filters = [metadata_filter(self.source, "view", view) for view in VIEWS]
-            found = dict(zip(VIEWS, searched(self.source, query, k, filters), strict=True))
-        elif isinstance(self.source, Runnable):
-            found = _by_view(self.source.invoke(query, config))
-        elif self.source is not None:
-            found = {view: retriever.invoke(query, config) for view, retriever in self.source.items()}
-        sections, known = self._ranked(query, found, k)
-        around, absent = self._around(sections, known)
-        return self._results(sections, around, ChainMap(self._stored(query, absent), known))
+        if self.source is None:
+            return self._in_memory(query, k)
+        store, lookups = self._lookups(query, k, child_config(run_manager))
+        return self._results(run_lookups(lookups, store.answer))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
@@ -127,106 +134,74 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         check_query(query)
         check_top_n(top_n)
         k = self.top_n if top_n is None else top_n
-        config = child_config(run_manager)
-        found: dict[str, list[Document]] = {}
-        if isinstance(self.source, VectorStore):
-            filters = [metadata_filter(self.source, "view", view) for view in VIEWS]
-            found = dict(zip(VIEWS, await asearched(self.source, query, k, filters), strict=True))
-        elif isinstance(self.source, Runnable):
-            found = _by_view(await self.source.ainvoke(query, config))
-        elif self.source is not None:
-            lists = await asyncio.gather(*(retriever.ainvoke(query, config) for retriever in self.source.values()))
-            found = dict(zip(self.source, lists, strict=True))
-        sections, known = await asyncio.to_thread(self._ranked, query, found, k)
-        around, absent = self._around(sections, known)
-        return self._results(sections, around, ChainMap(await self._astored(query, absent), known))
+        if self.source is None:
+            return await asyncio.to_thread(self._in_memory, query, k)
+        store, lookups = self._lookups(query, k, child_config(run_manager))
+        return self._results(await arun_lookups(lookups, store.aanswer))
 
-    def _ranked(
-        self, query: str, found: Mapping[str, Sequence[Document]], k: int
-    ) -> tuple[list[MergedSection], MutableMapping[str, Document]]:
-        """The best sections, and by id what is at hand of them and others."""
-        if self._index is not None:
-            return self._index.made.search(query, k), self._raw
-        rankings = {view: [_section_id(document) for document in hits] for view, hits in found.items()}
-        known = {_section_id(document): _as_raw(document) for hits in found.values() for document in hits}
-        return merge_views(rankings, k, self.weights), ChainMap(self._raw, known)
+    def _in_memory(self, query: str, k: int) -> list[Document]:
+        assert self._index is not None
+        sections, among = self._sections, None
+        if self.filter is not None:
+            guard = Guard(self.filter)
+            among = {number for number, document in enumerate(self.documents) if guard.kept([document])}
+            sections = [sections[number] for number in sorted(among)]
+        raw = {section.section_id: section for section in sections if section.is_raw}
+        return self._results(merged_in_memory(self._index.made.search(query, k, among), raw, self.expand))
 
-    def _around(
-        self, sections: Sequence[MergedSection], known: Mapping[str, Document]
-    ) -> tuple[dict[str, list[str]], list[str]]:
-        """The ids of the sections around each section found, and those of them that are not at hand."""
-        names = {None: (), "parent": ("parent_id",), "neighbours": ("previous_id", "next_id")}[self.expand]
-        around = {}
-        for section in sections:
-            metadata = known[section.section_id].metadata
-            around[section.section_id] = [str(metadata[name]) for name in names if name in metadata]
-        return around, list(dict.fromkeys(id_ for ids in around.values() for id_ in ids if id_ not in known))
-
-    def _stored(self, query: str, ids: Sequence[str]) -> dict[str, Document]:
-        """Sections by id out of the vector store."""
-        if ids and isinstance(self.source, VectorStore):
-            return _by_section(ids, stored_sections(self.source, query, ids))
-        return _by_section(ids, ())
-
-    async def _astored(self, query: str, ids: Sequence[str]) -> dict[str, Document]:
-        if ids and isinstance(self.source, VectorStore):
-            return _by_section(ids, await astored_sections(self.source, query, ids))
-        return _by_section(ids, ())
-
-    def _results(
-        self, sections: Sequence[MergedSection], around: Mapping[str, Sequence[str]], known: Mapping[str, Document]
-    ) -> list[Document]:
-        return [
-            self._document(known[section.section_id], section, origin)
-            for section, origin in expanded(sections, around.__getitem__)
-            if section.section_id in known
-        ]
-
-    def _document(self, raw: Document, section: MergedSection, origin: str | None) -> Document:
-        added = {"matched_views": section.matched_views} if origin is None else {"expanded_from": origin}
-        metadata = with_score(raw.metadata, self.score_key, section.score, added)
-        return raw.model_copy(update={"metadata": metadata})
-
-
-def _by_section(ids: Sequence[str], found: Sequence[Document]) -> dict[str, Document]:
-    sections = {_section_id(document): _as_raw(document) for document in found}
-    missing = [id_ for id_ in ids if id_ not in sections]
-    if missing:
-        warnings.warn(
-            f"{len(missing)} sections around those found are not at hand, for example {missing[0]!r}: pass the "
-            "splitter's documents, too.",
-            DrillrankWarning,
-            stacklevel=2,
+    def _lookups(self, query: str, k: int, config: RunnableConfig) -> tuple[StoreLookups, Lookups[list[Merged]]]:
+        source = self.source
+        assert source is not None
+        guard = Guard(self.filter, source, config)
+        views = MergedViews(
+            k=k,
+            weights=self.weights,
+            expand=self.expand,
+            source="store" if isinstance(source, VectorStore) else list(source) if isinstance(source, dict) else None,
+            read=lambda document: _read([document])[0],
+            given=Given(by_view(self._sections), "documents", guard.allowed),
+            restricted=guard.restricts,
+            resolved=False,
+            maker=_MAKER,
         )
-    return sections
+        return StoreLookups(query, source, guard, config), views.lookups()  # type: ignore[arg-type]  # a dictionary by view
+
+    def _results(self, found: Iterable[Merged]) -> list[Document]:
+        return [self._document(*merged) for merged in found]
+
+    def _document(self, section: StoredSection, merged: MergedSection, origin: str | None) -> Document:
+        document = _as_raw(section.record, section.text) if section.view else section.record
+        metadata = with_own(document.metadata, matched_views=None, expanded_from=None)
+        name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
+        metadata = with_score(metadata, self.score_key, merged.score, {prefixed(name): value})
+        return document.model_copy(update={"metadata": metadata})
 
 
-def _by_view(documents: Iterable[Document]) -> dict[str, list[Document]]:
-    found: dict[str, list[Document]] = {}
-    for document in documents:
-        found.setdefault(_view(document), []).append(document)
-    return found
+def _read(documents: list[Document]) -> list[StoredSection]:
+    named = zip(document_names(documents), documents, strict=True)
+    return [
+        stored_section(document, document.metadata, _text(document), id=name, copy=partial(_copy, document))
+        for name, document in named
+    ]
 
 
-def _as_raw(document: Document) -> Document:
-    """The section itself, from any of its views."""
+def _text(document: Document) -> str:
+    """Of the view; the raw one may have context in front of it in the store."""
+    if not is_section(document.metadata):
+        return document.page_content
+    names = own(document.metadata)
+    return str(names.get("section_text", document.page_content)) if names["view"] == "raw" else document.page_content
+
+
+def _as_raw(document: Document, text: str) -> Document:
+    """The section itself; its id is the section's, whatever the store calls the record."""
+    names = own(document.metadata)
+    kept = prefixed("section_text") if prefixed("section_id") in document.metadata else "section_text"
+    metadata = {key: value for key, value in document.metadata.items() if key != kept}
+    return document.model_copy(update={"id": str(names["section_id"]), "page_content": text, "metadata": metadata})
+
+
+def _copy(document: Document) -> Document:
+    """The section that a view of an earlier release carries."""
     metadata = {**document.metadata, "view": "raw"}
-    text = metadata.pop("section_text", document.page_content)
-    return document.model_copy(update={"id": _section_id(document), "page_content": text, "metadata": metadata})
-
-
-def _section_id(document: Document) -> str:
-    return str(_entry(document, "section_id"))
-
-
-def _view(document: Document) -> str:
-    return str(_entry(document, "view"))
-
-
-def _entry(document: Document, key: str) -> object:
-    if key not in document.metadata:
-        raise InvalidInput(
-            f"Document {document.id!r} has no section_id and view in its metadata: MultiViewRetriever searches the "
-            "documents that MultiViewTextSplitter makes."
-        )
-    return document.metadata[key]
+    return _as_raw(document.model_copy(update={"metadata": metadata}), str(metadata["section_text"]))

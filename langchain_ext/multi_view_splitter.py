@@ -136,7 +136,9 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         settings = {"namespace": self._namespace, "key": self._namespace_key}
         spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
         names = {
-            space: iter(document_names(document for document, own in zip(documents, spaces, strict=True) if own == space))
+            space: iter(
+                document_names(document for document, own in zip(documents, spaces, strict=True) if own == space)
+            )
             for space in dict.fromkeys(spaces)
         }
         return [(next(names[space]), space) for space in spaces]

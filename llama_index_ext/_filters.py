@@ -13,6 +13,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import Condition, all_of, answered, any_of, condition, negated
+from drillrank.hosts.keys import in_views
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""
@@ -87,7 +88,21 @@ class Guard:
                 f"The retriever searches with {self._unreadable}, which drillrank cannot check on nodes that it "
                 "fetches beside it: pass filters=..., MetadataFilters or a function from a node to True or False."
             )
-        return [node for node in self.kept(nodes) if all(holds(node) for holds in self._inherited)]
+        return [node for node in self.kept(nodes) if self._passes(node)]
+
+    def _passes(self, node: BaseNode) -> bool:
+        """Whether what the source searches for may be a view of the node's section."""
+        forms = [node.model_copy(update={"metadata": form}) for form in in_views(node.metadata)]
+        return all(any(holds(form) for form in forms) for holds in self._inherited)
+
+    @property
+    def restricts(self) -> bool:
+        """Whether there is anything that may not be seen."""
+        return (
+            self._own is not None
+            or bool(self._unreadable)
+            or any(holds is not _everything for holds in self._inherited)
+        )
 
     def for_store(self, **wanted: str) -> MetadataFilters | None:
         """What a store filters its search by: metadata values, and the component's filters if a store can take them."""
@@ -103,9 +118,12 @@ class Guard:
 
 
 def index_behind(source: object) -> VectorStoreIndex | None:
-    """The index that a retriever searches, where it is one over an index."""
+    """The index that one or several retrievers search, where it is a single one."""
     if isinstance(source, VectorStoreIndex):
         return source
+    if isinstance(source, Mapping):
+        found = [index_behind(inner) for inner in source.values()]
+        return found[0] if len({id(index) for index in found}) == 1 else None
     return source._index if isinstance(source, VectorIndexRetriever) else None
 
 

@@ -11,6 +11,7 @@ from llama_index.core.schema import BaseNode, IndexNode, RelatedNodeInfo
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 from drillrank.drilldown.rebuilding import Piece
+from drillrank.hosts.keys import is_section, own
 
 
 class StoredDocuments:
@@ -31,11 +32,11 @@ class StoredDocuments:
         """Take nodes in, once each; keyword and summary views stand for the raw node that they lead to, if any."""
         for given in nodes:
             node = given.obj if isinstance(given, IndexNode) and isinstance(given.obj, BaseNode) else given
-            if node.metadata.get("view", "raw") == "raw":
+            if not is_section(node.metadata) or own(node.metadata)["view"] == "raw":
                 self._nodes.setdefault(self._name(node), {}).setdefault(node.node_id, node)
 
     def _name(self, node: BaseNode) -> str:
-        if "view" in node.metadata:
+        if is_section(node.metadata):
             return document_id(node)
         for name in chain([node.node_id], (f"{node.node_id} ({number})" for number in count(2))):
             same = self._nodes.get(name, {}).get(node.node_id)
@@ -58,7 +59,7 @@ class StoredDocuments:
 
     def source_of(self, node: BaseNode) -> RelatedNodeInfo:
         """The document that a node is or belongs to."""
-        if "view" in node.metadata and node.source_node is not None:
+        if is_section(node.metadata) and node.source_node is not None:
             return node.source_node
         if node.node_id not in self._infos:  # made once: it hashes the whole text
             self._infos[node.node_id] = node.as_related_node_info()
@@ -67,7 +68,7 @@ class StoredDocuments:
 
 def document_id(node: BaseNode) -> str:
     """The document of a section; any other node is a document of its own."""
-    return (node.ref_doc_id if "view" in node.metadata else None) or node.node_id
+    return (node.ref_doc_id if is_section(node.metadata) else None) or node.node_id
 
 
 def sections_in(index: VectorStoreIndex, document_id: str) -> list[BaseNode]:
@@ -82,11 +83,11 @@ def sections_in(index: VectorStoreIndex, document_id: str) -> list[BaseNode]:
 
 
 def _piece(node: BaseNode) -> Piece:
-    if "view" not in node.metadata:
+    if not is_section(node.metadata):
         return Piece(node.get_content(), metadata=node.metadata)
-    path = str(node.metadata.get("section_path", ""))
+    path = str(own(node.metadata).get("section_path", ""))
     return Piece(node.get_content(), path, _start(node), getattr(node, "end_char_idx", None), node.metadata)
 
 
 def _start(node: BaseNode) -> int:
-    return (getattr(node, "start_char_idx", None) or 0) if "view" in node.metadata else 0
+    return (getattr(node, "start_char_idx", None) or 0) if is_section(node.metadata) else 0

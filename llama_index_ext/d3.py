@@ -28,6 +28,7 @@ from drillrank.drilldown.evidence import Embed, load_evidence_model
 from drillrank.drilldown.rebuilding import Library
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.fields import Fixed
+from drillrank.hosts.keys import is_section
 from drillrank.passages import check_query, check_top_n, stable_uuid
 from drillrank.tokens import Tokens
 from llama_index_ext._embed import FrameworkEmbedding
@@ -201,7 +202,7 @@ class D3Retriever(Fixed, BaseRetriever):
             id_ = document_id(node)
             known = self._stored.of(id_, node.ref_doc_id)
             if not known and not proposed.of(id_):
-                stored = sections_in(self._index, id_) if self._index and "view" in node.metadata else []
+                stored = sections_in(self._index, id_) if self._index and is_section(node.metadata) else []
                 known = [*found.of(id_), *stored]
             proposed.add(known)
             if not known and not proposed.of(id_):

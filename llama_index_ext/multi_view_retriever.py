@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
+from drillrank.hosts.keys import prefixed, with_own
+from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
+from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
+from drillrank.hosts.stored_sections import Given, StoredSection, by_view, stored_section
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -22,13 +23,16 @@ from drillrank.views import (
     MergedSection,
     MultiViewIndex,
     RetrieverName,
+    View,
     ViewText,
     check_expansion,
     check_weights,
-    expanded,
-    merge_views,
 )
-from llama_index_ext._waiting import aretrieved, retrieved
+from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._nodes import unread
+
+_MAKER = "MultiViewNodeParser"
 
 
 class MultiViewRetriever(Fixed, BaseRetriever):
@@ -36,32 +40,39 @@ class MultiViewRetriever(Fixed, BaseRetriever):
 
     Args:
         nodes: What `MultiViewNodeParser` made of one or many documents. Without a `source`, they are indexed in memory.
+            Beside a source they serve where no index can be asked for a section.
         source: Where to look instead: a `VectorStoreIndex` over such nodes, asked once for each view with a metadata
             filter; a retriever for each view, as a dictionary; or a single retriever over all of them, whose results
-            are ranked by the `view` in their metadata (most retrievers replace the other views by their raw node, so
-            that one ranking is left).
+            are ranked by their view.
+        filters: Which nodes may be seen: `MetadataFilters`, or a function from a node to True or False. They govern
+            every look-up, as do the filters of the source's retrievers.
         top_n: Sections to return.
         retriever: `"bm25"` or `"tfidf"`, one index for each view, in memory.
         weights: Of the views; None takes the best of every view (see `drillrank.views.merge_views`).
         expand: `"neighbours"` or `"parent"`: behind each section found come those around it, with its score and
-            its id as metadata `expanded_from`, beyond `top_n`.
+            its id as metadata `drillrank_expanded_from`, beyond `top_n`.
         callback_manager: As for every LlamaIndex retriever.
 
-    Returns raw nodes, each section once; `metadata["matched_views"]` tells the views that matched and at which rank.
-    Scores are sums of reciprocal ranks, between 0 and 0.05: they order one result list and mean nothing beyond it.
-    Nodes that a source does not bring are taken from `nodes`, the index's docstore or its vector store; one that is
-    nowhere is left out, or shown by the view that was found, with a `DrillrankWarning`.
+    Returns raw nodes, each section once; `metadata["drillrank_matched_views"]` tells the views that matched and at
+    which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one result list and mean nothing
+    beyond it.
+
+    Text and metadata are those of the raw node in the index at the time of the question: views are references, and a
+    section whose raw node is gone is left out, with a `DrillrankWarning`. The index is asked for raw nodes and for
+    neighbours by id; the one behind retrievers, too, if there is a single one. Only where there is none, `nodes` stand
+    in, unless they differ from what was found.
+
+    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`.
 
     Raises:
-        InvalidInput: a node was not made by `MultiViewNodeParser`, the raw node of a section is missing, a setting
-            cannot be used, or the query is blank.
+        InvalidInput: the raw node of a section is missing, a setting cannot be used, or the query is blank.
 
     >>> from llama_index.core import Document
     >>> from llama_index_ext import MultiViewNodeParser
     >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
     >>> nodes = MultiViewNodeParser()([Document(text=text)])
     >>> hit = MultiViewRetriever(nodes, top_n=1).retrieve("Who sings?")[0]
-    >>> hit.node.metadata["section_path"], hit.node.metadata["matched_views"]
+    >>> hit.node.metadata["drillrank_section_path"], hit.node.metadata["drillrank_matched_views"]
     ('Whales', 'raw:1 keywords:1 summary:1')
     """
 
@@ -69,7 +80,8 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         self,
         nodes: Sequence[BaseNode] = (),
         *,
-        source: VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever] | None = None,
+        source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever] | None = None,
+        filters: Filters | None = None,
         top_n: int = 5,
         retriever: RetrieverName = "bm25",
         weights: Mapping[str, float] | None = None,
@@ -80,116 +92,90 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         check_top_n(top_n)
         check_weights(weights)
         check_expansion(expand)
+        Guard(filters)
+        self._filters = filters
         self._top_n = top_n
         self._weights = weights
         self._expand = expand
-        self._raw = {_section_id(node): node for node in nodes if _view(node) == "raw"}
-        self._index: MultiViewIndex | None = None
-        self._store = source if isinstance(source, VectorStoreIndex) else None
-        self._single = source if isinstance(source, BaseRetriever) else None
-        self._by_view: dict[str, BaseRetriever] = dict(source) if isinstance(source, Mapping) else {}
-        if isinstance(source, VectorStoreIndex):
-            self._by_view = {view: _of_view(source, view, top_n) for view in VIEWS}
-        elif source is None:
+        self._sections = list(map(_read, nodes))
+        self._source = source
+        if source is None:
+            tell_foreign(self._sections, _MAKER)
             texts = [
-                ViewText(_section_id(node), _view(node), node.get_content(metadata_mode=MetadataMode.EMBED))  # type: ignore[arg-type]  # the index checks the view
-                for node in nodes
+                ViewText(section.section_id, section.view or "raw", node.get_content(metadata_mode=MetadataMode.EMBED))  # type: ignore[arg-type]  # one of the views
+                for section, node in zip(self._sections, nodes, strict=True)
             ]
             self._index = MultiViewIndex(texts, retriever, weights)
-        elif not isinstance(source, BaseRetriever) and not self._by_view:
+        elif not isinstance(source, VectorStoreIndex | BaseRetriever) and not (isinstance(source, Mapping) and source):
             raise InvalidInput(f"source is a VectorStoreIndex, a retriever, or one for each view; not {source!r:.100}.")
-        if not set(self._by_view) <= set(VIEWS):
-            raise InvalidInput(f"The views of source are some of {VIEWS}; not {set(self._by_view)}.")
+        elif isinstance(source, Mapping) and not set(source) <= set(VIEWS):
+            raise InvalidInput(f"The views of source are some of {VIEWS}; not {set(source)}.")
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         check_query(query_bundle.query_str)
-        return self._merged(query_bundle, retrieved(self._sources, query_bundle))
+        if self._source is None:
+            return self._in_memory(query_bundle.query_str)
+        store, lookups = self._lookups(query_bundle, self._source)
+        return _results(run_lookups(lookups, store.answer))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         check_query(query_bundle.query_str)
-        return await asyncio.to_thread(self._merged, query_bundle, await aretrieved(self._sources, query_bundle))
+        if self._source is None:
+            return await asyncio.to_thread(self._in_memory, query_bundle.query_str)
+        store, lookups = self._lookups(query_bundle, self._source)
+        return _results(await arun_lookups(lookups, store.aanswer))
 
-    @property
-    def _sources(self) -> list[BaseRetriever]:
-        return [self._single] if self._single else list(self._by_view.values())
+    def _in_memory(self, query: str) -> list[NodeWithScore]:
+        sections, among = self._sections, None
+        if self._filters is not None:
+            guard = Guard(self._filters)
+            among = {number for number, section in enumerate(sections) if guard.kept([section.record])}
+            sections = [sections[number] for number in sorted(among)]
+        raw = {section.section_id: section for section in sections if section.is_raw}
+        return _results(merged_in_memory(self._index.search(query, self._top_n, among), raw, self._expand))
 
-    def _merged(self, query_bundle: QueryBundle, found: Sequence[Sequence[NodeWithScore]]) -> list[NodeWithScore]:
-        known: dict[str, BaseNode] = {}
-        for hit in (hit for hits in found for hit in hits):
-            if _view(hit.node) == "raw" or _section_id(hit.node) not in known:
-                known[_section_id(hit.node)] = hit.node
-        if self._index is not None:
-            sections = self._index.search(query_bundle.query_str, self._top_n)
-        else:
-            rankings: dict[str, list[str]] = {}
-            for view, hits in zip(self._by_view or [None], found, strict=True):
-                for hit in hits:
-                    rankings.setdefault(view or _view(hit.node), []).append(_section_id(hit.node))
-            sections = merge_views(rankings, self._top_n, self._weights)
-        wanted = [section.section_id for section in sections]
-        nodes = self._fetched([id_ for id_ in wanted if id_ not in known or _view(known[id_]) != "raw"], known)
-        result: Iterable[tuple[MergedSection, str | None]] = ((section, None) for section in sections)
-        if self._expand:
-            around = {id_: self._around(nodes[id_]) for id_ in wanted if id_ in nodes}
-            nodes = self._fetched([id_ for ids in around.values() for id_ in ids if id_ not in nodes], nodes)
-            result = expanded(sections, lambda id_: around.get(id_, ()))
-        missing = [id_ for id_ in wanted if id_ not in nodes or _view(nodes[id_]) != "raw"]
-        if missing:
-            warnings.warn(
-                f"The raw nodes of {len(missing)} sections found are neither in the source nor in its docstore, for "
-                f"example {missing[0]!r}: pass them as nodes.",
-                DrillrankWarning,
-                stacklevel=2,
-            )
-        at_hand = ((section, origin) for section, origin in result if section.section_id in nodes)
-        return [self._node(nodes[section.section_id], section, origin) for section, origin in at_hand]
-
-    def _around(self, node: BaseNode) -> list[str]:
-        infos = [node.parent_node] if self._expand == "parent" else [node.prev_node, node.next_node]
-        return [info.node_id for info in infos if info is not None]
-
-    def _fetched(self, ids: Sequence[str], known: Mapping[str, BaseNode]) -> dict[str, BaseNode]:
-        """The nodes known, and those of the ids that can be found elsewhere."""
-        nodes = {**known, **{id_: self._raw[id_] for id_ in ids if id_ in self._raw}}
-        left = [id_ for id_ in ids if id_ not in self._raw]
-        if left and self._store is not None:
-            found = self._store.docstore.get_nodes(left, raise_error=False)
-            if len(found) < len(left):
-                with suppress(NotImplementedError):  # stores that keep vectors only
-                    found += self._store.vector_store.get_nodes(node_ids=left)
-            nodes |= {node.node_id: node for node in found if node.node_id in left}
-        return nodes
-
-    def _node(self, raw: BaseNode, section: MergedSection, origin: str | None) -> NodeWithScore:
-        added = {"matched_views": section.matched_views} if origin is None else {"expanded_from": origin}
-        node = raw.model_copy(
-            update={
-                "metadata": {**raw.metadata, **added},
-                "excluded_embed_metadata_keys": [*raw.excluded_embed_metadata_keys, *added],
-                "excluded_llm_metadata_keys": [*raw.excluded_llm_metadata_keys, *added],
-            }
+    def _lookups(
+        self, query_bundle: QueryBundle, source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
+    ) -> tuple[StoreLookups, Lookups[list[Merged]]]:
+        guard = Guard(self._filters, source)
+        views = MergedViews(
+            k=self._top_n,
+            weights=self._weights,
+            expand=self._expand,
+            source="store"
+            if isinstance(source, VectorStoreIndex)
+            else list(source)
+            if isinstance(source, Mapping)
+            else None,
+            read=_read,
+            given=Given(by_view(self._sections), "nodes", guard.allowed),
+            restricted=guard.restricts,
+            resolved=not isinstance(source, VectorStoreIndex),
+            maker=_MAKER,
         )
-        return NodeWithScore(node=node, score=section.score)
+        return StoreLookups(query_bundle, source, guard), views.lookups()  # type: ignore[arg-type]  # a mapping by view
 
 
-def _of_view(index: VectorStoreIndex, view: str, top_n: int) -> BaseRetriever:
-    return index.as_retriever(
-        similarity_top_k=top_n, filters=MetadataFilters(filters=[MetadataFilter(key="view", value=view)])
+def _results(found: Iterable[Merged]) -> list[NodeWithScore]:
+    return [_node(*merged) for merged in found]
+
+
+def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> NodeWithScore:
+    matched = merged.matched_views if origin is None else None
+    metadata = with_own(section.record.metadata, matched_views=matched, expanded_from=origin)
+    added = [prefixed(name) for name in ("matched_views", "expanded_from")]
+    node = unread(section.record, metadata, [key for key in added if key in metadata])
+    return NodeWithScore(node=node, score=merged.score)
+
+
+def _read(found: BaseNode | NodeWithScore) -> StoredSection:
+    node = found.node if isinstance(found, NodeWithScore) else found
+    links = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
+    return stored_section(
+        node,
+        node.metadata,
+        node.get_content(),
+        id=node.node_id,
+        document=node.ref_doc_id,
+        around={name: link.node_id for name, link in links.items() if link is not None},
     )
-
-
-def _section_id(node: BaseNode) -> str:
-    return str(_entry(node, "section_id"))
-
-
-def _view(node: BaseNode) -> str:
-    return str(_entry(node, "view"))
-
-
-def _entry(node: BaseNode, key: str) -> object:
-    if key not in node.metadata:
-        raise InvalidInput(
-            f"Node {node.node_id!r} has no section_id and view in its metadata: MultiViewRetriever searches the nodes "
-            "that MultiViewNodeParser makes."
-        )
-    return node.metadata[key]

@@ -21,8 +21,10 @@ def test_sections_tile_every_paper_and_raw_views_are_exact_slices(name):
         text = paper["markdown"]
         document = parse_document(text, format="markdown")
         assert "".join(map(document.slice, document.sections())) == text
-        raw = [p for p in splitter.split_documents([LangChainDocument(text)]) if p.metadata["view"] == "raw"]
+        raw = [p for p in splitter.split_documents([LangChainDocument(text)]) if p.metadata["drillrank_view"] == "raw"]
         assert "".join(piece.page_content for piece in raw) == text
-        nodes = [n for n in parser.get_nodes_from_documents([Document(text=text)]) if n.metadata["view"] == "raw"]
+        nodes = [
+            n for n in parser.get_nodes_from_documents([Document(text=text)]) if n.metadata["drillrank_view"] == "raw"
+        ]
         assert all(text[node.start_char_idx : node.end_char_idx] == node.text for node in nodes)
         assert "".join(node.text for node in nodes) == text

@@ -70,6 +70,11 @@ async def ticks_during(work: Awaitable[object]) -> int:
     return ticks
 
 
+def section_path(metadata: dict[str, object]) -> object:
+    """Headings of a result; D3 writes them without the prefix."""
+    return metadata["section_path"] if "section_path" in metadata else metadata["drillrank_section_path"]
+
+
 def threads_at_work(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the thread that each piece of the retrievers' computation runs on."""
     threads: list[int] = []

@@ -26,7 +26,7 @@ from llama_index_ext import (
     PromptRankRetriever,
     UPRRerank,
 )
-from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, threads_at_work
+from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, section_path, threads_at_work
 from tests.conformance.llama_index_reader import Reader
 
 DOCUMENTS = [
@@ -94,7 +94,7 @@ def outcome(nodes: list[NodeWithScore]) -> list[tuple[str, str, float]]:
 def test_finds_the_evidence(build: Build):
     best = build(DOCUMENTS).retrieve(QUESTION)[0].node
     assert "The Rhine flows through Basel" in best.get_content()
-    assert best.metadata["section_path"] == "Rivers > The Rhine"
+    assert section_path(best.metadata) == "Rivers > The Rhine"
 
 
 def test_no_documents_give_no_results(build: Build):
@@ -108,7 +108,7 @@ def test_an_empty_document_gives_no_results(build: Build):
 def test_one_document_without_headings(build: Build):
     found = build(DOCUMENTS[1:]).retrieve("Vienna?")
     assert [node.node.get_content() for node in found] == [DOCUMENTS[1].text]
-    assert found[0].node.metadata["section_path"] == ""
+    assert section_path(found[0].node.metadata) == ""
 
 
 @pytest.mark.parametrize("top_n", [1, 2, 99])
@@ -158,10 +158,10 @@ def test_results_can_be_changed_without_changing_the_retriever(build: Build):
     expected = outcome(retriever.retrieve(QUESTION))
     for found in retriever.retrieve(QUESTION):
         found.score = 7.0
-        found.node.metadata["section_path"] = "changed"
+        found.node.metadata["source"] = "changed"
     again = retriever.retrieve(QUESTION)
     assert outcome(again) == expected
-    assert all(found.node.metadata["section_path"] != "changed" for found in again)
+    assert all(found.node.metadata.get("source") != "changed" for found in again)
 
 
 async def test_async_equals_sync_and_does_not_block(build: Build, monkeypatch: pytest.MonkeyPatch):

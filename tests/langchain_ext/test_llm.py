@@ -41,7 +41,7 @@ def keywords(llm: Runnable[Any, Any], cache: dict[str, str]) -> set[str]:
     return {
         piece.page_content.split("\n")[-1]
         for piece in splitter.split_documents([DOCUMENT])
-        if piece.metadata["view"] == "keywords"
+        if piece.metadata["drillrank_view"] == "keywords"
     }
 
 

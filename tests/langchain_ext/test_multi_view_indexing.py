@@ -27,7 +27,10 @@ def note() -> Document:
 
 def sections(*documents: Document) -> Counter[tuple[str, str, str]]:
     pieces = SPLITTER.split_documents(documents)
-    return Counter((piece.metadata["drillrank_section_id"], piece.metadata["drillrank_view"], piece.page_content) for piece in pieces)
+    return Counter(
+        (piece.metadata["drillrank_section_id"], piece.metadata["drillrank_view"], piece.page_content)
+        for piece in pieces
+    )
 
 
 class Indexed:
@@ -60,7 +63,8 @@ class Indexed:
     def holds(self, *documents: Document) -> bool:
         entries = self.store.store.values()
         found = Counter(
-            (entry["metadata"]["drillrank_section_id"], entry["metadata"]["drillrank_view"], entry["text"]) for entry in entries
+            (entry["metadata"]["drillrank_section_id"], entry["metadata"]["drillrank_view"], entry["text"])
+            for entry in entries
         )
         return found == sections(*documents)
 

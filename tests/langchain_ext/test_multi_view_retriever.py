@@ -57,7 +57,8 @@ def of_view(view, order):
 
 def outcome(found):
     return [
-        (hit.id, hit.page_content, hit.metadata["relevance_score"], hit.metadata.get("drillrank_matched_views")) for hit in found
+        (hit.id, hit.page_content, hit.metadata["relevance_score"], hit.metadata.get("drillrank_matched_views"))
+        for hit in found
     ]
 
 
@@ -96,7 +97,7 @@ async def test_a_retriever_for_each_view_and_a_single_one():
     single = Scripted(documents=[piece for inner in by_view.values() for piece in inner.documents])
     expected = None
     for source in (by_view, single):
-        retriever = MultiViewRetriever(source=source, top_n=3)
+        retriever = MultiViewRetriever(documents=PIECES, source=source, top_n=3)
         found = retriever.invoke(QUESTION)
         assert [hit.metadata["drillrank_matched_views"] for hit in found] == [
             "raw:2 keywords:2 summary:1",
@@ -118,7 +119,7 @@ async def test_retrievers_of_any_kind():
         "keywords": RunnableLambda(lambda query: by_view["keywords"]),
         "summary": ensemble,
     }
-    retriever = MultiViewRetriever(source=source, top_n=9)
+    retriever = MultiViewRetriever(documents=PIECES, source=source, top_n=9)
     found = retriever.invoke(QUESTION)
     assert found[0].metadata["drillrank_section_path"] == "Rivers > The Rhine"
     assert found[0].metadata["drillrank_matched_views"] == "raw:1 keywords:2 summary:2"
@@ -146,7 +147,7 @@ def test_eight_threads_over_one_store():
 def test_weights():
     source = {"raw": of_view("raw", [0]), "keywords": of_view("keywords", [1])}
     for heavy, first in (("raw", 0), ("keywords", 1)):
-        (hit,) = MultiViewRetriever(source=source, top_n=1, weights={heavy: 3.0}).invoke(QUESTION)
+        (hit,) = MultiViewRetriever(documents=PIECES, source=source, top_n=1, weights={heavy: 3.0}).invoke(QUESTION)
         assert hit.page_content == RAW[first].page_content
 
 
@@ -162,7 +163,10 @@ def test_expansion_in_memory_and_by_id_in_a_store(expand, expected):
         found = MultiViewRetriever(**settings, top_n=1, expand=expand).invoke(QUESTION)
         assert [hit.metadata["drillrank_section_path"] for hit in found] == expected
         assert {hit.metadata["relevance_score"] for hit in found} == {found[0].metadata["relevance_score"]}
-        assert [hit.metadata.get("drillrank_expanded_from") for hit in found] == [None, *[found[0].id] * (len(found) - 1)]
+        assert [hit.metadata.get("drillrank_expanded_from") for hit in found] == [
+            None,
+            *[found[0].id] * (len(found) - 1),
+        ]
 
 
 def test_neighbours_that_are_nowhere_are_left_out_with_a_warning():
@@ -191,8 +195,9 @@ def test_inner_retrievers_are_children_of_the_run():
     assert runs.ended == 3
 
 
-def test_an_empty_store_finds_nothing():
-    assert MultiViewRetriever(source=store([])).invoke(QUESTION) == []
+def test_an_empty_store_finds_nothing_and_says_so():
+    with pytest.warns(DrillrankWarning, match="holds nothing"):
+        assert MultiViewRetriever(source=store([])).invoke(QUESTION) == []
 
 
 def test_unusable_settings_are_named():

@@ -11,7 +11,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.views import MultiViewChunker
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 
@@ -124,9 +124,12 @@ def test_pieces_go_into_a_vector_store():
     assert len(store.similarity_search("Basel", k=99)) == len(pieces)
 
 
-def test_documents_of_another_splitter_are_named_as_unusable():
-    with pytest.raises(InvalidInput, match="MultiViewTextSplitter"):
-        MultiViewRetriever(documents=[Document(page_content="plain")])
+def test_documents_of_another_splitter_are_ranked_as_they_are_with_a_warning():
+    plain = [Document(page_content="plain", metadata={"view": "of the lake"}), Document(page_content="other")]
+    with pytest.warns(DrillrankWarning, match="MultiViewTextSplitter did not make"):
+        retriever = MultiViewRetriever(documents=plain, top_n=1)
+    (hit,) = retriever.invoke("plain")
+    assert (hit.page_content, hit.metadata["view"]) == ("plain", "of the lake")
 
 
 def test_context_is_in_the_page_content_and_the_source_in_the_metadata():
@@ -147,9 +150,18 @@ def test_pieces_name_what_is_around_them():
     preface, rivers, rhine = (piece.metadata for piece in raw)
     assert "drillrank_previous_id" not in preface
     assert "drillrank_next_id" not in rhine
-    assert (preface["drillrank_next_id"], rivers["drillrank_next_id"]) == (rivers["drillrank_section_id"], rhine["drillrank_section_id"])
-    assert (rivers["drillrank_previous_id"], rhine["drillrank_previous_id"]) == (preface["drillrank_section_id"], rivers["drillrank_section_id"])
-    assert (rivers["drillrank_parent_id"], rhine["drillrank_parent_id"]) == (preface["drillrank_section_id"], rivers["drillrank_section_id"])
+    assert (preface["drillrank_next_id"], rivers["drillrank_next_id"]) == (
+        rivers["drillrank_section_id"],
+        rhine["drillrank_section_id"],
+    )
+    assert (rivers["drillrank_previous_id"], rhine["drillrank_previous_id"]) == (
+        preface["drillrank_section_id"],
+        rivers["drillrank_section_id"],
+    )
+    assert (rivers["drillrank_parent_id"], rhine["drillrank_parent_id"]) == (
+        preface["drillrank_section_id"],
+        rivers["drillrank_section_id"],
+    )
 
 
 async def test_a_model_writes_the_views_once(capsys):

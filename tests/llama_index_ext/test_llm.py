@@ -234,7 +234,7 @@ class Private(MockLLM):
 
 def keywords(parser: MultiViewNodeParser) -> set[str]:
     nodes = parser.get_nodes_from_documents([DOCUMENT])
-    return {node.text.split("\n")[-1] for node in nodes if node.metadata["view"] == "keywords"}
+    return {node.text.split("\n")[-1] for node in nodes if node.metadata["drillrank_view"] == "keywords"}
 
 
 def says(word: str) -> Any:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
-from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.indices.vector_store import VectorIndexRetriever
+from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import CompletionResponse, LLMMetadata, MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
@@ -75,7 +75,9 @@ def test_raw_nodes_tile_the_document_and_spans_are_exact(text):
         kept |= span
     assert all(i in kept for i, character in enumerate(text) if not character.isspace())
     spans = {node.metadata["drillrank_section_id"]: (node.start_char_idx, node.end_char_idx) for node in raw}
-    assert all(spans[node.metadata["drillrank_section_id"]] == (node.start_char_idx, node.end_char_idx) for node in nodes)
+    assert all(
+        spans[node.metadata["drillrank_section_id"]] == (node.start_char_idx, node.end_char_idx) for node in nodes
+    )
 
 
 def test_ids_are_unique_uuids_and_the_same_in_every_run():
@@ -203,9 +205,10 @@ def test_show_progress_and_call(capsys):
     assert "Parsing sections" in capsys.readouterr().err
 
 
-def test_nodes_of_another_parser_are_named_as_unusable():
-    with pytest.raises(InvalidInput, match="MultiViewNodeParser"):
-        MultiViewRetriever([TextNode(text="plain")])
+def test_nodes_of_another_parser_are_ranked_as_they_are_with_a_warning():
+    with pytest.warns(DrillrankWarning, match="MultiViewNodeParser did not make"):
+        retriever = MultiViewRetriever([TextNode(text="plain", id_="p"), TextNode(text="other", id_="o")], top_n=1)
+    assert [hit.node.node_id for hit in retriever.retrieve("other")] == ["o"]
     with pytest.raises(InvalidInput, match="raw"):
         MultiViewRetriever([node for node in parsed() if node.metadata["drillrank_view"] != "raw"])
 

@@ -86,7 +86,7 @@ async def test_a_retriever_for_each_view():
         "keywords": Scripted(of_view("keywords", [2, 1])),
         "summary": Scripted(of_view("summary", [1, 2])),
     }
-    retriever = MultiViewRetriever(source=source, top_n=3)
+    retriever = MultiViewRetriever(NODES, source=source, top_n=3)
     found = retriever.retrieve(QUESTION)
     assert [hit.node.metadata["drillrank_matched_views"] for hit in found] == [
         "raw:2 keywords:2 summary:1",
@@ -111,7 +111,9 @@ async def test_retrievers_of_any_kind():
     )
     in_order = SummaryIndex(of_view("keywords")).as_retriever()
     retriever = MultiViewRetriever(
-        source={"raw": index("raw").as_retriever(similarity_top_k=2), "keywords": in_order, "summary": fused}, top_n=9
+        NODES,
+        source={"raw": index("raw").as_retriever(similarity_top_k=2), "keywords": in_order, "summary": fused},
+        top_n=9,
     )
     found = retriever.retrieve(QUESTION)
     rhine, *_ = found
@@ -124,7 +126,7 @@ async def test_retrievers_of_any_kind():
 
 async def test_one_retriever_over_all_views():
     single = Scripted([of_view("keywords")[1], *of_view("raw", [2, 0])])
-    retriever = MultiViewRetriever(source=single, top_n=3)
+    retriever = MultiViewRetriever(NODES, source=single, top_n=3)
     found = retriever.retrieve(QUESTION)
     assert {hit.node.node_id for hit in found} == {RAW[i].node_id for i in (0, 1, 2)}
     assert outcome(await retriever.aretrieve(QUESTION)) == outcome(found)
@@ -141,7 +143,7 @@ def test_eight_threads_over_one_store():
 def test_weights():
     source = {"raw": Scripted(of_view("raw", [0])), "keywords": Scripted(of_view("keywords", [1]))}
     for heavy, first in (("raw", 0), ("keywords", 1)):
-        found = MultiViewRetriever(source=source, top_n=1, weights={heavy: 3.0}).retrieve(QUESTION)
+        found = MultiViewRetriever(NODES, source=source, top_n=1, weights={heavy: 3.0}).retrieve(QUESTION)
         assert found[0].node.node_id == RAW[first].node_id
 
 
@@ -168,13 +170,11 @@ def test_expansion_in_memory_and_in_a_store(expand, expected):
         assert origins == [None, *[found[0].node.node_id] * (len(found) - 1)]
 
 
-def test_a_view_whose_section_is_nowhere_is_shown_with_a_warning():
-    lonely = of_view("keywords")[0].model_copy(update={"obj": None})
-    retriever = MultiViewRetriever(source={"keywords": Scripted([lonely])})
-    with pytest.warns(DrillrankWarning, match="pass them as nodes"):
-        (hit,) = retriever.retrieve(QUESTION)
-    assert hit.node.text == lonely.text
-    with_nodes = MultiViewRetriever(NODES, source={"keywords": Scripted([lonely])}).retrieve(QUESTION)
+def test_a_view_whose_section_is_nowhere_is_left_out_with_a_warning():
+    lonely = Scripted(of_view("keywords", [0]))
+    with pytest.warns(DrillrankWarning, match="pass nodes, too"):
+        assert MultiViewRetriever(source={"keywords": lonely}).retrieve(QUESTION) == []
+    with_nodes = MultiViewRetriever(NODES, source={"keywords": lonely}).retrieve(QUESTION)
     assert [found.node.node_id for found in with_nodes] == [RAW[0].node_id]
 
 
@@ -187,9 +187,10 @@ def test_events_are_balanced_with_inner_retrievers():
     assert not debug.get_events(CBEventType.EXCEPTION)
 
 
-def test_an_empty_store_finds_nothing():
+def test_an_empty_store_finds_nothing_and_says_so():
     empty = VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=8))
-    assert MultiViewRetriever(source=empty).retrieve(QUESTION) == []
+    with pytest.warns(DrillrankWarning, match="holds nothing"):
+        assert MultiViewRetriever(source=empty).retrieve(QUESTION) == []
 
 
 @pytest.mark.parametrize(

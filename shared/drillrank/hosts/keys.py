@@ -76,6 +76,20 @@ def is_section(metadata: Mapping[str, Any]) -> bool:
     return found.get("view") in VIEWS and "section_id" in found
 
 
+def in_views(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The metadata as they may be on the views of one section; of another record its own alone.
+
+    A retriever that searches one view is no filter against the section that it leads to.
+
+    >>> [form["drillrank_view"] for form in in_views({"drillrank_view": "raw", "drillrank_section_id": "7"})]
+    ['raw', 'keywords', 'summary']
+    """
+    if not is_section(metadata):
+        return [metadata]
+    key = "view" if is_old_record(metadata) else prefixed("view")
+    return [{**metadata, key: view} for view in VIEWS]
+
+
 def is_old_record(metadata: Mapping[str, Any]) -> bool:
     """Whether the metadata are those of a section as they were before the prefix.
 

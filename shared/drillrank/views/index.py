@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from drillrank.errors import InvalidInput
@@ -57,10 +57,12 @@ class MultiViewIndex:
         if retriever not in _RETRIEVERS:
             raise InvalidInput(f"Unknown retriever {retriever!r}. Choose one of: {', '.join(_RETRIEVERS)}.")
         by_view: dict[str, list[ViewText | SectionChunk]] = {view: [] for view in VIEWS}
-        for chunk in chunks:
+        self._numbers: dict[str, list[int]] = {view: [] for view in VIEWS}
+        for number, chunk in enumerate(chunks):
             if chunk.view not in by_view:
                 raise InvalidInput(f"Unknown view {chunk.view!r} of section {chunk.section_id!r}; known: {VIEWS}.")
             by_view[chunk.view].append(chunk)
+            self._numbers[chunk.view].append(number)
         self._sections = {view: [chunk.section_id for chunk in of_view] for view, of_view in by_view.items()}
         orphans = set().union(*self._sections.values()).difference(self._sections["raw"])
         if orphans:
@@ -69,19 +71,33 @@ class MultiViewIndex:
             view: _RETRIEVERS[retriever]([chunk.indexed_text for chunk in of_view]) for view, of_view in by_view.items()
         }
 
-    def search(self, query: str, k: int = 5) -> list[MergedSection]:
+    def search(self, query: str, k: int = 5, among: Collection[int] | None = None) -> list[MergedSection]:
         """The best `k` sections for a query, best first, each once.
+
+        Args:
+            query: The question.
+            k: Sections wanted.
+            among: Numbers of the chunks that may be seen, in the order in which they were given; None for all. A
+                section needs its raw view among them. Ranks are those among these; how rare words are is counted in
+                all chunks.
 
         Raises:
             InvalidInput: the query is blank, or `k` is not a positive integer.
         """
         check_query(query)
-        found = merge_views({view: self._ranking(view, query) for view in VIEWS}, k, self._weights)
-        unranked = dict.fromkeys(self._sections["raw"])
+        unranked = dict.fromkeys(self._seen("raw", range(len(self._sections["raw"])), among))
+        rankings: dict[str, list[str]] = {view: self._seen(view, self._ranking(view, query), among) for view in VIEWS}
+        if among is not None:
+            rankings = {view: [id_ for id_ in ids if id_ in unranked] for view, ids in rankings.items()}
+        found = merge_views(rankings, k, self._weights)
         for section in found:
             del unranked[section.section_id]
         return found + [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: k - len(found)]]
 
-    def _ranking(self, view: str, query: str) -> list[str]:
+    def _ranking(self, view: str, query: str) -> list[int]:
         scores = self._indexes[view].scores(query)
-        return [self._sections[view][position] for position in top(scores, int((scores > 0).sum()))]
+        return top(scores, int((scores > 0).sum()))
+
+    def _seen(self, view: str, positions: Iterable[int], among: Collection[int] | None) -> list[str]:
+        sections, numbers = self._sections[view], self._numbers[view]
+        return [sections[position] for position in positions if among is None or numbers[position] in among]

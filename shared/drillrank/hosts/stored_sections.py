@@ -1,0 +1,167 @@
+"""Sections as a host's store has them, and as they were given beside it; see `drillrank.hosts.merged_views`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from drillrank.errors import DrillrankWarning
+from drillrank.hosts.keys import is_old_record, is_section, own, theirs
+from drillrank.views import Expansion
+
+AROUND: dict[Expansion | None, tuple[str, ...]] = {
+    None: (),
+    "parent": ("parent_id",),
+    "neighbours": ("previous_id", "next_id"),
+}
+"""The names under which a section has the ids of those around it."""
+
+_PLACE = ("section_path", "start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSection:
+    """What is read of a host's record.
+
+    Attributes:
+        record: The host's own.
+        section_id: Of the section; of a chunk that another splitter made, its own id.
+        view: Which view of the section it is; None for another splitter's chunk.
+        old: Whether it was written before our keys had a prefix.
+        document: Identifier of the document that it is a piece of, if it says so.
+        text: Of the view; of the raw one the section's own, without context.
+        metadata: The user's.
+        place: The section's in its document.
+        around: Ids of the sections around it, by name.
+        copy: Record of the section itself that the host can make of this one alone; records before the prefix only.
+    """
+
+    record: Any
+    section_id: str
+    view: str | None
+    old: bool
+    document: str | None
+    text: str
+    metadata: Mapping[str, Any]
+    place: tuple[Any, ...]
+    around: Mapping[str, str]
+    copy: Any = None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether its text is what retrieval returns."""
+        return self.view in (None, "raw")
+
+
+def stored_section(
+    record: Any,
+    metadata: Mapping[str, Any],
+    text: str,
+    *,
+    id: str,
+    document: str | None = None,
+    around: Mapping[str, str | None] | None = None,
+    copy: Callable[[], Any] | None = None,
+) -> StoredSection:
+    """Read a record.
+
+    Args:
+        record: The host's.
+        metadata: Its metadata.
+        text: Of the view.
+        id: Its id in the store.
+        document: Of the document that it is a piece of, where the metadata do not tell.
+        around: Where the host has its own links between sections.
+        copy: Makes a record of the section of a view that holds a copy of it.
+
+    >>> stored_section("record", {"drillrank_section_id": "7", "drillrank_view": "raw"}, "Tall.", id="1").section_id
+    '7'
+    >>> stored_section("record", {"view": "of the lake"}, "Tall.", id="1").section_id
+    '1'
+    """
+    ours = is_section(metadata)
+    names = own(metadata) if ours else {}
+    links = around if around is not None else {name: names.get(name) for name in sum(AROUND.values(), ())}
+    return StoredSection(
+        record=record,
+        section_id=str(names["section_id"]) if ours else id,
+        view=names["view"] if ours else None,
+        old=ours and is_old_record(metadata),
+        document=names.get("source_id", document),
+        text=text,
+        metadata=theirs(metadata),
+        place=tuple(names.get(name) for name in _PLACE),
+        around={name: str(link) for name, link in links.items() if link is not None},
+        copy=copy() if copy is not None and ours and is_old_record(metadata) and "section_text" in names else None,
+    )
+
+
+@dataclass
+class Given:
+    """The sections that a component was given beside a source: they lend what no store can be asked for.
+
+    Args:
+        sections: By id and view.
+        name: Of the component's parameter.
+        allowed: Of the host's records those that may be looked up beside the source.
+    """
+
+    sections: Mapping[tuple[str, str | None], StoredSection]
+    name: str
+    allowed: Callable[[Iterable[Any]], Collection[Any]]
+    _differing: dict[str, StoredSection] = field(init=False, default_factory=dict)
+
+    def __contains__(self, section_id: str) -> bool:
+        return (section_id, "raw") in self.sections
+
+    def check(self, found: Iterable[StoredSection]) -> None:
+        """Compare with what the source holds; what differs lends nothing, and one warning says so."""
+        before = len(self._differing)
+        for section in found:
+            for view in (section.view, "raw"):
+                given = self.sections.get((section.section_id, view))
+                if given is not None and _differ(given, section):
+                    self._differing.setdefault(section.section_id, given)
+        if self._differing and not before:
+            warnings.warn(
+                f"{self.name} differ from what the source holds, for example in the section "
+                f"{next(iter(self._differing))!r}: what the source holds counts.",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+
+    def lent(self, ids: Iterable[str], *, found: bool) -> dict[str, StoredSection]:
+        """Raw sections by id, as far as they are here and may be seen.
+
+        Args:
+            ids: Of sections.
+            found: Whether they were found by another view, which was compared; sections around those found are not
+                taken from a document of which anything differs.
+        """
+        documents = {given.document for given in self._differing.values()}
+        sections = [self.sections[id_, "raw"] for id_ in ids if id_ in self]
+        sections = [section for section in sections if section.section_id not in self._differing]
+        if not found:
+            sections = [section for section in sections if section.document not in documents]
+        return {section.section_id: section for section in sections if self.allowed([section.record])}
+
+
+def by_view(sections: Iterable[StoredSection]) -> dict[tuple[str, str | None], StoredSection]:
+    """Sections by id and view, as `Given` takes them."""
+    return {(section.section_id, section.view): section for section in sections}
+
+
+def _differ(given: StoredSection, found: StoredSection) -> bool:
+    """Whether two records of a section are of different versions: hosts add metadata, but do not change them."""
+    both = given.metadata.keys() & found.metadata.keys()
+    return (
+        any(None not in (one, other) and one != other for one, other in zip(given.place, found.place, strict=True))
+        or (given.view == found.view and given.text != found.text)
+        or any(_plain(given.metadata[key]) and given.metadata[key] != found.metadata[key] for key in both)
+    )
+
+
+def _plain(value: object) -> bool:
+    return isinstance(value, str | int)  # stores give others back in a form of their own
