@@ -45,7 +45,8 @@ AREAS = {
         "budget prompts d3_budget neural/budgets",
     ),
     "paths": Area(
-        "multihop/search multihop/prior multihop/scoring", "path_search path_prior path_pairs scale_order unmatched"
+        "multihop/search multihop/prior multihop/scoring",
+        "path_search path_prior path_pairs path_scoring scale_order unmatched",
     ),
     "merging": Area("views/merging views/cutting", "views_merging views_cutting views_units views_chunks views_fuzz"),
     "answers": Area(

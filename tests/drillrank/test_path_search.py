@@ -143,6 +143,18 @@ def test_links_lead_from_the_retriever_into_the_pool_and_back(hash_model):
     assert scored_prompts(model) == list(map(whole_prompt, expected))
 
 
+def test_foreign_and_indexed_links_compete_by_their_similarity(hash_model):
+    pool = [Passage("a fox", id="fox"), Passage("a town", id="town"), Passage("a whale", id="whale")]
+    far, near = Passage("a whale far outside", id="far"), Passage("the red fox crossed the river", id="near")
+    start = Passage("a river", id="start", links=("far", "fox", "near", "town"))
+    for links, best in ((start.links, near), (("far", "town", "fox"), pool[0])):
+        model = hash_model()
+        first = Passage("a river", id="start", links=links)
+        found = [first, far, near]
+        PathSearch(ranker(model), pool, first_stage=lambda *_: found, branch=1, **PAPER).search(QUERY)  # noqa: B023
+        assert scored_prompts(model)[3:] == [whole_prompt([first, best])]
+
+
 def test_a_retriever_may_find_strings_or_nothing(hash_model):
     assert PathSearch(ranker(hash_model()), first_stage=lambda *_: []).search(QUERY) == []
     [entry] = PathSearch(ranker(hash_model()), first_stage=lambda *_: ["red fox"]).search(QUERY)

@@ -35,15 +35,15 @@ class PathScorer:
 
     def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
         self._dear = prompt_rank.with_language_model(prompt_rank.lm.fitted(texts)) if texts else prompt_rank
-        self._cascade = cascade
-        self._cheap = None if cascade is None else PromptRank(UnigramModel().fit(texts))
+        self._cascade = None if cascade is None else (PromptRank(UnigramModel().fit(texts)), cascade)
 
     def ranked(self, query: str, paths: Sequence[Weighed]) -> list[Ranked[Path]]:
         """The paths, best first; ties keep the input order."""
-        if self._cheap is None or self._cascade is None or len(paths) <= self._cascade:
+        cheap, most = self._cascade or (self._dear, len(paths))
+        if len(paths) <= most:
             return _posteriors(self._dear, query, paths)
-        by_cheap = _posteriors(self._cheap, query, paths)
-        chosen, pruned = by_cheap[: self._cascade], by_cheap[self._cascade :]
+        by_cheap = _posteriors(cheap, query, paths)
+        chosen, pruned = by_cheap[:most], by_cheap[most:]
         first = sorted(item.details["position"] for item in chosen)
         kept = _posteriors(self._dear, query, [paths[position] for position in first])
         fall = kept[-1].score - chosen[-1].score
