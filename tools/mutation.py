@@ -38,7 +38,7 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/collection likelihood/concentration rerank/scale",
-        "unigram saved_unigram scale scale_order sentence_vectors",
+        "unigram saved_unigram scale scale_order concentration",
     ),
     "budgets": Area(
         "likelihood/budget likelihood/prompt_tokens drilldown/pieces prompts",

@@ -15,6 +15,11 @@ from drillrank.prompts import (
     Evidence,
     PassageTemplate,
     check_instructions,
+    check_places,
+    check_question_templates,
+    fill_question,
+    filled,
+    generated_prompt,
     path_prompt,
     prompt_text,
 )
@@ -101,6 +106,62 @@ def test_instructions_become_a_tuple():
 def test_instructions_that_hold_no_path(instructions):
     with pytest.raises(InvalidInput):
         check_instructions(instructions)
+
+
+@given(data, data, data)
+def test_places_are_filled_at_once_and_what_is_no_place_stays(question, items, around):
+    around = around.replace("{text}", "{unknown}")
+    template = f"{around}{{question}} and {{items}}{around}"
+    assert filled(template, question=question, items=items) == f"{around}{question} and {items}{around}"
+    assert filled(lambda *, question, items: question + items, question=question, items=items) == question + items
+
+
+@pytest.mark.parametrize("template", ["{a} and {b}", "{b}{a}{a} {c}", lambda a, b: f"{b} {a}"])
+def test_a_template_with_all_its_places_is_given_back(template):
+    assert check_places(template, "a", "b") is template
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{a}", r"holds {b}; not '{a}'"),
+        ("{b}", r"holds {a}; not '{b}'"),
+        ("a b", r"holds {a}"),
+        (None, r"holds {a}; not None"),
+        (lambda a, b: a, r"holds {b}"),
+        (lambda a, b: None, r"holds {a}"),
+        (lambda a: a, r"^This prompt cannot be filled with a and b: TypeError: .*'b'"),
+    ],
+)
+def test_a_template_that_lacks_a_place_is_refused(template, message):
+    with pytest.raises(InvalidInput, match=message):
+        check_places(template, "a", "b")
+
+
+@given(data, data, data)
+def test_a_question_stands_at_the_last_of_its_places(before, question, after):
+    assert fill_question(f"{before}{{question}}{after}", question) == before + question + after
+    assert fill_question("{question}{question}" + after, question) == "{question}" + question + after
+
+
+@given(st.lists(st.tuples(data, data), max_size=3), data, st.none() | st.integers(1, 9))
+def test_a_generated_passage_is_conditioned_on_the_question_behind_the_passages(documents, question, limit):
+    passages = [Passage(text, title=title) for title, text in documents]
+    prompt = generated_prompt("Question: {question} Answer:", question, passages, limit)
+    shown = [Evidence(passage.titled_text, limit) for passage in passages if passage.titled_text.strip()]
+    assert prompt == (
+        *(part for evidence in shown for part in ("Passage: ", evidence, "\n\n")),
+        "Question: ",
+        Evidence(question),
+        " Answer:",
+    )
+
+
+@pytest.mark.parametrize("templates", [[], (), "{question}", None, ["{question}", "none"], [5], [None]])
+def test_templates_without_a_place_for_the_question(templates):
+    with pytest.raises(InvalidInput, match=r"Prompts are a non-empty list|holds {question}"):
+        check_question_templates(templates)
+    assert check_question_templates(["{question}?", "a {question}"]) == ("{question}?", "a {question}")
 
 
 @given(st.lists(data | data.map(Evidence), max_size=5))
