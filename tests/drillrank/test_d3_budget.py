@@ -93,7 +93,10 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
             assert "".join(piece.text for _, piece in own) == shown.text
             for piece, _ in own:
                 start, end = piece.metadata["start"], piece.metadata["end"]
+                if piece is own[0][0] and "part" not in piece.metadata:
+                    assert piece.id == paragraph.id
                 if "part" in piece.metadata:  # of HTML's rendering
+                    assert piece.id == f"{paragraph.id}:{piece.metadata['part']}"
                     assert (start, end) == (paragraph.metadata["start"], paragraph.metadata["end"])
                 else:
                     assert source.text[start:end] == piece.text
@@ -103,16 +106,45 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
 
 
 @settings(max_examples=EXAMPLES or 60, deadline=None)
-@given(texts, st.integers(4, 60))
-def test_cutting_and_shortening_keep_the_limit(text, limit):
-    spans = cut(text, limit, count_tokens)
+@given(texts, st.integers(4, 60), st.sampled_from([*COUNTERS, lambda text: len(text.encode("utf-8", "surrogatepass"))]))
+def test_cutting_and_shortening_keep_the_limit(text, limit, count):
+    spans = cut(text, limit, count)
     assert "".join(text[start:end] for start, end in spans) == text
-    assert all(count_tokens(text[start:end]) <= limit for start, end in spans)
-    assert len(spans) == 1 or count_tokens(text) > limit
-    short = shortened(text, limit, count_tokens)
-    assert count_tokens(short) <= limit
+    assert all(count(text[start:end]) <= limit or end - start == 1 for start, end in spans)
+    assert (len(spans) == 1) is (count(text) <= limit or len(text) == 1)
+    short = shortened(text, limit, count)
+    assert count(short) <= limit
     begin, gap, end = short.rpartition(" … ")
     assert short == text or (text.startswith(begin) and text.endswith(end)) or gap == ""
+
+
+@given(st.integers(1, 200), st.integers(1, 60))
+def test_the_pieces_of_a_long_word_are_as_long_as_the_limit_allows(length, limit):
+    spans = cut("x" * length, limit, len)
+    assert [end - start for start, end in spans[:-1]] == [limit] * (len(spans) - 1)
+
+
+short_words = st.lists(st.sampled_from(["a", "to", "the", "town", "Basel"]), min_size=1, max_size=60).map(" ".join)
+
+
+@given(short_words, st.integers(2, 60))
+def test_of_a_shortened_text_as_much_is_left_as_fits(text, limit):
+    def count(text):
+        return len(text.split())
+
+    short = shortened(text, limit, count)
+    if count(text) <= limit:
+        assert short == text
+        return
+    assert 2 <= count(short) <= limit or (count(short), limit) == (1, 2)
+    at = (len(short) - len(" … ")) // 2 if short != "…" else 0
+    assert short in ("…", f"{text[:at]} … {text[len(text) - at :]}")
+    assert count(f"{text[: at + 1]} … {text[len(text) - at - 1 :]}") > limit or at == len(text) // 2
+
+
+def test_where_only_the_gap_fits_it_is_all_that_is_left_and_else_nothing():
+    text = "one two three"
+    assert [shortened(text, limit, lambda text: len(text.split())) for limit in (0, 1, 2)] == ["", "…", "…"]
 
 
 def test_sentences_are_kept_whole_where_they_fit():

@@ -166,13 +166,13 @@ class _Fitting:
     def _complete(self, number: int, keep: int) -> int:
         """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
         first, last = self._spans[number]
-        if not 0 < keep < last - first or self._ends[first + keep] > self._ends[first + keep - 1]:
+        if keep == last - first:
             return keep
-        return int(np.searchsorted(self._ends, self._ends[first + keep], side="left")) - first
+        return int(np.searchsorted(self._ends, self._ends[first + keep])) - first  # where that token's character begins
 
     def _attempt(self, prompt: Prompt, tokens: Tokenised) -> _Attempt:
         text = prompt_text(prompt)
-        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right")) if self._with_target else len(tokens.ids)
+        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right"))
         lengths = [last - first for first, last in _token_spans(prompt, tokens)]
         over = [length - limit for length, limit in zip(lengths, self._limits, strict=True) if limit is not None]
         if self._request.max_tokens is not None:

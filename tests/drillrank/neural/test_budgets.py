@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 
 import pytest
 import transformers
@@ -151,3 +152,56 @@ def test_a_limit_of_nothing_is_refused(tokenizers):
 def test_a_character_of_more_tokens_than_its_limit_leaves_nothing(tokenizers):
     fitted = fit(tokenizers["byte-level"], Request(("Read: ", Evidence("🦊 a", 3), " Ask."), "who?"))
     assert fitted.text == "Read:  Ask."
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_target_counts_for_the_window_and_not_for_the_prompt(tokenizers, kind):
+    tokenizer = tokenizers[kind]
+    parts = ("Read: ", Evidence("The old town of Basel lies on the Rhine."), " Ask.")
+    whole = fit(tokenizer, Request(parts, "Which town lies there?"), with_target=True)
+    in_prompt = sum(end <= len(whole.text) for end in whole.tokens.ends)
+    assert in_prompt < len(whole.tokens.ids)
+    for budget, window, cut in (
+        (in_prompt, None, False),
+        (in_prompt - 1, None, True),
+        (None, len(whole.tokens.ids), False),
+        (None, len(whole.tokens.ids) - 1, True),
+    ):
+        fitted = fit(tokenizer, Request(parts, "Which town lies there?", budget), window, with_target=True)
+        assert (fitted.cut_tokens > 0) is (fitted.text != whole.text) is cut
+
+
+@pytest.mark.parametrize(
+    ("parts", "target", "budget", "window", "message"),
+    [
+        (
+            ("Read: ", Evidence("a b")),
+            "who? " * 9,
+            None,
+            5,
+            r"^The question, or .* has (\d+) tokens, and .* reads 5 at",
+        ),
+        (("Read it: ", Evidence("a b"), " Ask."), "who?", 2, None, r"rest .* has (\d+) tokens.* 2 of the prompt are"),
+        (
+            ("Read it: ", Evidence("a b"), " Ask."),
+            "who?",
+            None,
+            6,
+            r"what follows it (\d+), .* 6 that the model reads at",
+        ),
+        (
+            ("Read it: ", Evidence("a b"), "?"),
+            "who?",
+            2,
+            6,
+            r"2 of the prompt and 6 that the model .* with 'Read it: '",
+        ),
+    ],
+)
+def test_a_refusal_says_what_is_too_long(tokenizers, parts, target, budget, window, message):
+    tokenizer = tokenizers["word-piece"]
+    with pytest.raises(InvalidInput, match=message) as caught:
+        fit(tokenizer, Request(parts, target, budget), window, with_target=True)
+    wording = "".join(part for part in parts if isinstance(part, str))
+    for number in re.search(message, str(caught.value)).groups():
+        assert int(number) in (len(tokenizer(wording).ids), len(tokenizer(target.strip()).ids))
