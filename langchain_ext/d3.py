@@ -26,6 +26,7 @@ from drillrank.drilldown.d3 import EvidenceRanking, default_prompts
 from drillrank.drilldown.drill import Drillable, Step, Strategy
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.rebuilding import Library
+from drillrank.hosts.notes import notes
 from drillrank.hosts.shared import Shared, shared
 from drillrank.passages import check_query, check_top_n, stable_uuid
 from langchain_ext._component import Component, index_fields
@@ -244,6 +245,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         place = item.passage.metadata
         name, origin = stored.named_at(place["document"], place["start"])
         added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
+        added |= notes(item.details)
         if self.guard_tokens:
             added["guarded"] = item.details["guarded"]
         if "problems" in item.details:

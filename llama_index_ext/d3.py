@@ -29,6 +29,7 @@ from drillrank.drilldown.rebuilding import Library
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import is_section
+from drillrank.hosts.notes import notes
 from drillrank.passages import check_query, check_top_n, stable_uuid
 from drillrank.tokens import Tokens
 from llama_index_ext._embed import FrameworkEmbedding
@@ -69,8 +70,10 @@ class D3Retriever(Fixed, BaseRetriever):
 
     Each node is a paragraph, text as in the source, with `start_char_idx` and `end_char_idx`, the document as SOURCE,
     and the document's metadata together with `section_path`; without an LLM `section_score`; with one `prompt_tokens`,
-    `completion_tokens` and `llm_calls` of the question; `drillrank_problems`, a string, if anything went wrong. Each
-    step is a `D3StepEvent`, usage and problems a `D3EndEvent`. What goes wrong is also told in one `DrillrankWarning`.
+    `completion_tokens` and `llm_calls` of the question; `drillrank_problems`, a string, if anything went wrong, and
+    without an LLM `drillrank_nothing_matched` if no paragraph holds a word of the question: then the
+    documents' order stays. Each step is a `D3StepEvent`, usage and problems a `D3EndEvent`. What goes wrong is also
+    told in one `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
@@ -234,6 +237,7 @@ class D3Retriever(Fixed, BaseRetriever):
         place = item.passage.metadata
         name, origin = stored.named_at(place["document"], place["start"])
         added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
+        added |= notes(item.details)
         if self._guards:
             added["guarded"] = item.details["guarded"]
         if "problems" in item.details:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any, Literal
@@ -25,7 +24,7 @@ from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field
 
 from drillrank import parse_document
-from drillrank.errors import DrillrankWarning, check_positive
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.hosts.keys import prefixed, theirs, with_own
 from drillrank.hosts.namespaces import check_namespace, in_namespace, namespace_of
 from drillrank.structure import Document as ParsedDocument
@@ -67,9 +66,9 @@ class MultiViewNodeParser(Component, NodeParser):
     With `namespace` or `namespace_key`, documents of one id in two namespaces (tenants, collections) have different
     node ids; the namespace is the metadata `drillrank_namespace`.
 
-    A serialised parser names its `llm`, `summarizer` and `id_func`, and `tokens` unless that is a string; it is
-    restored without them, with a warning. The
-    cache of an `IngestionPipeline` knows documents by text and metadata, not by id: equal ones share their nodes.
+    A serialised parser names its `llm`, `summarizer` and `id_func`, and `tokens` unless that is a string;
+    `from_dict` refuses it unless they are given again: `from_dict(data, llm=llm)`. The cache of an
+    `IngestionPipeline` knows documents by text and metadata, not by id: equal ones share their nodes.
 
     Args:
         views: Views to make; `raw` is always among them.
@@ -144,13 +143,11 @@ class MultiViewNodeParser(Component, NodeParser):
     @classmethod
     def _restore(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, dict) or (isinstance(value, str) and info.field_name != "tokens"):
-            warnings.warn(
-                f"The {info.field_name} of a serialised MultiViewNodeParser, {value!r:.100}, is not restored: set it "
-                "again. Until then the parser does without it.",
-                DrillrankWarning,
-                stacklevel=2,
+            name = info.field_name
+            raise InvalidInput(
+                f"A serialised MultiViewNodeParser holds only the name of its {name}, {value!r:.100}: give it again, "
+                f"as in MultiViewNodeParser.from_dict(data, {name}={name}), or {name}=None to do without."
             )
-            return None
         return value
 
     @field_serializer("tokens")

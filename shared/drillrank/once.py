@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,6 +39,11 @@ class Waiting(list[str]):
     def __init__(self, until: Future[Any]) -> None:
         super().__init__()
         self._until = until
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to wait for any more."""
+        return self._until.done()
 
     def wait(self) -> None:
         """Wait on this thread; not on that of an event loop, where what is waited for may have to run."""
@@ -116,6 +121,34 @@ class Once(Generic[Value]):
                 return (yield from make())
             if made := theirs.result():
                 return made[0]
+
+    @contextmanager
+    def claimed(self, keys: Iterable[Hashable]) -> Iterator[tuple[set[Hashable], dict[Hashable, Waiting]]]:
+        """The keys that nobody is making something for: inside, the caller is; and what to wait for of the others.
+
+        For things that are made many at a time and remembered elsewhere. Wait outside only, where nothing is claimed;
+        who is making something else with `get` or `steps` has nothing to wait for, and makes what it lacks.
+        """
+        mine: dict[Hashable, Future[tuple[Value] | None]] = {}
+        theirs: dict[Hashable, Waiting] = {}
+        wanted = set(keys)
+        with self._lock:
+            for key in wanted:
+                if key in self._making:
+                    theirs[key] = Waiting(self._making[key])
+                else:
+                    mine[key] = self._making[key] = Future()
+                    mine[key].set_running_or_notify_cancel()
+        if any(caller.making for caller in _callers.get()):
+            theirs = {}
+        try:
+            yield wanted - theirs.keys(), theirs
+        finally:
+            with self._lock:
+                for key in mine:
+                    del self._making[key]
+            for future in mine.values():
+                future.set_result(None)
 
     def _made(self, key: Hashable, mine: Future[tuple[Value] | None], make: Callable[[], Steps[Value]]) -> Steps[Value]:
         *_, maker = (_Caller(), *_callers.get())

@@ -412,3 +412,21 @@ def test_an_asynchronous_llm_cannot_be_asked_synchronously():
 
     with pytest.raises(InvalidInput, match="asynchronous"):
         D3(llm).retrieve(QUESTION, [BOOK])
+
+
+@pytest.mark.parametrize("on_failure", ["likelihood", "raise"])
+def test_thoughts_are_no_summary(on_failure):
+    passage = Passage("Foxes hunt mice at night. Owls hoot. " * 9, title="Animals")
+
+    def summarised(answer):
+        condenser = Condenser("llm", 5, 1000, on_failure=on_failure)
+        return run(condenser.condensed([passage]), lambda prompt: answer)
+
+    assert summarised("<think>Which animals? Whales.</think>\nFoxes hunt.") == (("Foxes hunt.",), [])
+    if on_failure == "raise":
+        with pytest.raises(LLMFailure):
+            summarised("<think>Which animals? Whales.</think>")
+    else:
+        texts, problems = summarised("<think>Which animals? Whales.")
+        assert "Whales" not in texts[0]
+        assert len(problems) == 1

@@ -123,6 +123,50 @@ def test_answers_are_remembered_by_content_model_and_prompt():
     assert all(isinstance(entry, str) for pair in cache.items() for entry in pair)
 
 
+@pytest.mark.parametrize("together_too", [False, True])
+def test_writers_with_one_cache_ask_for_what_they_share_once(together_too):
+    cache: dict[str, str] = {}
+    prompts = []
+    both = threading.Barrier(2)
+    asking, answered = threading.Event(), threading.Event()
+    other = parse_document(TEXT.replace("They hoot", "They sleep"))
+
+    def llm(prompt):
+        prompts.append(prompt)
+        asking.set()
+        assert answered.wait(60)
+        return "[a, b]"
+
+    def write(documents):
+        both.wait(60)
+        found.append(run(together([ViewWriter("m", cache).write(document) for document in documents]), llm, workers=9))
+
+    found: list[list[ViewTexts]] = []
+    documents = [DOCUMENT, other, DOCUMENT] if together_too else [DOCUMENT]
+    threads = [threading.Thread(target=write, args=(documents,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert asking.wait(60)
+    answered.set()
+    for thread in threads:
+        thread.join(60)
+    assert found[0] == found[1]
+    assert len(prompts) == len(set(prompts)) == len(cache)
+
+
+def test_who_waited_in_vain_asks_for_itself():
+    cache: dict[str, str] = {}
+    failing = ViewWriter("m", cache, retries=0).write(DOCUMENT)
+    asked = next(failing)
+    waiting = ViewWriter("m", cache, retries=0).write(DOCUMENT)
+    assert next(waiting) == []
+    failing.close()
+    for _ in asked[1:]:
+        assert waiting.send([]) == []
+    assert waiting.send([]) == asked
+    waiting.close()
+
+
 def test_failures_are_not_remembered_and_a_broken_cache_entry_is_asked_for_again():
     cache: dict[str, str] = {}
     quietly(lambda: run(ViewWriter("m", cache).write(DOCUMENT), scripted([""] * 6)))
@@ -225,11 +269,14 @@ class Watched:
 def test_calls_run_at_once_but_no_more_than_workers(workers):
     llm = Watched()
     chunker = MultiViewChunker(chunking="paragraph", llm=llm, workers=workers)
-    document = parse_document("\n\n".join(f"Paragraph number {i} about foxes." for i in range(8)))
-    chunks = chunker.chunks([("a", document), ("b", document)])
+    foxes, mice = (
+        parse_document("\n\n".join(f"Paragraph number {i} about {animals}." for i in range(8)))
+        for animals in ("foxes", "mice")
+    )
+    chunks = chunker.chunks([("a", foxes), ("b", mice), ("c", foxes)])
     assert llm.most == workers
     assert llm.calls == 16
-    assert [len(own) for own in chunks] == [24, 24]
+    assert [len(own) for own in chunks] == [24, 24, 24]
 
 
 async def test_async_equals_sync_inside_a_running_loop_too():

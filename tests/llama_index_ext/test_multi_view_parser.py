@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.indices.vector_store import VectorIndexRetriever
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.llms import CompletionResponse, LLMMetadata, MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
@@ -172,8 +173,6 @@ def test_configuration_round_trips():
         pickle.loads(pickle.dumps(parser)),
     ):
         assert copy.to_dict() == parser.to_dict()
-    with pytest.warns(DrillrankWarning, match="id_func"):
-        MultiViewNodeParser.from_dict(MultiViewNodeParser(id_func=lambda i, document: str(i)).to_dict())
 
 
 @pytest.mark.parametrize("views", [[], ["keywords"], ["raw", "title"]])
@@ -270,23 +269,40 @@ def test_what_the_llm_wrote_is_remembered():
     assert asked == len(Writer.asked) == len(cache) == 5
 
 
-def test_a_parser_without_its_llm_says_so():
-    stored = MultiViewNodeParser(llm=MockLLM()).to_dict()
-    with pytest.warns(DrillrankWarning, match="llm"):
-        restored = MultiViewNodeParser.from_dict(stored)
-    assert restored.llm is None
+class Shout:
+    def summaries(self, texts):
+        return [text.upper() for text in texts]
+
+
+def numbered(number, document):
+    return f"{document.node_id}/{number}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("llm", MockLLM()), ("summarizer", Shout()), ("id_func", numbered), ("tokens", len)]
+)
+def test_what_does_not_survive_a_round_trip_is_refused_unless_it_is_given_again(name, value):
+    parser = MultiViewNodeParser(**{name: value})
+    for restore, stored in (
+        (MultiViewNodeParser.from_dict, parser.to_dict()),
+        (MultiViewNodeParser.from_json, parser.to_json()),
+    ):
+        with pytest.raises(ValueError, match=f"from_dict.data, {name}={name}"):
+            restore(stored)
+    assert getattr(MultiViewNodeParser.from_dict(parser.to_dict(), **{name: value}), name) is value
+    assert getattr(MultiViewNodeParser.from_dict(parser.to_dict(), **{name: None}), name) is None
+    hashes = [get_transformation_hash(documents(), made) for made in (parser, parser, MultiViewNodeParser())]
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 def words(text):
     return len(text.split())
 
 
-def test_what_counts_tokens_is_named_and_round_trips_or_is_told_to_be_gone(monkeypatch):
+def test_a_name_of_what_counts_tokens_round_trips(monkeypatch):
     parser = MultiViewNodeParser(views=["raw"], chunking="fixed", max_tokens=9, tokens=words)
     nodes = parser.get_nodes_from_documents(documents())
     assert max(words(node.text) for node in nodes) == 9
-    with pytest.warns(DrillrankWarning, match="tokens"):
-        assert MultiViewNodeParser.from_dict(parser.to_dict()).tokens is None
     monkeypatch.setattr(drillrank.tokens, "_tiktoken", lambda spec: str.split)
     named = MultiViewNodeParser(views=["raw"], chunking="fixed", max_tokens=9, tokens="tiktoken:cl100k_base")
     restored = MultiViewNodeParser.from_dict(named.to_dict())

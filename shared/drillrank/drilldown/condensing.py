@@ -16,6 +16,7 @@ from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
 from drillrank.terms import WORD
+from drillrank.thinking import without_thoughts
 from drillrank.tokens import TokenCount, count_tokens
 from drillrank.views.summaries import summaries, summary
 
@@ -85,10 +86,11 @@ class Condenser:
         long = [position for position, text in enumerate(texts) if short[position] != text]
         if long and self._summarise == "llm":
             replies = yield [self._prompt(passages[position]) for position in long]
-            for position, reply in zip(long, replies, strict=True):
-                if WORD.search(reply.text):
-                    short[position] = self._bounded(reply.text)
-            silent = [reply.failure for reply in replies if not WORD.search(reply.text)]
+            written = [without_thoughts(reply.text) or "" for reply in replies]
+            for position, text in zip(long, written, strict=True):
+                if WORD.search(text):
+                    short[position] = self._bounded(text)
+            silent = [reply.failure for reply, text in zip(replies, written, strict=True) if not WORD.search(text)]
             if silent:
                 reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
                 said = f"{len(silent)} of {len(long)} summaries failed ({reason})"
@@ -97,12 +99,12 @@ class Condenser:
                 problems.append(f"{said}: sentences of the text stand in")
         elif long and callable(self._summarise):
             given = self._summarise([texts[position] for position in long])
-            written = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-            if len(written) != len(long) or not all(isinstance(text, str) for text in written):
+            returned = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+            if len(returned) != len(long) or not all(isinstance(text, str) for text in returned):
                 raise InvalidInput(
                     f"summarise must return one string for each of {len(long)} texts; not {given!r:.200}."
                 )
-            for position, text in zip(long, written, strict=True):
+            for position, text in zip(long, returned, strict=True):
                 if text != texts[position]:
                     short[position] = self._bounded(text)
         return tuple(" ".join(text.split()) for text in short), problems

@@ -152,8 +152,14 @@ class Drill:
             elif not alone:
                 chosen = yield from self._paragraphs(chosen, stage)
         scored = [self._judged[at] for at in chosen] if self._judged else self._likelihoods.scored(chosen)
+        chosen_by = {"nothing_matched": False} if plan.with_llm else {}
         details = [
-            {**more, "guarded": position in guarded, **_section_details(likely.get(ready.owners[position]))}
+            {
+                **more,
+                **chosen_by,
+                "guarded": position in guarded,
+                **_section_details(likely.get(ready.owners[position])),
+            }
             for position, (_, more) in zip(chosen, scored, strict=True)
         ]
         return ranked([ready.paragraphs[at] for at in chosen], [score for score, _ in scored], details, top_n)

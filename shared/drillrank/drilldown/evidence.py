@@ -74,11 +74,12 @@ class Evidence:
         scored: list[tuple[float, dict[str, Any]]] = [(0.0, {})] * len(positions)
         for item in ranking:
             at = item.details["position"]
-            details = {**item.details, "total": item.details["log_likelihood"]}
+            # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
+            details = {**item.details, "total": item.score * item.details["tokens"]}
             if near:
                 bonus, cosines = near[at]
                 details["total"] += bonus
-                details |= cosines
+                details |= {**cosines, "nothing_matched": False}
             scored[at] = details["total"] / max(item.details["tokens"], 1), details
         return scored
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from drillrank.dialogue import Dialogue, Reply
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure, check_on_failure
+from drillrank.once import Once, Waiting
 from drillrank.passages import stable_uuid
 from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT
 from drillrank.structure import Document
@@ -33,6 +34,8 @@ _PLACE = re.compile(r"\{section_name\}|\{section_text\}")
 
 Result = TypeVar("Result")
 
+_ASKED: Once[str] = Once()  # what is being asked now, by the cache that will hold it
+
 
 class ViewTexts(NamedTuple):
     """Keywords and summary of every unit of a document; None for a view that was not asked for."""
@@ -48,7 +51,7 @@ class ViewWriter:
     Attributes:
         model: Name of the LLM, part of what an answer is remembered by.
         cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
-            default a dictionary of this object's own.
+            default a dictionary of this object's own. Writers that share it at the same time ask once.
         retries: How often a call that failed, or whose answer is of no use, is repeated.
         keyword_prompt: Template with `{section_name}` and `{section_text}`.
         summary_prompt: Likewise.
@@ -128,21 +131,20 @@ class ViewWriter:
         views = {prompt: view for (view, _), prompt in prompts.items()}
         keys = {prompt: stable_uuid(self.model, prompt) for prompt in views}
         found: dict[str, str] = {}
-        for prompt, key in keys.items():
-            remembered = self.cache.get(key)
-            if isinstance(remembered, str) and _is_useful(views[prompt], remembered):
-                found[prompt] = remembered
         failure: LLMFailure | None = None
-        for _ in range(1 + self.retries):
-            pending = [prompt for prompt in views if prompt not in found]
-            if not pending:
-                break
-            replies = yield pending
-            for prompt, reply in zip(pending, replies, strict=True):
-                if _is_useful(views[prompt], reply.text):
-                    found[prompt] = self.cache[keys[prompt]] = reply.text
-                elif reply.failure:
-                    failure = reply.failure
+        left = list(views)
+        while left:
+            # Of the cache, which several writers may share; what is being asked keeps it alive.
+            places = {prompt: (id(self.cache), keys[prompt]) for prompt in left}
+            with _ASKED.claimed(places.values()) as (mine, theirs):
+                own = [prompt for prompt in left if places[prompt] in mine]
+                failure = (yield from self._asked(own, views, keys, found)) or failure
+            waiting = [prompt for prompt in left if places[prompt] in theirs]
+            for prompt in waiting:
+                yield theirs[places[prompt]]
+            stuck = [prompt for prompt in waiting if not theirs[places[prompt]].over]  # whoever runs this cannot wait
+            failure = (yield from self._asked(stuck, views, keys, found)) or failure
+            left = [prompt for prompt in waiting if prompt not in stuck]  # by now it is known, or asked for anew
         missing = sum(prompt not in found for prompt in prompts.values())
         if missing:
             reason = failure or "the last answers had nothing to use in them"
@@ -155,6 +157,27 @@ class ViewWriter:
                 stacklevel=2,
             )
         return {place: found[prompt] for place, prompt in prompts.items() if prompt in found}
+
+    def _asked(
+        self, prompts: Sequence[str], views: Mapping[str, View], keys: Mapping[str, str], found: dict[str, str]
+    ) -> Dialogue[LLMFailure | None]:
+        """Look into the cache, ask, and ask again where nothing of use comes; what comes goes into `found`."""
+        for prompt in prompts:
+            remembered = self.cache.get(keys[prompt])
+            if isinstance(remembered, str) and _is_useful(views[prompt], remembered):
+                found[prompt] = remembered
+        failure = None
+        for _ in range(1 + self.retries):
+            pending = [prompt for prompt in prompts if prompt not in found]
+            if not pending:
+                break
+            replies = yield pending
+            for prompt, reply in zip(pending, replies, strict=True):
+                if _is_useful(views[prompt], reply.text):
+                    found[prompt] = self.cache[keys[prompt]] = reply.text
+                elif reply.failure:
+                    failure = reply.failure
+        return failure
 
 
 def parse_keywords(answer: str) -> list[str]:
@@ -212,8 +235,14 @@ def together(dialogues: Sequence[Dialogue[Result]]) -> Dialogue[list[Result]]:
                 waiting.pop(number, None)
         if not waiting:
             return [results[number] for number in range(len(dialogues))]
-        answered = iter((yield [prompt for prompts in waiting.values() for prompt in prompts]))
-        replies = {number: list(islice(answered, len(prompts))) for number, prompts in waiting.items()}
+        asking = {number: prompts for number, prompts in waiting.items() if not isinstance(prompts, Waiting)}
+        if asking:
+            answered = iter((yield [prompt for prompts in asking.values() for prompt in prompts]))
+            replies = {number: list(islice(answered, len(prompts))) for number, prompts in asking.items()}
+        else:  # what they wait for may be another dialogue's of these, so they wait once none of these asks
+            number, until = next(iter(waiting.items()))
+            yield until
+            replies = {number: []}
 
 
 def _filled(template: str, name: str, text: str) -> str:
