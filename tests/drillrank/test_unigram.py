@@ -231,6 +231,12 @@ def test_the_smaller_of_two_budgets_wins():
     assert kept_words(model, Request(("one two", Evidence(text, 7)), "x", 8)) == ([6], 3)
 
 
+@given(worded, st.integers(1, 8))
+def test_the_first_tokens_are_words_with_what_stands_before_them(text, count):
+    ends = [match.end() for match in re.finditer(r"\w+", text)]
+    assert UnigramModel().first_tokens(text, count) == (text[: ends[count - 1]] if len(ends) > count else text)
+
+
 @given(worded, st.integers(1, 8), temperatures)
 def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature):
     ends = [match.end() for match in re.finditer(r"\w+", text)]

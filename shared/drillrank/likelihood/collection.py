@@ -46,7 +46,7 @@ class TermCounts:
 
     def count_words_unknown_to(self, collection: Collection) -> Floats:
         """How many different words of each text a collection does not know, shape (texts,)."""
-        foreign = np.array([not collection.knows(word) for word in self.words()], dtype=np.float64)
+        foreign = np.array([not collection.knows(word) for word in self.words()])
         counted: Floats = (self.counts > 0).astype(np.float64) @ foreign
         return counted
 

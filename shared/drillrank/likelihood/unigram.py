@@ -178,7 +178,7 @@ class UnigramModel(LanguageModel):
         log_probs = log_probs[models.rows]
         if len(log_probs) > len(requests):
             starts = np.cumsum([0, *documents.sizes[:-1]])
-            log_probs = np.logaddexp.reduceat(log_probs, starts, axis=0) - np.log(documents.sizes)[:, None]
+            log_probs = np.logaddexp.reduceat(log_probs, starts) - np.log(documents.sizes)[:, None]
             matched = np.logical_or.reduceat(matched, starts)
         totals = log_probs.sum(axis=1).tolist()
         return list(map(Likelihood, repeat(words), log_probs, totals, documents.cut, matched.tolist()))
