@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.budget import allot
+from drillrank.likelihood.budget import allot, longest
 
 documents = st.lists(st.tuples(st.integers(0, 40), st.none() | st.integers(0, 40)), max_size=6)
 totals = st.none() | st.integers(-5, 120)
@@ -58,3 +60,28 @@ def test_a_larger_budget_takes_nothing_away(lengths, total):
 def test_the_error_names_the_document():
     with pytest.raises(InvalidInput, match=r"document 2 of 3 \(7 tokens\)"):
         allot([3, 7, 0], [3, 0, 0], None)
+
+
+@given(st.integers(0, 9), st.lists(st.integers(-9, 9), max_size=60), st.integers(-5, 80))
+def test_a_size_is_found_that_uses_the_limit_up_or_does_not_fit_with_one_more(fits, excesses, guess):
+    """Whatever a size is over, and in few tries."""
+    most = fits + len(excesses)
+    tried = []
+
+    def over(size):
+        assert fits < size <= most
+        tried.append(size)
+        return excesses[size - fits - 1]
+
+    found = longest(over, fits, most, guess)
+    assert tried[:1] == ([min(max(guess, fits + 1), most)] if excesses else [])
+    assert len(tried) == len(set(tried)) <= 5 + math.log2(max(len(excesses), 1))
+    assert found == fits or (found in tried and over(found) <= 0)
+    assert found == most or (found > fits and over(found) == 0) or (found + 1 in tried and over(found + 1) > 0)
+
+
+@given(st.integers(0, 500), st.integers(1, 1000), st.integers(0, 1000))
+def test_where_size_and_tokens_grow_together_the_second_try_is_the_last(limit, most, guess):
+    tried = []
+    assert longest(lambda size: tried.append(size) or size - limit, 0, most, guess) == min(limit, most)
+    assert len(tried) <= 2
