@@ -120,14 +120,15 @@ class Given:
         """Compare with what the source holds; what differs lends nothing, and one warning says so."""
         before = len(self._differing)
         for section in found:
-            for view in (section.view, "raw"):
-                given = self.sections.get((section.section_id, view))
-                if given is not None and _differ(given, section):
-                    self._differing.setdefault(section.section_id, given)
+            given = self.sections.get((section.section_id, section.view)) or self.sections.get(
+                (section.section_id, "raw")
+            )
+            if given is not None and _differ(given, section):
+                self._differing.setdefault(section.section_id, given)
         if self._differing and not before:
             warnings.warn(
-                f"{self.name} differ from what the source holds, for example in the section "
-                f"{next(iter(self._differing))!r}: what the source holds counts.",
+                f"{self.name} differ from what the source holds, in {len(self._differing)} sections at least: what the "
+                "source holds counts.",
                 DrillrankWarning,
                 stacklevel=2,
             )
