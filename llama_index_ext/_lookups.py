@@ -9,6 +9,7 @@ from typing import Any
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.hosts.lookups import ById, Holding, Lookup, Search
@@ -122,7 +123,7 @@ def _without_copy(node: BaseNode) -> BaseNode:
 
 def _of_docstore(index: VectorStoreIndex, lookup: ById | Holding) -> list[BaseNode]:
     """Nodes of an index whose vector store keeps vectors only; those deleted from the index may still be here."""
-    indexed = set(index.index_struct.nodes_dict.values())
+    indexed = _indexed(index)
     if isinstance(lookup, ById):
         return index.docstore.get_nodes([id_ for id_ in lookup.ids if id_ in indexed], raise_error=False)
     wanted = dict(lookup.wanted)
@@ -131,6 +132,13 @@ def _of_docstore(index: VectorStoreIndex, lookup: ById | Holding) -> list[BaseNo
     ids = [id_ for info in infos if info is not None for id_ in info.node_ids] if documents else list(indexed)
     nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed], raise_error=False)
     return [node for node in nodes if all(_among(node.metadata.get(key), value) for key, value in wanted.items())]
+
+
+def _indexed(index: VectorStoreIndex) -> set[str]:
+    """Ids of the nodes in an index; `delete_nodes` takes them out of the vector store alone, which may tell."""
+    ids, vectors = index.index_struct.nodes_dict, index.vector_store
+    held = vectors.data.embedding_dict if isinstance(vectors, SimpleVectorStore) else ids
+    return {node_id for id_, node_id in ids.items() if id_ in held}
 
 
 def _among(held: object, wanted: str | tuple[str, ...]) -> bool:
