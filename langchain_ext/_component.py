@@ -23,7 +23,8 @@ class Component(Rebuilt, BaseModel):
 
 def index_fields(component: Any, model: LanguageModel) -> dict[str, object]:
     """What the index of a component's documents is made of: all of its fields but those of the results' form."""
-    names = type(component).model_fields.keys() - {"documents", "model", "model_options", "score_key", "top_n"}
+    of_results = {"documents", "filter", "model", "model_options", "score_key", "top_n"}
+    names = type(component).model_fields.keys() - of_results
     documents = [(document.id, document.page_content, document.metadata) for document in component.documents]
     fields = {name: getattr(component, name) for name in sorted(names)}
     return fields | {"model": model_fields(model), "documents": documents}

@@ -21,6 +21,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
 from langchain_ext._component import Component
+from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext.brmgr import BRMGRRerank
@@ -38,8 +39,9 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
 
     The other fields: `model_options`, `prompts` (templates with `{question}`), `workers` (calls at the same time),
     `on_failure` (of a call: `"continue"` without its document, or `"raise"`), `first`, `guard`, `generated_share`,
-    `title_key`, `score_key`, and `origin_key`: the metadata key that says `"generated"` in every document that the
-    model wrote.
+    `title_key`, `score_key`, `filter` (metadata values and operators, as vector stores take them, or a function from a
+    document to True or False: what else the retriever brings is left out), and `origin_key`: the metadata key that says
+    `"generated"` in every document that the model wrote.
 
     Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
     retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
@@ -78,6 +80,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
+    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     origin_key: str = Field(default=prefixed("origin"), description='Metadata key that says "generated".')
 
     _language_model: LanguageModel = PrivateAttr()
@@ -87,6 +90,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         fields |= {"model": language_model.spec, "model_options": language_model.options}
         super().__init__(**fields)
         self._language_model = language_model
+        Guard(self.filter)  # says now what is wrong with it
 
     @field_validator("prompts")
     @classmethod
@@ -132,4 +136,4 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         shared = ("first", "guard", "generated_share", "title_key", "score_key", "origin_key")
         ranking: dict[str, Any] = {name: getattr(self, name) for name in shared}
         ranking |= {"model": self._language_model, "top_n": self.top_n if top_n is None else top_n}
-        return BRMGRRerank(**ranking).compress_documents([*retrieved, *generated], query)
+        return BRMGRRerank(**ranking).compress_documents([*Guard(self.filter).kept(retrieved), *generated], query)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -15,15 +15,17 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, Field, InstanceOf
 
 from drillrank import Passage, Ranked
+from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.settings import Ensemble
 from langchain_ext._documents import document_names
+from langchain_ext._filters import Filter, Guard
 from langchain_ext._rerank import LikelihoodCompressor
 from langchain_ext._retriever import Retriever
-from langchain_ext.promptrank_documents import DocumentSource, tell
+from langchain_ext.promptrank_documents import DocumentSource
 
 
 class PathSettings(BaseModel):
@@ -32,6 +34,7 @@ class PathSettings(BaseModel):
     docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
         default=None, exclude=True, description="Knows linked documents by id."
     )
+    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     links_key: str = Field(default="links", description="Metadata key with linked ids, a list or comma-separated.")
     instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
     ensemble: Ensemble = Field(default="max", description="How scores under several instructions combine.")
@@ -65,10 +68,14 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
             store of documents by key, or a vector store that knows `get_by_ids`.
         retriever: Each path that is followed leads to three more documents, those that this retriever finds with the
             question and the path's last document as its query; for texts without links.
+        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+            False: no other document is read, whether it is given, fetched over a link or retrieved. What is fetched
+            over links obeys the filter of `retriever`, too.
 
     The other fields: those of `UPRRerank` but for its template, `links_key`, and the arguments of `PromptRank`
-    (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore` and `retriever`
-    are no part of the serialised configuration. Inside a run every hop dispatches the custom event `promptrank_hop`.
+    (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore`, `retriever`
+    and `filter` are no part of the serialised configuration. Inside a run every hop dispatches the custom event
+    `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -85,14 +92,19 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
     )
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
 
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+        Guard(self.filter)  # says now what is wrong with it
+
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """Rerank documents; `callbacks` hear of the hops and of what the retriever does.
 
         Raises:
-            InvalidInput: the query is blank.
+            InvalidInput: the query is blank, or the retriever has a filter that cannot be checked on linked documents.
         """
+        documents = Guard(self.filter).kept(documents)
         if callbacks is None:
             return super().compress_documents(documents, query)
         with set_config_context(ensure_config({"callbacks": callbacks})) as context:
@@ -105,8 +117,10 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
         return replace(super()._passage(document, 0), id=name, metadata=document.metadata)
 
     def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        source = DocumentSource(self._named, self.retriever, self.docstore)
-        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(tell, query))
+        guard = Guard(self.filter, self.retriever, ensure_config())
+        known = Recognised(Given(passages))
+        source = DocumentSource(self._named, guard, known, self.retriever, self.docstore)
+        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(source.tell, query))
         for item in ranking:
             if item.details["position"] >= len(passages):
                 item.details["reached"] = source.documents[item.passage.id]

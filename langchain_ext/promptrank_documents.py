@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -16,11 +16,15 @@ from langchain_core.vectorstores import VectorStore
 from drillrank import Passage
 from drillrank.calling import awaited
 from drillrank.errors import InvalidInput
+from drillrank.multihop.given import Recognised
 from drillrank.multihop.lookups import Hop
 from langchain_ext._documents import document_names
+from langchain_ext._filters import Guard, store_behind
 
 HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""
+
+Named = list[tuple[str, Document]]
 
 
 @dataclass
@@ -29,59 +33,114 @@ class DocumentSource:
 
     Attributes:
         as_passage: From a document and its name to the passage that is ranked.
+        guard: What may be seen.
+        recognised: What the search calls the documents.
         retriever: Answers retrievals, if there is one.
-        docstore: Knows documents by id, if there is one.
+        docstore: Knows documents by id, if there is one; without one, the store behind the retriever knows the given.
+        given: The given documents that may be seen, by name.
         config: Callbacks of the run that the lookups belong to.
-        documents: Every document met so far, by name.
+        documents: Every document met so far, by name: the first record of each, which all of its result is from.
+        missed: Names of given documents that the store did not bring.
     """
 
     as_passage: Callable[[Document, str], Passage]
+    guard: Guard
+    recognised: Recognised
     retriever: Runnable[str, list[Document]] | None = None
     docstore: BaseStore[str, Document] | VectorStore | None = None
+    given: Mapping[str, Document] = field(default_factory=dict)
     config: RunnableConfig | None = None
-    documents: MutableMapping[str, Document] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    missed: set[str] = field(default_factory=set)
+    _met: dict[str, Passage] = field(default_factory=dict)
 
     def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """The retriever's first results."""
-        return self.passages(self.retriever.invoke(query, self.config)[:n]) if self.retriever else ()
+        return self.passages(self.retriever.invoke(query, self.config), n) if self.retriever else ()
 
     async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """The retriever's first results."""
-        return self.passages((await self.retriever.ainvoke(query, self.config))[:n]) if self.retriever else ()
+        return self.passages(await self.retriever.ainvoke(query, self.config), n) if self.retriever else ()
 
-    def fetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
-        """The documents with these ids that the docstore has."""
+    def fetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
+        """The documents with these ids that there are, as the store has them now."""
+        if isinstance(self.docstore, BaseStore):
+            return self._fetched(ids, _of_keys(ids, self.docstore.mget(ids)))
+        store, wanted = self._asked(ids)
+        if store is None or not wanted:
+            return self._as_given(ids)
+        try:
+            return self._fetched(wanted, _with_ids(store.get_by_ids(wanted)))
+        except NotImplementedError:
+            return self._unasked(ids)
+
+    async def afetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
+        """As `fetch`, without blocking the event loop."""
+        if isinstance(self.docstore, BaseStore):
+            return self._fetched(ids, _of_keys(ids, await awaited(self.docstore.amget, ids)))
+        store, wanted = self._asked(ids)
+        if store is None or not wanted:
+            return self._as_given(ids)
+        try:
+            return self._fetched(wanted, _with_ids(await awaited(store.aget_by_ids, wanted)))
+        except NotImplementedError:
+            return self._unasked(ids)
+
+    def passages(self, documents: Iterable[Document], n: int | None = None) -> list[Passage]:
+        """What a retriever brought and may be seen, `n` at most: remembered, and turned into passages."""
+        kept = self.guard.kept(documents)[:n]
+        return [self._remembered(name, found) for name, found in zip(names_of(kept), kept, strict=True)]
+
+    def own_ids(self, names: Iterable[str]) -> list[str]:
+        """What the documents are called where they come from."""
+        return [self.recognised.own_id(name) for name in names]
+
+    def tell(self, query: str, hop: Hop) -> None:
+        """Dispatch the event of a hop; outside of a run, where none can be, nothing happens."""
+        if hop.paths and _in_a_run(self.config):
+            dispatch_custom_event(HOP_EVENT, self._described(query, hop), config=self.config)
+
+    async def atell(self, query: str, hop: Hop) -> None:
+        """As `tell`."""
+        if hop.paths and _in_a_run(self.config):
+            await adispatch_custom_event(HOP_EVENT, self._described(query, hop), config=self.config)
+
+    def _asked(self, ids: Sequence[str]) -> tuple[VectorStore | None, list[str]]:
+        """The vector store to ask, and for what: one that nobody named need not understand ids that nobody gave."""
         if isinstance(self.docstore, VectorStore):
-            return self.passages(self.docstore.get_by_ids(ids))
-        return self._stored(ids, self.docstore.mget(ids)) if self.docstore else ()
+            return self.docstore, list(ids)
+        return store_behind(self.retriever, self.config), [id_ for id_ in ids if id_ in self.given]
 
-    async def afetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
-        """The documents with these ids that the docstore has."""
-        if isinstance(self.docstore, VectorStore):
-            return self.passages(await awaited(self.docstore.aget_by_ids, ids))
-        return self._stored(ids, await awaited(self.docstore.amget, ids)) if self.docstore else ()
+    def _as_given(self, ids: Sequence[str]) -> list[tuple[str, Passage]]:
+        return [(id_, self._remembered(id_, self.given[id_])) for id_ in ids if id_ in self.given]
 
-    def passages(self, documents: Sequence[Document]) -> list[Passage]:
-        """Remember documents and turn them into passages."""
-        return self._remembered(zip(names_of(documents), documents, strict=True))
+    def _unasked(self, ids: Sequence[str]) -> list[tuple[str, Passage]]:
+        if self.docstore is not None:
+            raise InvalidInput(f"{type(self.docstore).__name__} finds no documents by id: pass another docstore.")
+        return self._as_given(ids)
 
-    def _stored(self, ids: Sequence[str], found: Sequence[Document | None]) -> list[Passage]:
-        """A document of a key-value store is called by its key, whatever id it has."""
-        for value in found:
-            if not isinstance(value, Document | None):
-                raise InvalidInput(
-                    f"The docstore holds a {type(value).__name__} where a Document belongs: "
-                    "langchain_classic.storage.create_kv_docstore makes a store of documents of a store of bytes."
-                )
-        pairs = zip(ids, found, strict=True)
-        return self._remembered((name, document) for name, document in pairs if document is not None)
+    def _fetched(self, ids: Sequence[str], found: Named) -> list[tuple[str, Passage]]:
+        self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in found)
+        allowed = set(map(id, self.guard.allowed(document for _, document in found)))
+        return [(id_, self._remembered(id_, one, fetched=True)) for id_, one in found if id(one) in allowed]
 
-    def _remembered(self, named: Iterable[tuple[str, Document]]) -> list[Passage]:
-        passages = []
-        for name, document in named:
-            self.documents.setdefault(name, document)
-            passages.append(self.as_passage(document, name))
-        return passages
+    def _remembered(self, id_: str, document: Document, *, fetched: bool = False) -> Passage:
+        passage = self.as_passage(document, id_)
+        name = self.recognised.name(passage, fetched=fetched)
+        if name not in self._met:
+            self.documents[name] = document
+            self._met[name] = replace(passage, id=name)
+        return self._met[name]
+
+    def _described(self, query: str, hop: Hop) -> dict[str, Any]:
+        best = hop.paths[0]
+        return {
+            "query": query,
+            "hop": hop.number,
+            "paths": len(hop.paths),
+            "best_path": self.own_ids(best.passage.ids),
+            "best_score": best.score,
+        }
 
 
 def names_of(documents: Sequence[Document]) -> list[str]:
@@ -89,28 +148,20 @@ def names_of(documents: Sequence[Document]) -> list[str]:
     return [document.id or name for document, name in zip(documents, document_names(documents), strict=True)]
 
 
-def tell(query: str, hop: Hop, config: RunnableConfig | None = None) -> None:
-    """Dispatch the event of a hop; outside of a run, where none can be, nothing happens."""
-    if hop.paths and _in_a_run(config):
-        dispatch_custom_event(HOP_EVENT, _described(query, hop), config=config)
+def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> Named:
+    """A document of a key-value store is called by its key, whatever id it has."""
+    for value in found:
+        if not isinstance(value, Document | None):
+            raise InvalidInput(
+                f"The docstore holds a {type(value).__name__} where a Document belongs: "
+                "langchain_classic.storage.create_kv_docstore makes a store of documents of a store of bytes."
+            )
+    return [(key, document) for key, document in zip(ids, found, strict=True) if document is not None]
 
 
-async def atell(query: str, hop: Hop, config: RunnableConfig | None = None) -> None:
-    """Dispatch the event of a hop; outside of a run, where none can be, nothing happens."""
-    if hop.paths and _in_a_run(config):
-        await adispatch_custom_event(HOP_EVENT, _described(query, hop), config=config)
+def _with_ids(found: Sequence[Document]) -> Named:
+    return [(document.id, document) for document in found if document.id]
 
 
 def _in_a_run(config: RunnableConfig | None) -> bool:
     return get_callback_manager_for_config(ensure_config(config)).parent_run_id is not None
-
-
-def _described(query: str, hop: Hop) -> dict[str, Any]:
-    best = hop.paths[0]
-    return {
-        "query": query,
-        "hop": hop.number,
-        "paths": len(hop.paths),
-        "best_path": list(best.passage.ids),
-        "best_score": best.score,
-    }

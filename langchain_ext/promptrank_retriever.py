@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+import asyncio
 from functools import partial
 from typing import Any, Literal
 
@@ -14,13 +14,16 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.shared import Shared, shared
+from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
+from drillrank.multihop.search import Scope
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._component import Component, index_fields
+from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext.promptrank import PathSettings, PromptRankRerank
-from langchain_ext.promptrank_documents import DocumentSource, atell, names_of, tell
+from langchain_ext.promptrank_documents import DocumentSource, names_of
 
 
 class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
@@ -30,9 +33,14 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         retriever: Any LangChain retriever, or a Runnable or function from a question to documents; all that it returns
             are the first documents of paths. Let it return many, the paper takes 100.
         documents: Documents that may be linked to though they were not retrieved; their titles and addresses are
-            indexed once, and a lexical model takes its statistics from them.
-        docstore: Where linked documents are fetched by id that are neither retrieved nor in `documents`: a store of
-            documents by key, or a vector store that knows `get_by_ids`.
+            indexed once, and a lexical model takes its statistics from them, a filter or not. Where there is a store,
+            they lend no more than that: the text that is read and returned is fetched from it by id.
+        docstore: The store that linked documents are fetched from by id: a store of documents by key, or a vector store
+            that knows `get_by_ids`. Without it, those in `documents` are fetched from the vector store behind
+            `retriever`, if it can be asked; if it cannot, they are taken as they were given.
+        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+            False: no other document is read, named or linked to, wherever it comes from. Linked documents must pass the
+            filter of `retriever`, too.
         links: What links a document to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is
             followed leads to three more documents, those that `retriever` finds with the question and the path's last
             document as its query.
@@ -46,8 +54,11 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
     dispatches the custom event `promptrank_hop`.
 
+    A document of `documents` that differs from the store's, or a store that knows none of them by their ids, leads to
+    a `DrillrankWarning`.
+
     Raises:
-        InvalidInput: the question is blank.
+        InvalidInput: the question is blank, or the retriever has a filter that cannot be checked on linked documents.
 
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})
     >>> vale = Document("It is a residential district.", id="vale", metadata={"title": "Maida Vale"})
@@ -79,7 +90,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
 
     _rerank: PromptRankRerank = PrivateAttr()
     _language_model: LanguageModel = PrivateAttr()
-    _search: Shared[PathSearch] = PrivateAttr()
+    _search: Shared[tuple[PathSearch, Given]] = PrivateAttr()
     _known: dict[str, Document] = PrivateAttr()
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
@@ -87,6 +98,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         fields |= {"model": language_model.spec, "model_options": language_model.options}
         super().__init__(**fields)
         self._language_model = language_model
+        Guard(self.filter)  # says now what is wrong with it
         common = (*PathSettings.model_fields, "title_key", "metadata_fields")
         ranking: dict[str, Any] = {name: getattr(self, name) for name in common}
         ranking["model"] = language_model
@@ -95,11 +107,12 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         self._rerank = PromptRankRerank(**ranking)
         named = list(zip(names_of(self.documents), self.documents, strict=True))
         self._known = dict(named)
-        self._search = shared(
-            "paths",
-            index_fields(self, language_model),
-            lambda: self._rerank.path_rerank([self._rerank._named(document, name) for name, document in named]).search,
-        )
+
+        def made() -> tuple[PathSearch, Given]:
+            passages = [self._rerank._named(document, name) for name, document in named]
+            return self._rerank.path_rerank(passages).search, Given(passages)
+
+        self._search = shared("paths", index_fields(self, language_model), made)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
@@ -108,38 +121,43 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         check_query(query)
         source = self._source(config)
         steps = self._steps(query, source, self.retriever.invoke(query, config), top_n)
-        return self._found(run_steps(steps, source, partial(tell, query, config=config)), source)
+        return self._found(run_steps(steps, source, partial(source.tell, query)), source)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
         config = child_config(run_manager)
         check_query(query)
-        source = self._source(config)
+        source = await asyncio.to_thread(self._source, config)  # a filter looks at all that was given
         steps = self._steps(query, source, await self.retriever.ainvoke(query, config), top_n)
-        return self._found(await arun_steps(steps, source, partial(atell, query, config=config)), source)
+        return self._found(await arun_steps(steps, source, partial(source.atell, query)), source)
 
     def _source(self, config: RunnableConfig) -> DocumentSource:
-        return DocumentSource(self._rerank._named, self.retriever, self.docstore, config, ChainMap({}, self._known))
+        """Answers the lookups of one question, of what may be seen."""
+        guard = Guard(self.filter, self.retriever, config)
+        allowed = set(map(id, guard.allowed(self.documents))) if self.documents else set()
+        seen = {name: document for name, document in self._known.items() if id(document) in allowed}
+        recognised = Recognised(self._search.made[1], seen)
+        return DocumentSource(
+            self._rerank._named, guard, recognised, self.retriever, self.docstore, given=seen, config=config
+        )
 
     def _steps(
         self, query: str, source: DocumentSource, hits: list[Document], top_n: int | None
     ) -> Steps[list[Ranked[Passage]]]:
         check_top_n(top_n)
-        return self._search.made.steps(query, self.top_n if top_n is None else top_n, candidates=source.passages(hits))
+        scope = Scope(None if len(source.given) == len(self._known) else source.given.keys(), fetched=True)
+        search, _ = self._search.made
+        return search.steps(
+            query, self.top_n if top_n is None else top_n, candidates=source.passages(hits), scope=scope
+        )
 
     def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:
-        return [
-            source.documents[item.passage.id].model_copy(
-                update={
-                    "id": item.passage.id,
-                    "metadata": with_score(
-                        item.passage.metadata,
-                        self.score_key,
-                        item.score,
-                        path_notes(item.details["path"], item.score) | notes(item.details),
-                    ),
-                }
-            )
-            for item in ranking
-        ]
+        source.recognised.warn(source.missed)
+        return [self._copy(source, item) for item in ranking]
+
+    def _copy(self, source: DocumentSource, item: Ranked[Passage]) -> Document:
+        document = source.documents[item.passage.id]
+        added = path_notes(source.own_ids(item.details["path"]), item.score) | notes(item.details)
+        metadata = with_score(document.metadata, self.score_key, item.score, added)
+        return document.model_copy(update={"id": source.recognised.own_id(item.passage.id), "metadata": metadata})

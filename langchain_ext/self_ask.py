@@ -23,6 +23,7 @@ from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.workers import Workers
 from langchain_ext._component import Component
+from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 from langchain_ext._retriever import Retriever
 
@@ -39,7 +40,9 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     The other fields: `max_steps` (follow-up questions; then the final answer is asked for), `max_prompt_tokens` (budget
     of a prompt: an answer is read from as many whole documents as fit, or a part of the first), `tokens` (what counts
     them: see `drillrank.tokens.token_counter`), `on_failure` (of a call: `"continue"` with what there is, or
-    `"raise"`), `workers` (LLM calls at the same time, all questions together), `title_key`.
+    `"raise"`), `workers` (LLM calls at the same time, all questions together), `title_key`,
+    `filter` (metadata values and operators, as vector stores take them, or a function from a document to True or False:
+    no LLM reads another document of the retriever's).
 
     The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
     `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, the retriever's own not counted).
@@ -78,6 +81,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
         default=PromptTemplate.from_template(ANSWER_PROMPT), description="Asks for an answer from documents."
     )
     title_key: str = Field(default="title", description="Metadata key of the title.")
+    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
     _workers: Workers = PrivateAttr()
 
@@ -138,7 +142,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),
-            _Passages(self.retriever, self.title_key, config),
+            _Passages(self.retriever, self.title_key, config, Guard(self.filter)),
             max_steps=self.max_steps,
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,
@@ -152,16 +156,22 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
 class _Passages:
     """A retriever's documents as passages; each brings its document along."""
 
-    def __init__(self, retriever: Runnable[str, list[Document]], title_key: str, config: RunnableConfig) -> None:
+    def __init__(
+        self, retriever: Runnable[str, list[Document]], title_key: str, config: RunnableConfig, guard: Guard
+    ) -> None:
         self._retriever = retriever
+        self._guard = guard
         self._title_key = title_key
         self._config = config
 
     def retrieve(self, question: str) -> list[Passage]:
-        return list(map(self._passage, self._retriever.invoke(question, self._config)))
+        return self._passages(self._retriever.invoke(question, self._config))
 
     async def aretrieve(self, question: str) -> list[Passage]:
-        return list(map(self._passage, await self._retriever.ainvoke(question, self._config)))
+        return self._passages(await self._retriever.ainvoke(question, self._config))
+
+    def _passages(self, found: list[Document]) -> list[Passage]:
+        return list(map(self._passage, self._guard.kept(found)))
 
     def _passage(self, found: Document) -> Passage:
         title = str(found.metadata.get(self._title_key) or "")

@@ -21,6 +21,7 @@ from drillrank.hosts.keys import prefixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
+from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._waiting import aretrieved
 from llama_index_ext.brmgr import BRMGRRerank
@@ -42,6 +43,8 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         first: Which node of a pair comes first.
         guard: Drop generated nodes that no retrieved one supports.
         generated_share: Largest share of generated nodes among those returned.
+        filters: The host's `MetadataFilters`, or a function from a node to True or False: what else the retriever
+            brings is left out.
         origin_key: Metadata key that says `"generated"` in every node that the LLM wrote.
         callback_manager: As for every LlamaIndex retriever.
 
@@ -76,6 +79,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         first: Origin = "generated",
         guard: bool | float = False,
         generated_share: float = 1.0,
+        filters: Filters | None = None,
         origin_key: str = prefixed("origin"),
         callback_manager: CallbackManager | None = None,
     ) -> None:
@@ -83,6 +87,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         check_positive(n_generated=n_generated, workers=workers)
         check_top_n(top_n)
         self._retriever = retriever
+        self._guard = Guard(filters)
         self._llm = llm
         self._n_generated = n_generated
         self._prompts = check_question_templates(prompts)
@@ -104,7 +109,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
-        retrieved = self._retriever.retrieve(query_bundle)
+        retrieved = self._guard.hits(self._retriever.retrieve(query_bundle))
         written = run(self._dialogue(query), self._asked(), workers=self._workers)
         return self._rerank.postprocess_nodes([*retrieved, *map(self._node, written)], query_bundle)
 
@@ -116,7 +121,9 @@ class BRMGRRetriever(Fixed, BaseRetriever):
             written = await writing
         finally:
             writing.cancel()  # of use only if retrieval raised
-        return await self._rerank.apostprocess_nodes([*retrieved, *map(self._node, written)], query_bundle)
+        return await self._rerank.apostprocess_nodes(
+            [*self._guard.hits(retrieved), *map(self._node, written)], query_bundle
+        )
 
     def _dialogue(self, query: str) -> Dialogue[list[Passage]]:
         return generated_passages(query, self._n_generated, self._prompts, self._on_failure)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from drillrank import Passage, Ranked
+from drillrank import LanguageModel, Passage, Ranked
+from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.settings import Ensemble
+from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
-from llama_index_ext.promptrank_nodes import NodeSource, related_ids, tell
+from llama_index_ext.promptrank_nodes import NodeSource, related_ids
 
 
 class PromptRankRerank(LikelihoodRerank):
@@ -33,10 +35,13 @@ class PromptRankRerank(LikelihoodRerank):
         docstore: Linked nodes that were not retrieved are fetched from here by id, and may enter the result.
         retriever: Each path that is followed leads to three more nodes, those that this retriever finds with the
             question and the path's last node as its query; for texts without links.
+        filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read,
+            whether it is given, fetched over a link or retrieved. What is fetched over links obeys the filters of
+            `retriever`, too.
 
     The other fields: those of `UPRRerank` but for its template, `links_key`, `title_key`, and the arguments of
-    `PromptRank` (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore` and
-    `retriever` are no part of the serialised configuration.
+    `PromptRank` (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore`,
+    `retriever` and `filters` are no part of the serialised configuration.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -56,6 +61,7 @@ class PromptRankRerank(LikelihoodRerank):
     )
     docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
     retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
+    filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
     links_key: str = Field(default="links", description="Metadata key with linked node ids, a list or comma-separated.")
     title_key: str = Field(default="title", description="Metadata key with the node's title.")
     instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
@@ -76,6 +82,10 @@ class PromptRankRerank(LikelihoodRerank):
         default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
     )
 
+    def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
+        super().__init__(model, **fields)
+        Guard(self.filters)  # says now what is wrong with them
+
     @classmethod
     def class_name(cls) -> str:
         """Name used in serialisation."""
@@ -91,9 +101,15 @@ class PromptRankRerank(LikelihoodRerank):
             metadata=node.metadata,
         )
 
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return super()._postprocess_nodes(Guard(self.filters).hits(nodes), query_bundle)
+
     def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        source = NodeSource(self._passage, self.retriever, self.docstore)
-        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(tell, query))
+        guard = Guard(self.filters, self.retriever)
+        source = NodeSource(self._passage, guard, Recognised(Given(passages)), self.retriever, self.docstore)
+        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(source.tell, query))
         for item in ranking:
             if item.details["position"] >= len(passages):
                 item.details["reached"] = NodeWithScore(node=source.nodes[item.passage.id])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, NodeRelationship, QueryBundle, RelatedNodeInfo
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage
+from drillrank.hosts.lookups import ById
+from drillrank.multihop.given import Recognised
 from drillrank.multihop.lookups import Hop
+from llama_index_ext._filters import Guard
+from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._waiting import afetched, aretrieved
 from llama_index_ext.events import PathHopEvent
 
@@ -21,61 +25,100 @@ dispatcher = get_dispatcher(__name__)
 _FOLLOWED = (NodeRelationship.NEXT, NodeRelationship.PREVIOUS, NodeRelationship.CHILD, NodeRelationship.PARENT)
 
 
-def tell(query: str, hop: Hop) -> None:
-    """Send the event; a hop without paths has nothing to tell."""
-    for best in hop.paths[:1]:
-        dispatcher.event(
-            PathHopEvent(
-                query=query,
-                hop=hop.number,
-                paths=len(hop.paths),
-                best_path=list(best.passage.ids),
-                best_score=best.score,
-            )
-        )
-
-
 @dataclass
 class NodeSource:
     """Answers the lookups of one search, and remembers the nodes behind the passages.
 
     Attributes:
         as_passage: From a node to the passage that is ranked.
+        guard: What may be seen.
+        recognised: What the search calls the nodes.
         retriever: Answers retrievals, if there is one.
-        docstore: Knows nodes by id, if there is one.
-        nodes: Every node met so far, by id.
+        docstore: Knows nodes by id, if there is one; without one, the index behind the retriever knows the given.
+        given: The given nodes that may be seen, by id.
+        nodes: Every node met so far, by name: the first record of each, which all of its result is from.
+        missed: Ids of given nodes that the store did not bring.
     """
 
     as_passage: Callable[[BaseNode], Passage]
+    guard: Guard
+    recognised: Recognised
     retriever: BaseRetriever | None = None
     docstore: BaseDocumentStore | None = None
-    nodes: MutableMapping[str, BaseNode] = field(default_factory=dict)
+    given: Mapping[str, BaseNode] = field(default_factory=dict)
+    nodes: dict[str, BaseNode] = field(default_factory=dict)
+    missed: set[str] = field(default_factory=set)
+    _met: dict[str, Passage] = field(default_factory=dict)
 
     def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """The retriever's first results."""
-        return self.passages(hit.node for hit in self.retriever.retrieve(query)[:n]) if self.retriever else ()
+        return self.passages(self.retriever.retrieve(query), n) if self.retriever else ()
 
     async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """The retriever's first results."""
         if self.retriever is None:
             return ()
         [found] = await aretrieved([self.retriever], QueryBundle(query))
-        return self.passages(hit.node for hit in found[:n])
+        return self.passages(found, n)
 
-    def fetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
-        """The nodes with these ids that the docstore has."""
-        return self.passages(self.docstore.get_nodes(list(ids), raise_error=False)) if self.docstore else ()
+    def fetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
+        """The nodes with these ids that there are, as the store has them now."""
+        if self.docstore is not None:
+            return self._fetched(ids, self.docstore.get_nodes(list(ids), raise_error=False))
+        wanted = self._wanted(ids)
+        return self._answered(wanted, self._lookups().answer(ById(wanted)) if wanted else None)
 
-    async def afetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
-        """The nodes with these ids that the docstore has."""
-        return self.passages(await afetched(self.docstore, ids)) if self.docstore else ()
+    async def afetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
+        """As `fetch`, without blocking the event loop."""
+        if self.docstore is not None:
+            return self._fetched(ids, await afetched(self.docstore, ids))
+        wanted = self._wanted(ids)
+        return self._answered(wanted, await self._lookups().aanswer(ById(wanted)) if wanted else None)
 
-    def passages(self, nodes: Iterable[BaseNode]) -> list[Passage]:
-        """Remember nodes and turn them into passages."""
-        nodes = list(nodes)
-        for node in nodes:
-            self.nodes.setdefault(node.node_id, node)
-        return [self.as_passage(node) for node in nodes]
+    def passages(self, hits: Iterable[NodeWithScore], n: int | None = None) -> list[Passage]:
+        """What a retriever brought and may be seen, `n` at most: remembered, and turned into passages."""
+        return [self._remembered(hit.node) for hit in self.guard.hits(hits)[:n]]
+
+    def own_ids(self, names: Iterable[str]) -> list[str]:
+        """What the nodes are called where they come from."""
+        return [self.recognised.own_id(name) for name in names]
+
+    def tell(self, query: str, hop: Hop) -> None:
+        """Send the event; a hop without paths has nothing to tell."""
+        for best in hop.paths[:1]:
+            dispatcher.event(
+                PathHopEvent(
+                    query=query,
+                    hop=hop.number,
+                    paths=len(hop.paths),
+                    best_path=self.own_ids(best.passage.ids),
+                    best_score=best.score,
+                )
+            )
+
+    def _wanted(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """A store that nobody named need not understand ids that nobody gave."""
+        return tuple(id_ for id_ in ids if id_ in self.given)
+
+    def _lookups(self) -> StoreLookups:
+        return StoreLookups(QueryBundle(""), {} if self.retriever is None else self.retriever, Guard(None))
+
+    def _answered(self, ids: Sequence[str], found: Sequence[BaseNode] | None) -> list[tuple[str, Passage]]:
+        if found is None:  # no store that can be asked
+            return [(id_, self._remembered(self.given[id_])) for id_ in ids]
+        return self._fetched(ids, found)
+
+    def _fetched(self, ids: Sequence[str], found: Sequence[BaseNode]) -> list[tuple[str, Passage]]:
+        self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(node.node_id for node in found)
+        return [(node.node_id, self._remembered(node, fetched=True)) for node in self.guard.allowed(found)]
+
+    def _remembered(self, node: BaseNode, *, fetched: bool = False) -> Passage:
+        passage = self.as_passage(node)
+        name = self.recognised.name(passage, fetched=fetched)
+        if name not in self._met:
+            self.nodes[name] = node
+            self._met[name] = replace(passage, id=name)
+        return self._met[name]
 
 
 def related_ids(node: BaseNode) -> tuple[str, ...]:

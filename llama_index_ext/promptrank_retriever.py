@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,13 +15,16 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from drillrank import LanguageModel, Passage, Ranked
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.notes import noted, notes, path_notes
+from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
+from drillrank.multihop.search import Scope
 from drillrank.passages import check_query, check_top_n
+from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._nodes import unread
 from llama_index_ext._waiting import aretrieved
 from llama_index_ext.promptrank import PromptRankRerank
-from llama_index_ext.promptrank_nodes import NodeSource, tell
+from llama_index_ext.promptrank_nodes import NodeSource
 
 
 class PromptRankRetriever(Fixed, BaseRetriever):
@@ -31,8 +34,12 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         retriever: Any LlamaIndex retriever; all that it returns are the first nodes of paths. Let it return many, the
             paper takes 100.
         nodes: Nodes that may be linked to though they were not retrieved; their titles and addresses are indexed once,
-            and a lexical model takes its statistics from them.
-        docstore: Where linked nodes are fetched by id that are neither retrieved nor in `nodes`.
+            and a lexical model takes its statistics from them, filters or not. Where there is a store, they lend no
+            more than that: the text that is read and returned is fetched from it by id.
+        docstore: The store that linked nodes are fetched from by id. Without it, those in `nodes` are fetched from the
+            index behind `retriever`, if it can be asked; if it cannot, they are taken as they were given.
+        filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read, named
+            or linked to, wherever it comes from. Linked nodes must pass the filters of `retriever`, too.
         links: What links a node to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is followed
             leads to three more nodes, those that `retriever` finds with the question and the path's last node as its
             query.
@@ -47,8 +54,12 @@ class PromptRankRetriever(Fixed, BaseRetriever):
     " > ", and `drillrank_path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every
     hop sends a `PathHopEvent`.
 
+    A node of `nodes` that differs from the store's, or a store that knows none of them by their ids, leads to a
+    `DrillrankWarning`.
+
     Raises:
-        InvalidInput: a setting is unknown or cannot be used, two of the `nodes` share an id, or the question is blank.
+        InvalidInput: a setting is unknown or cannot be used, two of the `nodes` share an id, the question is blank, or
+            the retriever has a filter that cannot be checked on linked nodes.
 
     >>> from llama_index.core.schema import TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})
@@ -70,6 +81,7 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         *,
         nodes: Sequence[BaseNode] = (),
         docstore: BaseDocumentStore | None = None,
+        filters: Filters | None = None,
         links: Sequence[LinkName] = LINKS_IN_TEXTS,
         model: str | LanguageModel = "unigram",
         model_options: dict[str, Any] | None = None,
@@ -81,6 +93,8 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         check_top_n(top_n)
         self._retriever = retriever
         self._docstore = docstore
+        self._filters = filters
+        Guard(filters)  # says now what is wrong with them
         self._top_n = top_n
         settings |= {
             "model": model,
@@ -90,37 +104,45 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         }
         self._rerank = PromptRankRerank(**settings)
         self._nodes = {node.node_id: node for node in nodes}
-        self._search = self._rerank.path_rerank([self._rerank._passage(node) for node in nodes]).search
+        passages = [self._rerank._passage(node) for node in nodes]
+        self._given = Given(passages)
+        self._search = self._rerank.path_rerank(passages).search
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
         source = self._source()
         steps = self._steps(query, source, self._retriever.retrieve(query_bundle))
-        return self._found(run_steps(steps, source, partial(tell, query)), source)
+        return self._found(run_steps(steps, source, partial(source.tell, query)), source)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
-        source = self._source()
+        source = await asyncio.to_thread(self._source)  # filters look at all that was given
 
         async def atell(hop: Hop) -> None:
-            tell(query, hop)
+            source.tell(query, hop)
 
         [hits] = await aretrieved([self._retriever], query_bundle)
         steps = self._steps(query, source, hits)
         return self._found(await arun_steps(steps, source, atell), source)
 
     def _source(self) -> NodeSource:
-        return NodeSource(self._rerank._passage, self._retriever, self._docstore, ChainMap({}, self._nodes))
+        """Answers the lookups of one question, of what may be seen."""
+        guard = Guard(self._filters, self._retriever)
+        allowed = guard.allowed(self._nodes.values()) if self._nodes else []
+        seen = {node.node_id: node for node in allowed}
+        recognised = Recognised(self._given, seen)
+        return NodeSource(self._rerank._passage, guard, recognised, self._retriever, self._docstore, given=seen)
 
     def _steps(self, query: str, source: NodeSource, hits: list[NodeWithScore]) -> Steps[list[Ranked[Passage]]]:
-        first = source.passages(hit.node for hit in hits)
-        return self._search.steps(query, self._top_n, candidates=first)
+        scope = Scope(None if len(source.given) == len(self._nodes) else source.given.keys(), fetched=True)
+        return self._search.steps(query, self._top_n, candidates=source.passages(hits), scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
-        return [
-            NodeWithScore(node=self._copy(source.nodes[item.passage.id], item), score=item.score) for item in ranking
-        ]
+        source.recognised.warn(source.missed)
+        return [NodeWithScore(node=_copy(source, item), score=item.score) for item in ranking]
 
-    def _copy(self, node: BaseNode, item: Ranked[Passage]) -> BaseNode:
-        added = path_notes(item.details["path"], item.score)
-        return unread(node, noted(node.metadata, item.details) | added, [*notes(item.details), *added])
+
+def _copy(source: NodeSource, item: Ranked[Passage]) -> BaseNode:
+    node = source.nodes[item.passage.id]
+    added = path_notes(source.own_ids(item.details["path"]), item.score)
+    return unread(node, noted(node.metadata, item.details) | added, [*notes(item.details), *added])

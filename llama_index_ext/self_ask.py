@@ -22,6 +22,7 @@ from drillrank.hosts.fields import Fixed
 from drillrank.passages import check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.tokens import Tokens
+from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM, Prompts
 from llama_index_ext._waiting import aretrieved
 from llama_index_ext.events import SelfAskStepEvent
@@ -40,6 +41,8 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
         workers: LLM calls at the same time, all queries of this engine together.
+        filters: The host's `MetadataFilters`, or a function from a node to True or False: no LLM reads another node of
+            the retriever's.
         self_ask_prompt: Template with `{question}` and `{transcript}`, which ends it; `update_prompts` changes it, too.
         answer_prompt: Template with `{contents}` and `{question}`.
         callback_manager: As for every LlamaIndex query engine.
@@ -74,6 +77,7 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
         tokens: Tokens = None,
         on_failure: Literal["continue", "raise"] = "continue",
         workers: int = 4,
+        filters: Filters | None = None,
         self_ask_prompt: BasePromptTemplate | None = None,
         answer_prompt: BasePromptTemplate | None = None,
         callback_manager: CallbackManager | None = None,
@@ -85,7 +89,7 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
         self._prompts = Prompts()
         self._self_ask = SelfAsk(
             FrameworkLLM(llm, "ask"),
-            _Passages(retriever),
+            _Passages(retriever, Guard(filters)),
             max_steps=max_steps,
             max_prompt_tokens=max_prompt_tokens,
             tokens=tokens,
@@ -149,15 +153,16 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
 class _Passages:
     """A retriever's nodes as passages; each brings its node along."""
 
-    def __init__(self, retriever: BaseRetriever) -> None:
+    def __init__(self, retriever: BaseRetriever, guard: Guard) -> None:
         self._retriever = retriever
+        self._guard = guard
 
     def retrieve(self, question: str) -> list[Passage]:
-        return list(map(_passage, self._retriever.retrieve(question)))
+        return list(map(_passage, self._guard.hits(self._retriever.retrieve(question))))
 
     async def aretrieve(self, question: str) -> list[Passage]:
         [found] = await aretrieved([self._retriever], QueryBundle(question))
-        return list(map(_passage, found))
+        return list(map(_passage, self._guard.hits(found)))
 
 
 def _passage(found: NodeWithScore) -> Passage:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from copy import copy
 from urllib.parse import unquote, urljoin, urlsplit
 
 from drillrank.passages import Passage
@@ -53,6 +54,7 @@ class AddressIndex:
 
     def __init__(self, passages: Sequence[Passage], keys: Sequence[str] = ADDRESS_KEYS) -> None:
         self._keys = tuple(keys)
+        self._among: Container[str] | None = None
         self._at: dict[str, dict[str, list[str]]] = {}  # address, heading: ids
         self._files: dict[str, set[str]] = {}  # file name: addresses
         self._titled: dict[str, list[str]] = {}
@@ -70,6 +72,19 @@ class AddressIndex:
         base = self._own(passage)
         return dict.fromkeys(id_ for link in hyperlinks(passage.text) for id_ in self._reached(link, base))
 
+    def within(self, ids: Container[str]) -> AddressIndex:
+        """The addresses of the passages with these ids alone, in the same tables."""
+        view = copy(self)
+        view._among = ids
+        return view
+
+    def _seen(self, ids: Iterable[str]) -> list[str]:
+        return [id_ for id_ in ids if self._among is None or id_ in self._among]
+
+    def _known(self, address: str) -> bool:
+        headings = self._at.get(address, {})
+        return bool(headings) and (self._among is None or any(map(self._seen, headings.values())))
+
     def _own(self, passage: Passage) -> str:
         return _with_slashes(next((value for key in self._keys if (value := _text(passage.metadata, key))), ""))
 
@@ -82,15 +97,17 @@ class AddressIndex:
             return ()
         address = _address(parts._replace(fragment="").geturl())
         last = posixpath.basename(unquote(parts.path).rstrip("/"))
-        if address not in self._at and not parts.netloc and len(self._files.get(last, ())) == 1:
-            [address] = self._files[last]
-        if address in self._at:
+        if not self._known(address) and not parts.netloc:
+            files = [known for known in self._files.get(last, ()) if self._known(known)]
+            address = files[0] if len(files) == 1 else address
+        if self._known(address):
             headings = self._at[address]
-            of_heading = headings.get(_slug(unquote(parts.fragment))) if parts.fragment else None
+            of_heading = self._seen(headings.get(_slug(unquote(parts.fragment)), ())) if parts.fragment else ()
             if of_heading or address == _address(base):  # the own page, or no address: passages without are no page
-                return of_heading or ()
-            return [id_ for ids in headings.values() for id_ in ids]
-        return self._titled.get(_folded(last), ()) or self._titled.get(_folded(posixpath.splitext(last)[0]), ())
+                return of_heading
+            return [id_ for ids in headings.values() for id_ in self._seen(ids)]
+        titles = (_folded(last), _folded(posixpath.splitext(last)[0]))
+        return next((ids for title in titles if (ids := self._seen(self._titled.get(title, ())))), ())
 
 
 def hyperlinks(text: str) -> list[str]:

@@ -6,7 +6,7 @@ retrieval; others must know the passages that may be linked to before they can s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -40,6 +40,15 @@ class UnboundLinks(Protocol):
 
 
 LinkSource = Links | PathLinks | UnboundLinks
+
+
+@runtime_checkable
+class Restrictable(Protocol):
+    """Bound links that can be narrowed to some of the passages at no cost."""
+
+    def within(self, ids: Container[str], /) -> Links | PathLinks:
+        """The links as if only the passages with these ids had been bound."""
+        ...
 
 
 def given_links(passage: Passage) -> Iterable[str]:
@@ -118,13 +127,20 @@ def bound_links(links: LinkSource | Sequence[LinkSource] | None, passages: Seque
     if isinstance(links, list | tuple):
         return _CombinedLinks(tuple(bound_links(source, passages) for source in links))
     if isinstance(links, PathLinks | UnboundLinks) and not isinstance(links, type):
-        return links if isinstance(links, PathLinks) else bound_links(links.over(passages), passages)
+        return links if isinstance(links, PathLinks) else _BoundLinks(links, passages, links.over(passages))
     if not callable(links) or isinstance(links, type):
         raise InvalidInput(
             f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
             "or over(passages), or a list of such."
         )
     return _PassageLinks(links)
+
+
+def restricted_links(links: PathLinks, ids: Container[str]) -> PathLinks:
+    """What `bound_links` returned, as if it had been bound to the passages with these ids alone."""
+    if isinstance(links, _CombinedLinks):
+        return _CombinedLinks(tuple(restricted_links(source, ids) for source in links.sources))
+    return links.within(ids) if isinstance(links, _BoundLinks) else links
 
 
 def linked(
@@ -138,6 +154,8 @@ def linked(
         paths: Where to start.
         reachable: Passages at hand, by id; those that a lookup brings are added.
 
+    A source that calls what it fetched otherwise answers with pairs: the id that was asked for, and the passage.
+
     Returns:
         For each path the passages that it leads to, each once, in the order of the links. Its own passages and ids that
         nobody knows are left out, so that cycles end and links to nowhere lead nowhere.
@@ -150,16 +168,17 @@ def linked(
     answers = list((yield lookups) if lookups else ())
     if missing:
         wanted = set(missing)
-        for passage in answers.pop(0):
-            if passage.id in wanted:
-                reachable.setdefault(passage.id, passage)
+        for found in answers.pop(0):
+            name, passage = found if isinstance(found, tuple) else (found.id, found)
+            if name in wanted:
+                reachable[name] = reachable.setdefault(passage.id, passage)
     retrieved = dict(zip(retrievals, answers, strict=True))
 
     def passages_at(target: Target) -> Sequence[Passage]:
         if isinstance(target, str):
             return [reachable[target]] if target in reachable else []
-        found = retrieved[target] if isinstance(target, Retrieval) else (target,)
-        return [reachable.setdefault(passage.id, passage) for passage in found]
+        passages = retrieved[target] if isinstance(target, Retrieval) else (target,)
+        return [reachable.setdefault(passage.id, passage) for passage in passages]
 
     following = []
     for path, of_path in zip(paths, targets, strict=True):
@@ -192,6 +211,24 @@ class _PassageLinks:
 
     def follow(self, _query: str, path: Path, /) -> Iterable[Target]:
         return self.links(path.passages[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundLinks:
+    """Links that know the passages, with what is needed to bind them to fewer."""
+
+    source: UnboundLinks
+    passages: Sequence[Passage]
+    links: Links | PathLinks
+
+    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
+        return bound_links(self.links, self.passages).follow(query, path)
+
+    def within(self, ids: Container[str]) -> PathLinks:
+        links: object = self.links
+        if isinstance(links, Restrictable):
+            return bound_links(links.within(ids), self.passages)
+        return bound_links(self.source, [passage for passage in self.passages if passage.id in ids])
 
 
 @dataclass(frozen=True, slots=True)

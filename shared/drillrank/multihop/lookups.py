@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from drillrank.dialogue import Finished, advance
 from drillrank.errors import InvalidInput
@@ -48,8 +48,11 @@ class Hop:
 
 
 Lookup = Retrieval | Fetch | Hop
-Steps = Generator[Sequence[Lookup], Sequence[Sequence[Passage]], Result]
-"""Yields lookups, receives one list of passages for each, returns the result."""
+Answer = Sequence[Passage] | Sequence[tuple[str, Passage]]
+"""Passages; of a `Fetch` also with the ids that were asked for, where the source calls them otherwise."""
+
+Steps = Generator[Sequence[Lookup], Sequence[Any], Result]
+"""Yields lookups, receives one `Answer` for each, returns the result."""
 
 OnHop = Callable[[Hop], object]
 FirstStage = Callable[[str, int], Sequence[Passage]]
@@ -63,7 +66,7 @@ class Source(Protocol):
         """At most `n` passages for a query, best first."""
         ...
 
-    def fetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
+    def fetch(self, ids: Sequence[str], /) -> Answer:
         """The passages with these ids that exist, in any order."""
         ...
 
@@ -75,7 +78,7 @@ class AsyncSource(Protocol):
         """At most `n` passages for a query, best first."""
         ...
 
-    async def afetch(self, ids: Sequence[str], /) -> Sequence[Passage]:
+    async def afetch(self, ids: Sequence[str], /) -> Answer:
         """The passages with these ids that exist, in any order."""
         ...
 
@@ -135,7 +138,7 @@ def run_steps(steps: Steps[Result], source: Source, on_hop: OnHop | None = None)
     >>> run_steps(twice(), as_source(lambda query, n: [Passage(query)]))
     ('who?', [])
     """
-    answers: Sequence[Sequence[Passage]] | None = None
+    answers: Sequence[Answer] | None = None
     while True:
         step = advance(steps, answers)
         if isinstance(step, Finished):
@@ -160,7 +163,7 @@ async def arun_steps(
     'who?'
     """
 
-    async def answer(lookup: Lookup) -> Sequence[Passage]:
+    async def answer(lookup: Lookup) -> Answer:
         if isinstance(lookup, Retrieval):
             return await source.aretrieve(lookup.query, lookup.n)
         if isinstance(lookup, Fetch):
@@ -169,7 +172,7 @@ async def arun_steps(
             await on_hop(lookup)
         return ()
 
-    answers: Sequence[Sequence[Passage]] | None = None
+    answers: Sequence[Answer] | None = None
     while True:
         step = await asyncio.to_thread(advance, steps, answers)
         if isinstance(step, Finished):
@@ -177,7 +180,7 @@ async def arun_steps(
         answers = await asyncio.gather(*map(answer, step))
 
 
-def _answer(lookup: Lookup, source: Source, on_hop: OnHop | None) -> Sequence[Passage]:
+def _answer(lookup: Lookup, source: Source, on_hop: OnHop | None) -> Answer:
     if isinstance(lookup, Retrieval):
         return source.retrieve(lookup.query, lookup.n)
     if isinstance(lookup, Fetch):

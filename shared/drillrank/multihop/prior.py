@@ -13,7 +13,8 @@ makes the posterior of a path, log P(q | c) + log P(c | q).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput
@@ -99,6 +100,12 @@ class NamedPassages:
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._titles = TitleIndex(passages, fold_case=True)
+
+    def within(self, ids: Container[str]) -> NamedPassages:
+        """The same of the passages with these ids alone."""
+        view = copy(self)
+        view._titles = self._titles.within(ids)
+        return view
 
     def __call__(self, question: str) -> set[str]:
         """Ids of the named passages."""

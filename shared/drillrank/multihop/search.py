@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
 from itertools import combinations
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.multihop.links import LinkSource, Target, bound_links, linked, targets_of
+from drillrank.multihop.links import LinkSource, Target, bound_links, linked, restricted_links, targets_of
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
 from drillrank.multihop.prior import NamedPassages, PathPrior
 from drillrank.multihop.scoring import PathScorer, Weighed
@@ -23,6 +25,21 @@ from drillrank.retrieval import TfidfIndex, top
 
 PAPER_BEAM, PAPER_BRANCH = 5, 3  # section 2
 LEXICAL_BEAM, LEXICAL_BRANCH = 10, 8  # a unigram model scores so fast that a wider beam costs next to nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a search's own passages are to one question.
+
+    Attributes:
+        ids: Of those that there are; None is all. The others might as well not have been given, except that the
+            statistics of words (TF-IDF, a lexical model) are those of all.
+        fetched: They lend their titles, addresses and links only: each is fetched from the source before it is read,
+            and what the source does not bring is not there.
+    """
+
+    ids: Collection[str] | None = None
+    fetched: bool = False
 
 
 class PathSearch:
@@ -116,29 +133,44 @@ class PathSearch:
         return run_steps(self.path_steps(query, top_n), self._source, on_hop)
 
     def steps(
-        self, query: str, top_n: int | None = None, *, candidates: Sequence[Passage] | None = None
+        self,
+        query: str,
+        top_n: int | None = None,
+        *,
+        candidates: Sequence[Passage] | None = None,
+        scope: Scope = Scope(),
     ) -> Steps[list[Ranked[Passage]]]:
-        """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage."""
+        """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage.
+
+        The `scope` says which of the own passages may be linked to, and whether they may be read.
+        """
         check_top_n(top_n)
         best: dict[str, Ranked[Passage]] = {}
-        for scored in (yield from self.path_steps(query, candidates=candidates)):
+        for scored in (yield from self.path_steps(query, candidates=candidates, scope=scope)):
             for passage in scored.passage.passages:
                 if passage.id not in best:
                     best[passage.id] = Ranked(passage, scored.score, len(best) + 1, {**scored.details})
         return list(best.values())[:top_n]
 
     def path_steps(
-        self, query: str, top_n: int | None = None, *, candidates: Sequence[Passage] | None = None
+        self,
+        query: str,
+        top_n: int | None = None,
+        *,
+        candidates: Sequence[Passage] | None = None,
+        scope: Scope = Scope(),
     ) -> Steps[list[Ranked[Path]]]:
-        """`search_paths` as a generator of lookups."""
+        """`search_paths` as a generator of lookups; further arguments as of `steps`."""
         check_top_n(top_n)
         check_query(query)
         if candidates is None:
             [candidates] = yield [Retrieval(query, self._pool)]
             candidates = as_passages(candidates)[: self._pool]
         first = by_id(candidates)
-        collection = self._collection if self._collection.by_id else self._collect(list(first.values()))
-        walk = _Walk(query, collection, ChainMap(first, collection.by_id), self._prior)
+        collection = self._collection.within(scope.ids)
+        if not collection.by_id:
+            collection = self._collect(list(first.values()))
+        walk = _Walk(query, collection, ChainMap(first, {} if scope.fetched else collection.by_id), self._prior)
         similarities = collection.similarity_to(query)
         waiting = [walk.start(passage) for passage in first.values()]
         found: list[Ranked[Path]] = []
@@ -150,6 +182,7 @@ class PathSearch:
                 break
             kept = frontier[: self._beam]
             following = yield from linked(walk, query, [item.passage for item in kept], walk.reachable)
+            walk.followed |= {item.passage.ids for item in kept}
             waiting = []
             for item, passages in zip(kept, following, strict=True):
                 similar = similarities(passages)
@@ -185,8 +218,10 @@ class _Walk:
         self, query: str, collection: _Collection, reachable: ChainMap[str, Passage], prior: PathPrior | None
     ) -> None:
         self.reachable = reachable
+        self.followed: set[tuple[str, ...]] = set()  # paths whose links have been fetched
         self._query = query
         self._links = collection.links
+        self._own = collection.by_id
         self._targets: dict[tuple[str, ...], tuple[Target, ...]] = {}
         self._reader = prior.reader(len(collection.by_id), collection.named(query)) if prior else None
 
@@ -223,7 +258,8 @@ class _Walk:
         """Where the path's links lead; what a retrieval brought is no link, but a jump."""
         targets = [target for target in self.follow(self._query, path) if not isinstance(target, Retrieval)]
         ids = {target if isinstance(target, str) else target.id for target in targets}
-        return {name for name in ids if name in self.reachable and name not in path.ids}
+        known = self.reachable if path.ids in self.followed else ChainMap(self.reachable, self._own)
+        return {known[name].id for name in ids if name in known}.difference(path.ids)
 
 
 class _Collection:
@@ -246,6 +282,16 @@ class _Collection:
         self._index = TfidfIndex(texts)
         self._places = {name: place for place, name in enumerate(self.by_id)}
 
+    def within(self, ids: Collection[str] | None) -> _Collection:
+        """As if the passages with these ids were all, but for the statistics of words."""
+        if ids is None:
+            return self
+        view = copy(self)
+        view.by_id = {name: passage for name, passage in self.by_id.items() if name in ids}
+        view.links = restricted_links(self.links, ids)
+        view.named = self.named.within(ids)
+        return view
+
     def fetch(self, _ids: Sequence[str], /) -> Sequence[Passage]:
         """Nothing: all that there is can be reached already."""
         return ()
@@ -255,12 +301,16 @@ class _Collection:
         passages = list(self.by_id.values())
         return [passages[i] for i in top(self._index.scores(query), n)]
 
+    def _as_indexed(self, passage: Passage) -> bool:
+        known = self.by_id.get(passage.id)  # a record of the same id may say something else by now
+        return known is not None and known.titled_text == passage.titled_text
+
     def similarity_to(self, query: str) -> Callable[[Sequence[Passage]], list[float]]:
         """A function from passages to their TF-IDF cosines; foreign ones are weighted as if they were in the index."""
         of_indexed = self._index.scores(query)
 
         def similarities(passages: Sequence[Passage]) -> list[float]:
-            places = [self._places.get(passage.id) for passage in passages]
+            places = [self._places.get(passage.id) if self._as_indexed(passage) else None for passage in passages]
             foreign = [passage.titled_text for passage, place in zip(passages, places, strict=True) if place is None]
             of_foreign = iter(self._index.scores_of(query, foreign).tolist())
             return [next(of_foreign) if place is None else of_indexed[place].item() for place in places]

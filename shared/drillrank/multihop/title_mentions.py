@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from copy import copy
 
 from drillrank.passages import Passage
 
@@ -44,6 +45,7 @@ class TitleIndex:
 
     def __init__(self, passages: Sequence[Passage], *, fold_case: bool = False) -> None:
         self._fold_case = fold_case
+        self._among: Container[str] | None = None
         self._following: list[dict[str, int]] = [{}]  # nodes of the tree: from the next token to the next node
         self._ids: dict[int, list[str]] = {}  # of the passages whose title ends at a node
         for passage in passages:
@@ -64,6 +66,12 @@ class TitleIndex:
                 found |= dict.fromkeys(ids)
         return found
 
+    def within(self, ids: Container[str]) -> TitleIndex:
+        """The titles of the passages with these ids alone, in the same tree."""
+        view = copy(self)
+        view._among = ids
+        return view
+
     def mentions(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
         """Where each title begins and ends among the tokens, with its passages' ids; of one start the longest first."""
         tokens = self._folded(tokens)
@@ -73,12 +81,15 @@ class TitleIndex:
             mentioned = []
             end, node = start + 1, first.get(tokens[start])
             while node is not None:
-                if node in ids_at:
-                    mentioned.append((start, end, ids_at[node]))
+                if node in ids_at and (ids := self._seen(ids_at[node])):
+                    mentioned.append((start, end, ids))
                 node = following[node].get(tokens[end]) if end < len(tokens) else None
                 end += 1
             if mentioned:
                 yield from reversed(mentioned)
+
+    def _seen(self, ids: list[str]) -> list[str]:
+        return ids if self._among is None else [id_ for id_ in ids if id_ in self._among]
 
     def _folded(self, tokens: Sequence[str]) -> Sequence[str]:
         return [token.casefold() for token in tokens] if self._fold_case else tokens
