@@ -49,10 +49,6 @@ def finds(*documents):
     return RunnableLambda(lambda question: list(documents))
 
 
-def finds(*documents):
-    return RunnableLambda(lambda question: list(documents))
-
-
 def only_film(store):
     """A retriever over a vector store, with a filter that lets one document through."""
     return store.as_retriever(search_kwargs={"k": 1, "filter": lambda document: document.id == "film"})
@@ -150,11 +146,11 @@ def test_where_no_store_can_be_asked_the_given_ones_stand():
 
 
 def test_all_that_one_hop_needs_is_fetched_at_once():
-    class Counting(InMemoryStore):
-        asked: list = []
+    asked = []
 
+    class Counting(InMemoryStore):
         def mget(self, keys):
-            self.asked.append(sorted(keys))
+            asked.append(sorted(keys))
             return super().mget(keys)
 
     store = Counting()
@@ -162,7 +158,7 @@ def test_all_that_one_hop_needs_is_fetched_at_once():
     store.mset([(document.id, document) for document in others])
     start = [FILM.model_copy(update={"id": f"f{i}", "metadata": {"links": [f"p{i}", f"p{i + 2}"]}}) for i in range(2)]
     PromptRankRetriever(retriever=finds(*start), documents=others, docstore=store).invoke(QUESTION)
-    assert store.asked == [["p0", "p1", "p2", "p3"]]
+    assert asked == [["p0", "p1", "p2", "p3"]]
 
 
 WAYS = {
@@ -231,7 +227,7 @@ def test_a_reranker_takes_its_own_documents_out_of_a_store_once():
 
 
 class Listening(FakeListChatModel):
-    prompts: list = []
+    prompts: list
 
     def _call(self, messages, *args, **kwargs):
         self.prompts.append(str(messages))
@@ -249,7 +245,9 @@ async def test_no_prompt_holds_what_is_hidden():
     assert (await chain.ainvoke(QUESTION))["steps"] == found["steps"]
     assert "Pier" in str(llm.prompts)
     assert "SECRET" not in str(llm.prompts)
-    merging = BRMGRRetriever(retriever=finds(hidden, FILM), llm=Listening(responses=["x"]), filter=MINE, n_generated=1)
+    merging = BRMGRRetriever(
+        retriever=finds(hidden, FILM), llm=Listening(responses=["x"], prompts=[]), filter=MINE, n_generated=1
+    )
     assert sorted(texts(merging.invoke(QUESTION))) == sorted([FILM.page_content, "x"])
     assert sorted(texts(await merging.ainvoke(QUESTION))) == sorted([FILM.page_content, "x"])
 
