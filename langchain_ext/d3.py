@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
@@ -26,18 +27,24 @@ from drillrank.drilldown.d3 import EvidenceRanking, default_prompts
 from drillrank.drilldown.drill import Drillable, Step, Strategy
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.rebuilding import Library
+from drillrank.errors import DrillrankWarning
+from drillrank.hosts.chunks import StoredChunk
+from drillrank.hosts.keys import own, prefixed, with_own
+from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
+from drillrank.hosts.proposing import Proposed, grouped, proposed
 from drillrank.hosts.shared import Shared, shared
-from drillrank.passages import check_query, check_top_n, stable_uuid
+from drillrank.passages import check_query, check_top_n
+from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._component import Component, index_fields
-from langchain_ext._documents import document_names
 from langchain_ext._embed import FrameworkEmbedding
+from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
-from langchain_ext._stored import StoredDocuments, aall_sections, all_sections, is_section, source_id
 
-_OF_A_VIEW = ("view", "section_text", "previous_id", "next_id", "parent_id", "matched_views", "expanded_from")
 _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
+_START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
@@ -49,10 +56,13 @@ class D3Retriever(Component, ConfiguredRetriever):
             from which the section trees are rebuilt. Without a `source`, all are prepared once.
         llm: The chat model or text model that chooses sections and paragraphs, or a Runnable around one; None lets
             likelihood choose.
-        source: Proposes documents or sections; those of its best results are drilled into. A vector store, of
-            `MultiViewTextSplitter`'s documents for example, any retriever, or a Runnable or function. What a section
-            belongs to is put together from `documents`, or by id from the vector store; without these, of the sections
-            found.
+        source: Proposes documents, sections or chunks of any splitter; the documents of its best results are drilled
+            into. A vector store, any retriever, or a Runnable or function. What a section or chunk belongs to is put
+            together from the vector store, there or behind the retriever, by `drillrank_source_id` or `source`. From
+            `documents` only where no store can be asked and what was found agrees with them; else they lend chunks
+            their structure and offsets.
+        filter: What may be seen: metadata values and operators, as vector stores take them, or a function from a
+            document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
             `invoke(query, top_n=...)` overrides it.
@@ -65,9 +75,12 @@ class D3Retriever(Component, ConfiguredRetriever):
     those of `drillrank.D3`: `paragraphs`, `monot5`, `sections`, `guard_tokens`, `summarise`, `summary_words`,
     `max_prompt_tokens`, `tokens`, `max_calls`, `sections_by`, `on_empty`, `on_failure`.
 
-    Each result is a paragraph, text as in the source, with the document's metadata together with `section_path`,
-    `start_index`, `source_id` and the score; without an LLM `section_score`; with one `prompt_tokens`,
-    `completion_tokens` and `llm_calls` of the question; and `drillrank_problems`, a string, if anything went wrong. LLM
+    Each result is a paragraph, text as stored, with the metadata of the record that it stands in, and the score;
+    `start_index`, unless that key is the user's own; and, under names that begin with `drillrank_`, `section_path`,
+    `source_id`, `start` and `end`; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens` and
+    `llm_calls` of the question; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if
+    no paragraph holds a word of the question: then the documents' order stays. There are offsets only where they are
+    known: chunks of other splitters need `add_start_index=True`, or the originals as `documents`. LLM
     calls are children of the retriever's run. For progress the run has custom events, seen by `astream_events` and
     callback handlers: `d3_step` for each step, `d3_end` with usage and `problems`. What goes wrong is also told in one
     `DrillrankWarning`.
@@ -78,7 +91,7 @@ class D3Retriever(Component, ConfiguredRetriever):
 
     >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
     >>> found = D3Retriever(documents=[manual], top_n=1).invoke("How long does the battery last?")[0]
-    >>> found.page_content, found.metadata["section_path"]
+    >>> found.page_content, found.metadata["drillrank_section_path"]
     ('It lasts nine hours.', 'Battery')
     """
 
@@ -89,6 +102,7 @@ class D3Retriever(Component, ConfiguredRetriever):
     source: InstanceOf[VectorStore] | Retriever | None = Field(
         default=None, description="Proposes documents or sections."
     )
+    filter: Filter | None = Field(default=None, description="What may be seen of what is stored.")
     model: str = Field(default="unigram", description="Specification of the language model.")
     model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=None, gt=0, description="Paragraphs to return.")
@@ -121,7 +135,8 @@ class D3Retriever(Component, ConfiguredRetriever):
 
     _d3: D3 = PrivateAttr()
     _language_model: LanguageModel = PrivateAttr()
-    _stored: StoredDocuments = PrivateAttr()
+    _given: list[StoredChunk[Document]] = PrivateAttr()
+    _proposed: Proposed[Document] = PrivateAttr()
     _library: Library = PrivateAttr()
     _ready: Shared[Drillable] | None = PrivateAttr(default=None)
 
@@ -152,11 +167,13 @@ class D3Retriever(Component, ConfiguredRetriever):
             section_prompt=Filler("choose sections", self.section_prompt or sections, "outline", "question"),
             paragraph_prompt=Filler("choose paragraphs", self.paragraph_prompt or paragraphs, "paragraphs", "question"),
         )
-        self._stored = StoredDocuments(self.documents)
+        self._given = given_chunks(self.documents)
         self._library = Library(self._d3.prepare, self.separator)
         if self.source is None:
+            self._proposed = grouped(self._seen(Guard(self.filter)))
+            _tell_problems(self._proposed)
             self._ready = shared(
-                "drill", index_fields(self, language_model), lambda: self._library.ready(self._stored.pieces())
+                "drill", index_fields(self, language_model), lambda: self._library.ready(self._proposed.material())
             )
 
     def _get_relevant_documents(
@@ -165,13 +182,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         check_query(query)
         check_top_n(top_n)
         config = child_config(run_manager)
-        stored = self._stored
-        if isinstance(self.source, VectorStore):
-            hits = self.source.similarity_search(query, k=_VIEWS * self.max_documents)
-            stored = self._proposed(hits, all_sections(self.source, query, self._unknown(hits)))
-        elif self.source is not None:
-            hits = self.source.invoke(query, config)
-            stored = self._proposed(hits, self._unknown(hits))
+        stored = self._documents_for(query, config)
         found = self._d3.retrieve(
             query,
             self._drillable(stored),
@@ -179,7 +190,7 @@ class D3Retriever(Component, ConfiguredRetriever):
             llm=self._asked(config),
             on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
         )
-        dispatch_custom_event(END_EVENT, _told(found), config=config)
+        dispatch_custom_event(END_EVENT, _told(found, stored), config=config)
         return self._results(found, stored)
 
     async def _aget_relevant_documents(
@@ -188,13 +199,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         check_query(query)
         check_top_n(top_n)
         config = child_config(run_manager)
-        stored = self._stored
-        if isinstance(self.source, VectorStore):
-            hits = await self.source.asimilarity_search(query, k=_VIEWS * self.max_documents)
-            stored = self._proposed(hits, await aall_sections(self.source, query, self._unknown(hits)))
-        elif self.source is not None:
-            hits = await self.source.ainvoke(query, config)
-            stored = self._proposed(hits, self._unknown(hits))
+        stored = await self._adocuments_for(query, config)
         loop = asyncio.get_running_loop()
         steps: asyncio.Queue[Step | None] = asyncio.Queue()
         telling = asyncio.ensure_future(_tell(steps, config))
@@ -209,62 +214,86 @@ class D3Retriever(Component, ConfiguredRetriever):
         finally:
             steps.put_nowait(None)
             await telling
-        await adispatch_custom_event(END_EVENT, _told(found), config=config)
+        await adispatch_custom_event(END_EVENT, _told(found, stored), config=config)
         return self._results(found, stored)
+
+    def _documents_for(self, query: str, config: RunnableConfig) -> Proposed[Document]:
+        """What the question is asked about."""
+        if self.source is None:
+            return self._proposed
+        guard = Guard(self.filter, self.source, config)
+        store = StoreLookups(query, self.source, guard, config)
+        stored = run_lookups(self._lookups(guard), store.answer)
+        _tell_problems(stored)
+        return stored
+
+    async def _adocuments_for(self, query: str, config: RunnableConfig) -> Proposed[Document]:
+        """As `_documents_for`, without blocking the event loop."""
+        if self.source is None:
+            return self._proposed
+        guard = Guard(self.filter, self.source, config)
+        store = StoreLookups(query, self.source, guard, config)
+        stored = await arun_lookups(self._lookups(guard), store.aanswer)
+        _tell_problems(stored)
+        return stored
+
+    def _lookups(self, guard: Guard) -> Lookups[Proposed[Document]]:
+        return proposed(READING, self._seen(guard), _VIEWS * self.max_documents, self.max_documents, bool(self.filter))
+
+    def _seen(self, guard: Guard) -> list[StoredChunk[Document]]:
+        """What was given and may be seen."""
+        seen = set(map(id, guard.allowed(self.documents))) if self.documents else set()
+        return [chunk for chunk in self._given if id(chunk.record) in seen]
 
     def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
 
-    def _drillable(self, stored: StoredDocuments) -> Drillable:
-        return self._ready.made if self._ready else self._library.ready(stored.pieces())
+    def _drillable(self, stored: Proposed[Document]) -> Drillable:
+        return self._ready.made if self._ready else self._library.ready(stored.material())
 
-    def _unknown(self, hits: Sequence[Document]) -> list[Document]:
-        """The sections found whose documents have to be looked for."""
-        sections = [hit for hit in hits if is_section(hit) and not self._stored.of(source_id(hit))]
-        names = list(dict.fromkeys(map(source_id, sections)))[: self.max_documents]
-        return [section for section in sections if source_id(section) in names]
-
-    def _proposed(self, hits: Sequence[Document], sections: Sequence[Document]) -> StoredDocuments:
-        """The documents of the best results, whole where they can be had."""
-        found = StoredDocuments(sections)
-        proposed = StoredDocuments()
-        for hit in hits:
-            if len(proposed) == self.max_documents:
-                break
-            own = source_id(hit) if is_section(hit) else document_names([hit])[0]
-            known = [name for name in (own, str(hit.metadata.get("source_id"))) if self._stored.of(name)]
-            name = known[0] if known else own
-            proposed.add(name, self._stored.of(name) or found.of(name) or [hit])
-        return proposed
-
-    def _results(self, found: EvidenceRanking, stored: StoredDocuments) -> list[Document]:
+    def _results(self, found: EvidenceRanking, stored: Proposed[Document]) -> list[Document]:
         usage = {} if self.llm is None else found.usage.as_metadata()
         return [self._document(item, stored, usage) for item in found]
 
-    def _document(self, item: Ranked[Passage], stored: StoredDocuments, usage: dict[str, int]) -> Document:
-        place = item.passage.metadata
-        name, origin = stored.named_at(place["document"], place["start"])
+    def _document(self, item: Ranked[Passage], stored: Proposed[Document], usage: dict[str, int]) -> Document:
+        paragraph = stored.at(item.passage)
         added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
-        added |= notes(item.details)
         if self.guard_tokens:
             added["guarded"] = item.details["guarded"]
         if "problems" in item.details:
-            added["drillrank_problems"] = "; ".join(item.details["problems"])
-        own = {
-            **{key: value for key, value in origin.metadata.items() if key not in _OF_A_VIEW},
-            "section_path": item.passage.title,
-            "start_index": place["start"],
-            "source_id": name,
-        }
+            added["problems"] = "; ".join(item.details["problems"])
+        metadata = with_own(
+            _with_start(paragraph.chunk, paragraph.start),
+            section_path=item.passage.title,
+            source_id=paragraph.document.name[1],
+            namespace=paragraph.document.name[0] or None,
+            start=paragraph.start,
+            end=paragraph.end,
+        )
+        added = {prefixed(name): value for name, value in added.items()} | notes(item.details)
         return Document(
-            id=stable_uuid(name, place["start"], place["end"], *filter(None, [place.get("part")])),
+            id=paragraph.id,
             page_content=item.passage.text,
-            metadata=with_score(own, self.score_key, item.score, added),
+            metadata=with_score(metadata, self.score_key, item.score, added),
         )
 
 
-def _told(found: EvidenceRanking) -> dict[str, Any]:
-    return {**found.usage.as_metadata(), "problems": list(found.problems)}
+def _with_start(chunk: StoredChunk[Document], start: int | None) -> dict[str, Any]:
+    """The user's metadata with the host's key for an offset, unless that key is the user's own."""
+    metadata = dict(chunk.metadata)
+    if chunk.kind == "section" and metadata.get(_START, chunk.start) != own(chunk.record.metadata).get("start"):
+        return metadata
+    metadata.pop(_START, None)
+    return metadata if start is None else {**metadata, _START: start}
+
+
+def _tell_problems(stored: Proposed[Document]) -> None:
+    for problem in stored.problems:
+        warnings.warn(problem, DrillrankWarning, stacklevel=2)
+
+
+def _told(found: EvidenceRanking, stored: Proposed[Document]) -> dict[str, Any]:
+    return {**found.usage.as_metadata(), "problems": [*stored.problems, *found.problems]}
 
 
 async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:

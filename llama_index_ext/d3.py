@@ -16,7 +16,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.utils import print_text
 
 from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked
@@ -27,18 +27,23 @@ from drillrank.drilldown.drill import Drillable, Step, Strategy
 from drillrank.drilldown.evidence import Embed, load_evidence_model
 from drillrank.drilldown.rebuilding import Library
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.hosts.chunks import StoredChunk
 from drillrank.hosts.fields import Fixed
-from drillrank.hosts.keys import is_section
+from drillrank.hosts.keys import PREFIX, with_own
+from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
-from drillrank.passages import check_query, check_top_n, stable_uuid
+from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
+from drillrank.passages import check_query, check_top_n
 from drillrank.tokens import Tokens
+from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._embed import FrameworkEmbedding
+from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM, Prompts
-from llama_index_ext._stored import StoredDocuments, document_id, sections_in
-from llama_index_ext._waiting import aretrieved
+from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._nodes import unread
 from llama_index_ext.events import D3EndEvent, D3StepEvent
 
-_OF_A_VIEW = ("view", "context", "matched_views", "expanded_from")  # of a section's node, not of its paragraphs
+_VIEWS = 3  # of a section in an index: to find so many documents, ask for more
 
 dispatcher = get_dispatcher(__name__)
 
@@ -50,10 +55,12 @@ class D3Retriever(Fixed, BaseRetriever):
         documents: Documents, parsed as `parse_document` does with their metadata; or nodes of `MultiViewNodeParser`,
             from which the documents' section trees are rebuilt. Without a `source`, all are prepared once.
         llm: Chooses sections and paragraphs; None lets likelihood choose.
-        source: Proposes documents or sections; the documents of its best results are drilled into. A
-            `VectorStoreIndex`, of `MultiViewNodeParser`'s nodes for example, or any retriever. A section's document is
-            put together from `documents`, the index's docstore or its vector store; without these, of the sections
-            found.
+        source: Proposes documents, sections, or nodes of any parser; the documents of its best results are drilled
+            into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index, there or
+            behind the retriever; from `documents` only where no index can be asked and what was found agrees with
+            them; else they lend nodes their structure and offsets.
+        filters: What may be seen: the host's `MetadataFilters`, or a function from a node to True or False. They
+            govern the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
@@ -68,12 +75,12 @@ class D3Retriever(Fixed, BaseRetriever):
         callback_manager: As for every LlamaIndex retriever.
         verbose: Print each step.
 
-    Each node is a paragraph, text as in the source, with `start_char_idx` and `end_char_idx`, the document as SOURCE,
-    and the document's metadata together with `section_path`; without an LLM `section_score`; with one `prompt_tokens`,
-    `completion_tokens` and `llm_calls` of the question; `drillrank_problems`, a string, if anything went wrong, and
-    without an LLM `drillrank_nothing_matched` if no paragraph holds a word of the question: then the
-    documents' order stays. Each step is a `D3StepEvent`, usage and problems a `D3EndEvent`. What goes wrong is also
-    told in one `DrillrankWarning`.
+    Each node is a paragraph, text as stored, with `start_char_idx` and `end_char_idx` where they are known, the
+    document as SOURCE, and the metadata of the node that it stands in together with, under names that begin with
+    `drillrank_`, `section_path`; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens` and
+    `llm_calls` of the question; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if
+    no paragraph holds a word of the question: then the documents' order stays. No model reads these. Each
+    step is a `D3StepEvent`, usage and problems a `D3EndEvent`. What goes wrong is also told in one `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
@@ -82,7 +89,7 @@ class D3Retriever(Fixed, BaseRetriever):
     >>> from llama_index.core import Document
     >>> manual = Document(text="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth.")
     >>> node = D3Retriever([manual], top_n=1).retrieve("How long does the battery last?")[0]
-    >>> node.text, node.metadata["section_path"]
+    >>> node.text, node.metadata["drillrank_section_path"]
     ('It lasts nine hours.', 'Battery')
     """
 
@@ -92,6 +99,7 @@ class D3Retriever(Fixed, BaseRetriever):
         llm: LLM | None = None,
         *,
         source: VectorStoreIndex | BaseRetriever | None = None,
+        filters: Filters | None = None,
         model: str | LanguageModel = "unigram",
         model_options: dict[str, Any] | None = None,
         top_n: int | None = None,
@@ -159,15 +167,21 @@ class D3Retriever(Fixed, BaseRetriever):
                 "question",
             ),
         )
-        self._index: VectorStoreIndex | None = None
-        self._source: BaseRetriever | None = None
-        if isinstance(source, VectorStoreIndex):  # one of sections has three views of each
-            self._index, self._source = source, source.as_retriever(similarity_top_k=3 * max_documents)
-        elif source is not None:
-            self._source = source
-        self._stored = StoredDocuments(documents)
+        self._source = source
+        self._filters = filters
+        self._documents = list(documents)
+        self._given = chunks_of(self._documents)
+        # A retriever follows a view to the copy of its section that earlier releases left there.
+        in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
+        self._reading = Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order)
         self._library = Library(self._d3.prepare, separator)
-        self._ready = None if self._source else self._library.ready(self._stored.pieces())
+        self._proposed: Proposed[BaseNode] = Proposed()
+        self._ready: Drillable | None = None
+        guard = Guard(filters)
+        if source is None:
+            self._proposed = grouped(self._seen(guard))
+            _warn(self._proposed)
+            self._ready = self._library.ready(self._proposed.material())
 
     def _get_prompts(self) -> PromptDictType:
         return dict(self._prompts.templates)
@@ -176,48 +190,38 @@ class D3Retriever(Fixed, BaseRetriever):
         self._prompts.update(prompts)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        question, stored = check_query(query_bundle.query_str), self._stored
-        if self._source:
-            stored = self._proposed(self._source.retrieve(query_bundle))
-        documents = self._documents(stored)
-        return self._nodes(self._d3.retrieve(question, documents, self._top_n, on_step=self._tell), stored)
+        question, stored = check_query(query_bundle.query_str), self._proposed
+        if self._source is not None:
+            guard = Guard(self._filters, self._source)
+            stored = run_lookups(self._lookups(guard), StoreLookups(query_bundle, self._source, guard).answer)
+            _warn(stored)
+        found = self._d3.retrieve(question, self._drillable(stored), self._top_n, on_step=self._tell)
+        return self._nodes(found, stored)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        question, stored = check_query(query_bundle.query_str), self._stored
-        if self._source:
-            [hits] = await aretrieved([self._source], query_bundle)
-            stored = await asyncio.to_thread(self._proposed, hits)
-        documents = await asyncio.to_thread(self._documents, stored)
-        found = await self._d3.aretrieve(question, documents, self._top_n, on_step=self._tell)
+        question, stored = check_query(query_bundle.query_str), self._proposed
+        if self._source is not None:
+            guard = Guard(self._filters, self._source)
+            store = StoreLookups(query_bundle, self._source, guard)
+            stored = await arun_lookups(self._lookups(guard), store.aanswer)
+            _warn(stored)
+        ready = await asyncio.to_thread(self._drillable, stored)
+        found = await self._d3.aretrieve(question, ready, self._top_n, on_step=self._tell)
         return await asyncio.to_thread(self._nodes, found, stored)
 
-    def _documents(self, stored: StoredDocuments) -> Drillable:
-        return self._ready or self._library.ready(stored.pieces())
+    def _drillable(self, stored: Proposed[BaseNode]) -> Drillable:
+        return self._ready or self._library.ready(stored.material())
 
-    def _proposed(self, hits: Sequence[NodeWithScore]) -> StoredDocuments:
-        """The documents of the best results, whole where they can be had."""
-        found = StoredDocuments(hit.node for hit in hits)
-        proposed = StoredDocuments()
-        lost = []
-        for node in (hit.node for hit in hits):
-            if len(proposed) == self._max_documents:
-                break
-            id_ = document_id(node)
-            known = self._stored.of(id_, node.ref_doc_id)
-            if not known and not proposed.of(id_):
-                stored = sections_in(self._index, id_) if self._index and is_section(node.metadata) else []
-                known = [*found.of(id_), *stored]
-            proposed.add(known)
-            if not known and not proposed.of(id_):
-                lost.append(id_)
-        if lost:
-            warnings.warn(
-                f"Sections of {len(lost)} documents were found whose raw nodes are neither in the source nor in its "
-                f"docstore, for example of {lost[0]!r}: pass them as documents.",
-                DrillrankWarning,
-                stacklevel=2,
-            )
-        return proposed
+    def _lookups(self, guard: Guard) -> Lookups[Proposed[BaseNode]]:
+        limit = self._max_documents
+        return proposed(self._reading, self._seen(guard), _VIEWS * limit, limit, self._filters is not None)
+
+    def _seen(self, guard: Guard) -> list[StoredChunk[BaseNode]]:
+        """What was given and may be seen."""
+        if not self._documents:
+            return []
+        seen = set(map(id, guard.allowed(chunk.record for chunk in self._given)))
+        return [chunk for chunk in self._given if id(chunk.record) in seen]
 
     def _tell(self, step: Step) -> None:
         problems = list(step.problems)
@@ -228,32 +232,42 @@ class D3Retriever(Fixed, BaseRetriever):
                 "\n".join([told, *(f"  ! {problem}" for problem in problems)]), color="llama_turquoise", end="\n"
             )
 
-    def _nodes(self, found: EvidenceRanking, stored: StoredDocuments) -> list[NodeWithScore]:
+    def _nodes(self, found: EvidenceRanking, stored: Proposed[BaseNode]) -> list[NodeWithScore]:
         usage = found.usage.as_metadata()
-        dispatcher.event(D3EndEvent(usage=usage, problems=list(found.problems)))
+        dispatcher.event(D3EndEvent(usage=usage, problems=[*stored.problems, *found.problems]))
         return [self._node(item, stored, usage if self._with_llm else {}) for item in found]
 
-    def _node(self, item: Ranked[Passage], stored: StoredDocuments, usage: dict[str, int]) -> NodeWithScore:
-        place = item.passage.metadata
-        name, origin = stored.named_at(place["document"], place["start"])
+    def _node(self, item: Ranked[Passage], stored: Proposed[BaseNode], usage: dict[str, int]) -> NodeWithScore:
+        paragraph = stored.at(item.passage)
+        origin = paragraph.chunk.record
         added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
-        added |= notes(item.details)
         if self._guards:
             added["guarded"] = item.details["guarded"]
         if "problems" in item.details:
-            added["drillrank_problems"] = "; ".join(item.details["problems"])
+            added["problems"] = "; ".join(item.details["problems"])
+        namespace = paragraph.document.name[0] or None
+        noted = {**paragraph.chunk.metadata, **notes(item.details)}
+        metadata = with_own(noted, section_path=item.passage.title, namespace=namespace, **added)
         node = TextNode(
-            id_=stable_uuid(name, place["start"], place["end"], *filter(None, [place.get("part")])),
+            id_=paragraph.id,
             text=item.passage.text,
-            start_char_idx=place["start"],
-            end_char_idx=place["end"],
-            metadata={
-                **{key: value for key, value in origin.metadata.items() if key not in _OF_A_VIEW},
-                "section_path": item.passage.title,
-                **added,
-            },
-            excluded_embed_metadata_keys=[*origin.excluded_embed_metadata_keys, "section_path", *added],
-            excluded_llm_metadata_keys=[*origin.excluded_llm_metadata_keys, *added],
-            relationships={NodeRelationship.SOURCE: stored.source_of(origin)},
+            start_char_idx=paragraph.start,
+            end_char_idx=paragraph.end,
+            excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
+            excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
+            relationships={NodeRelationship.SOURCE: self._source_of(paragraph.chunk)},
         )
-        return NodeWithScore(node=node, score=item.score)
+        ours = [key for key in metadata if key.startswith(PREFIX)]
+        return NodeWithScore(node=unread(node, metadata, ours), score=item.score)
+
+    def _source_of(self, chunk: StoredChunk[BaseNode]) -> RelatedNodeInfo:
+        """The document that a node is or belongs to."""
+        node = chunk.record
+        if chunk.kind != "document" and node.source_node is not None:
+            return node.source_node
+        return node.as_related_node_info()
+
+
+def _warn(stored: Proposed[BaseNode]) -> None:
+    for problem in stored.problems:
+        warnings.warn(problem, DrillrankWarning, stacklevel=2)

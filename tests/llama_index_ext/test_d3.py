@@ -74,9 +74,9 @@ def test_the_llm_chooses_and_its_cost_is_told():
     node = found.node
     assert node.get_content() == TARGET == BOOK[node.start_char_idx : node.end_char_idx]
     assert node.ref_doc_id == "book"
-    cost = {"prompt_tokens": sum(map(count_tokens, crowd.prompts)), "llm_calls": 2}
+    cost = {"drillrank_prompt_tokens": sum(map(count_tokens, crowd.prompts)), "drillrank_llm_calls": 2}
     assert cost.items() <= node.metadata.items()
-    assert node.metadata["section_path"] == "Part 2 > Chapter 2.3"
+    assert node.metadata["drillrank_section_path"] == "Part 2 > Chapter 2.3"
     assert "tokens" not in node.get_content("llm") + node.get_content("embed")
 
 
@@ -283,7 +283,7 @@ def test_an_llm_that_calls_functions_is_held_to_the_schema(how):
     retriever = D3Retriever([DOCUMENT], Clerk(down), sections_by="json")
     with pytest.warns(DrillrankWarning, match="77"):
         found = retriever.retrieve(ASKED) if how == "sync" else asyncio.run(retriever.aretrieve(ASKED))
-    assert {node.node.metadata["section_path"] for node in found} <= {"Part 1", "Part 1 > Chapter 1.1"}
+    assert {node.node.metadata["drillrank_section_path"] for node in found} <= {"Part 1", "Part 1 > Chapter 1.1"}
 
 
 # Embeddings
@@ -355,7 +355,7 @@ def test_an_index_of_sections_leads_into_the_structure_of_the_document(parser):
         assert node.get_content() == TARGET == BOOK[node.start_char_idx : node.end_char_idx]
         assert node.ref_doc_id == "book"
         assert node.metadata["source"] == "book.md"
-        assert node.metadata["section_path"] == "Part 2 > Chapter 2.3"
+        assert node.metadata["drillrank_section_path"] == "Part 2 > Chapter 2.3"
         assert "view" not in node.metadata
         assert crowd.prompts[0].count("* Section: ") == 12
 

@@ -42,7 +42,7 @@ def _pieces(paragraph: Passage, shown: Passage, limit: int, count: TokenCount) -
     if len(spans) == 1:
         return [(paragraph, shown)]
     place = paragraph.metadata
-    if paragraph.text == shown.text and len(paragraph.text) == place["end"] - place["start"]:
+    if "start" in place and paragraph.text == shown.text and len(paragraph.text) == place["end"] - place["start"]:
         offset, document = place["start"], place["document"]
         return [
             (piece, piece)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from drillrank.drilldown.drill import Drillable
+from drillrank.drilldown.excerpts import Excerpts, HeadingPath, excerpted
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.once import Once
 from drillrank.passages import Passage
@@ -15,7 +18,8 @@ from drillrank.structure import breadcrumb, parse_document
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _REMEMBERED = 4  # collections; each may be large
-_HeadingPath = tuple[str, ...]
+Material = Sequence["Piece"] | Sequence[Excerpts]
+"""What is stored of one document: sections that drillrank cut, or it as a whole; or excerpts, by text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +38,35 @@ class Piece:
     path: str = ""
     start: int = 0
     end: int | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
-def rebuilt(documents: Sequence[Sequence[Piece]], separator: str = " > ") -> list[OutlineSection]:
+def rebuilt(documents: Sequence[Material], separator: str = " > ") -> list[OutlineSection]:
     r"""The sections of documents, each given by its pieces in any order: what `D3.prepare` takes.
 
     Parts of one section are joined before they are read, so that no paragraph stays cut. Where pieces are missing, the
     outline lacks their sections and no others. Paragraphs have exact offsets; those of a piece that is not the source,
-    but a rendering of it, have the piece's span and are told apart by `part` in their metadata.
+    but a rendering of it, have the piece's span and are told apart by `part` in their metadata. `piece` there is the
+    number of the piece in which a paragraph begins. What other splitters cut is given as excerpts.
 
     Args:
-        documents: The pieces of each document; one that is there twice counts once.
+        documents: The pieces of each document, one that is there twice counts once; or its excerpts.
         separator: Between the headings of a piece's path.
 
     >>> pieces = [Piece("## Fish\n\nCod.\n\nTuna.", "Sea > Fish", 14), Piece("# Sea\n\nDeep.\n", "Sea")]
     >>> [(s.passage.title, [p.metadata["start"] for p in s.paragraphs]) for s in rebuilt([pieces])]
     [('Sea', [7]), ('Sea > Fish', [23, 29])]
     """
-    return [section for number, pieces in enumerate(documents) for section in _Rebuilding(number, separator).of(pieces)]
+    return [section for number, stored in enumerate(documents) for section in _sections(number, stored, separator)]
+
+
+def _sections(number: int, stored: Material, separator: str) -> list[OutlineSection]:
+    pieces = [piece for piece in stored if isinstance(piece, Piece)]
+    excerpts = [text for text in stored if isinstance(text, Excerpts)]
+    sections = _Rebuilding(number, separator).of(pieces) if pieces else []
+    for group, text in enumerate(excerpts):
+        sections += excerpted(number, f"{group}:" if len(excerpts) > 1 else "", text)
+    return sections
 
 
 class Library:
@@ -73,9 +87,9 @@ class Library:
         self._separator = separator
         self._once: Once[Drillable] = Once(_REMEMBERED)
 
-    def ready(self, documents: Sequence[Sequence[Piece]]) -> Drillable:
-        """What `D3.retrieve` takes, of documents given by their pieces."""
-        key = tuple(tuple((p.text, p.path, p.start, p.end, repr(p.metadata)) for p in pieces) for pieces in documents)
+    def ready(self, documents: Sequence[Material]) -> Drillable:
+        """What `D3.retrieve` takes, of documents given by what is stored of them."""
+        key = tuple(tuple((stored, repr(stored.metadata)) for stored in material) for material in documents)
         return self._once.get(key, lambda: self._prepare(rebuilt(documents, self._separator)))
 
 
@@ -85,16 +99,23 @@ class _Rebuilding:
     def __init__(self, number: int, separator: str) -> None:
         self._number = number
         self._separator = separator
-        self._paths: dict[str, _HeadingPath] = {}  # by their joined form, which may hold the separator in a heading
+        self._members: list[tuple[int, int]] = []  # of the run at hand: where each piece begins, and its place
+        self._paths: dict[str, HeadingPath] = {}  # by their joined form, which may hold the separator in a heading
 
     def of(self, pieces: Sequence[Piece]) -> list[OutlineSection]:
-        distinct = {(piece.start, piece.path, piece.text): piece for piece in pieces}
-        runs = _runs(sorted(distinct.values(), key=lambda piece: piece.start))
+        distinct: dict[tuple[int, str, str], int] = {}
+        for place, piece in enumerate(pieces):
+            distinct.setdefault((piece.start, piece.path, piece.text), place)
+        order = sorted(distinct.values(), key=lambda place: pieces[place].start)
+        places = iter(order)
+        groups = _runs([pieces[place] for place in order])
+        runs = list(map(_joined, groups))
         texts = "\n\n".join(run.text for run in runs)
         format = parse_document(texts, metadata=runs[0].metadata).format if len(runs) > 1 else "auto"
         starts, ends = {run.start for run in runs}, set(map(_end, runs))
         sections = []
-        for run in runs:
+        for run, group in zip(runs, groups, strict=True):
+            self._members = [(piece.start, next(places)) for piece in group]
             sections += self._sections(run, format, beside=_end(run) in starts or run.start in ends)
         return sections
 
@@ -117,6 +138,7 @@ class _Rebuilding:
             place: dict[str, Any] = {"document": self._number, "section_path": path}
             place |= {key: passage.metadata[key] + run.start for key in ("start", "end") if key in passage.metadata}
             start = int(passage.id.rpartition(":")[2]) + run.start
+            place["piece"] = self._members[bisect_right(self._members, start, key=itemgetter(0)) - 1][1]
             return replace(passage, id=f"{self._number}:{start}", title=breadcrumb(path), metadata=place)
 
         return OutlineSection(
@@ -131,7 +153,7 @@ class _Rebuilding:
             blocks = blocks[1:]
         if not blocks:
             return []
-        place = {"document": self._number, "section_path": path}
+        place = {"document": self._number, "section_path": path, "piece": self._members[0][1]}
         title = breadcrumb(path)
         span = {"start": run.start, "end": _end(run)}
         paragraphs = tuple(
@@ -143,7 +165,7 @@ class _Rebuilding:
         own = Passage("\n\n".join(blocks), id=f"{self._number}:{run.start}", title=title, metadata=place)
         return [OutlineSection(own, paragraphs, paragraphs)]
 
-    def _path(self, stored: str, inside: _HeadingPath) -> _HeadingPath:
+    def _path(self, stored: str, inside: HeadingPath) -> HeadingPath:
         """The full path of a section inside a piece: the piece's path may end with the section's own heading."""
         own = breadcrumb(inside[:1], self._separator)
         if inside and stored == own:
@@ -152,7 +174,7 @@ class _Rebuilding:
             stored = stored[: -len(self._separator + own)]
         return (*self._above(stored), *inside)
 
-    def _above(self, stored: str) -> _HeadingPath:
+    def _above(self, stored: str) -> HeadingPath:
         return self._paths.get(stored) or tuple(filter(None, stored.split(self._separator)))
 
 
@@ -160,18 +182,22 @@ def _end(piece: Piece) -> int:
     return piece.start + len(piece.text) if piece.end is None else piece.end
 
 
-def _runs(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces, neighbouring parts of one section joined; each text is copied once, however many parts there are."""
+def _runs(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """The pieces, neighbouring parts of one section together."""
     groups: list[list[Piece]] = []
     for piece in pieces:
         if groups and _continues(groups[-1][-1], piece):
             groups[-1].append(piece)
         else:
             groups.append([piece])
-    return [
-        replace(group[0], text="".join(part.text for part in group), end=group[-1].end) if group[1:] else group[0]
-        for group in groups
-    ]
+    return groups
+
+
+def _joined(group: Sequence[Piece]) -> Piece:
+    """Pieces that continue each other as one; each text is copied once, however many there are."""
+    if len(group) == 1:
+        return group[0]
+    return replace(group[0], text="".join(part.text for part in group), end=group[-1].end)
 
 
 def _continues(before: Piece, piece: Piece) -> bool:

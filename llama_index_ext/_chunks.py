@@ -1,0 +1,68 @@
+"""LlamaIndex nodes as the core's stored chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
+
+from drillrank.hosts.chunks import StoredChunk
+from drillrank.hosts.headings import headings_of_path
+from drillrank.hosts.keys import is_section, own, prefixed, theirs
+from drillrank.hosts.lookups import Holding
+from llama_index_ext._lookups import DOCUMENT
+
+_HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
+
+
+def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
+    """What each node is a piece of, and where in it it stands."""
+    return [_chunk(found.node if isinstance(found, NodeWithScore) else found) for found in nodes]
+
+
+def holding(chunk: StoredChunk[BaseNode]) -> Holding | None:
+    """Asks a store for all records of a chunk's document."""
+    space, id_ = chunk.document
+    return None if chunk.kind == "document" else Holding({DOCUMENT: id_, **_namespace(space)})
+
+
+def _namespace(space: str) -> dict[str, str]:
+    return {prefixed("namespace"): space} if space else {}
+
+
+def _chunk(given: BaseNode) -> StoredChunk[BaseNode]:
+    node = given.obj if isinstance(given, IndexNode) and isinstance(given.obj, BaseNode) else given
+    found = own(node.metadata)
+    document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
+    text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+    metadata = theirs(node.metadata)
+    if is_section(node.metadata):
+        raw = found["view"] == "raw"
+        return StoredChunk(
+            node,
+            node.node_id if raw else str(found["section_id"]),
+            text if raw else "",
+            document,
+            kind="section",
+            raw=raw and node is given,  # the copy that earlier releases left in a view is not the section
+            path=str(found.get("section_path", "")),
+            start=start,
+            end=end,
+            metadata=metadata,
+        )
+    if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
+        return StoredChunk(node, node.node_id, text, document, metadata=metadata)
+    headings = headings_of_path(metadata.get(_HEADINGS))
+    cut_again = bool(headings) and (start == 0 or not text.startswith("#"))  # then offsets count from there
+    return StoredChunk(
+        node,
+        node.node_id,
+        text,
+        document,
+        kind="chunk",
+        path=headings,
+        above=_HEADINGS in metadata,
+        start=None if cut_again else start,
+        end=None if cut_again else end,
+        metadata=metadata,
+    )

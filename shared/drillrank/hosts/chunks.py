@@ -1,0 +1,326 @@
+"""Stored records as the core sees them: what they hold of which document, whoever cut it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from drillrank.drilldown.excerpts import Excerpts, HeadingPath, Stretch
+from drillrank.drilldown.rebuilding import Material, Piece
+from drillrank.hosts.originals import Original
+from drillrank.structure import parse_document
+
+Record = TypeVar("Record")
+Kind = Literal["section", "chunk", "document"]
+Name = tuple[str, str]
+"""Namespace and id of a document; the namespace is empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk(Generic[Record]):
+    """One stored record.
+
+    Attributes:
+        record: The host's node or document.
+        id: What tells it from all others.
+        text: Its text, as in the source; of a view of a section, what that view carries of the section's text.
+        document: What it is a piece of.
+        kind: A section that drillrank cut, a chunk of another splitter, or a whole document.
+        raw: Whether it is the section itself and not a view of it.
+        path: Headings from the root: joined, as drillrank writes them, or apart.
+        above: Whether these are never the heading that the text begins with.
+        start: Offset of its first character in the document; None if that is not known.
+        end: Offset just behind its last character; None likewise.
+        order: Where it stands among those of the same path, if no offset says so.
+        page: Of a document whose pages have offsets of their own.
+        aliases: Other ids under which chunks name the document.
+        metadata: The user's.
+    """
+
+    record: Record
+    id: str
+    text: str
+    document: Name
+    kind: Kind = "document"
+    raw: bool = True
+    path: str | HeadingPath = ()
+    above: bool = False
+    start: int | None = None
+    end: int | None = None
+    order: int | None = None
+    page: int | str | None = None
+    aliases: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it says nothing of where it stands in anything larger."""
+        return self.kind != "section" and self.start is None and self.order is None and not self.path
+
+    @property
+    def headings(self) -> HeadingPath:
+        """The headings that another splitter named."""
+        return self.path if isinstance(self.path, tuple) else ()
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Where its text stands in the document, letter by letter; None if that is not known."""
+        if self.start is None or self.start < 0 or (self.end is not None and self.end - self.start != len(self.text)):
+            return None
+        return self.start, self.start + len(self.text)
+
+
+class StoredDocument(Generic[Record]):
+    """The records of one document.
+
+    Args:
+        name: Of the document.
+        chunks: Its records; one of each id is taken, rather than a view of it.
+        original: What the chunks were cut from, if it is at hand and true to them: lends structure and offsets.
+        whole: The record that is all of the original, where what no chunk holds of it may be read, too.
+        apart: Whether there are records of the same name that cannot be of the same document.
+    """
+
+    def __init__(
+        self,
+        name: Name,
+        chunks: Iterable[StoredChunk[Record]],
+        original: Located | None = None,
+        whole: StoredChunk[Record] | None = None,
+        *,
+        apart: bool = False,
+    ) -> None:
+        self.apart = apart
+        self.chunks = _distinct(chunks)
+        only = self.chunks[0]
+        itself = len(self.chunks) == 1 and only.is_bare and only.aliases  # whole, and not a chunk of what it names
+        self.name = (name[0], only.aliases[0]) if itself else name
+        self._original = original
+        self._whole = whole
+
+    def chunk(self, number: int) -> StoredChunk[Record]:
+        """The record with the number that `material` gave it."""
+        if number < len(self.chunks):
+            return self.chunks[number]
+        assert self._whole is not None
+        return self._whole
+
+    def contradicts_itself(self) -> bool:
+        """Whether two records claim the same place with different texts: of two versions, or of two owners."""
+        if self._original is not None:
+            return False
+        if any(chunk.kind == "section" for chunk in self.chunks):
+            return _sections_overlap(self.chunks)
+        cut_again = any(chunk.above for chunk in self.chunks)  # then offsets may count from what was cut again
+        return not cut_again and any(_disagree(chunks) for chunks in _by_page(self.chunks).values())
+
+    def lacks_offsets(self) -> bool:
+        """Whether it has chunks of which nobody knows where in the document they stand."""
+        return any(isinstance(stored, Excerpts) and not stored.shifts for stored in self.material())
+
+    def material(self) -> Material:
+        """For the core; numbers of pieces are what `chunk` takes."""
+        if self._original is not None:
+            return [self._excerpts_of(self._original)]
+        if any(chunk.kind == "section" for chunk in self.chunks):
+            return [_piece(chunk) for chunk in self.chunks]
+        if len(self.chunks) == 1 and self.chunks[0].is_bare:
+            return [Piece(chunk.text, metadata=chunk.metadata) for chunk in self.chunks]
+        number = {id(chunk): place for place, chunk in enumerate(self.chunks)}
+        marked = any(chunk.headings and not chunk.above for chunk in self.chunks)
+        format = _format(self.chunks)
+        excerpts = []
+        for chunks in _by_page(self.chunks).values():
+            whole_page = len(chunks) == 1 and chunks[0].is_bare and chunks[0].page is not None
+            exact = whole_page or not _disagree(chunks)
+            excerpts += [
+                _joined(group, number, format, exact, marked and not whole_page)
+                for group in ([chunks] if whole_page else _grouped(chunks, exact))
+            ]
+        return excerpts
+
+    def _excerpts_of(self, original: Located) -> Excerpts:
+        stretches = [Stretch(start, end, place) for place, spans in enumerate(original.spans) for start, end in spans]
+        return Excerpts(
+            original.text,
+            tuple(sorted(stretches, key=lambda stretch: stretch.start)),
+            ((0, 0),),
+            named=frozenset(heading for chunk in self.chunks for heading in chunk.headings),
+            original=True,
+            whole=len(self.chunks) if self._whole is not None else None,
+            metadata=(self._whole or self.chunks[0]).metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A document's text, and where in it its chunks stand.
+
+    Attributes:
+        text: The original.
+        spans: Of each chunk what of it stands there, letter by letter.
+    """
+
+    text: str
+    spans: Sequence[Sequence[tuple[int, int]]]
+
+
+def located(original: StoredChunk[Any], chunks: Iterable[StoredChunk[Any]]) -> Located | None:
+    """Where chunks stand in their original, or None if one does not: then the original is another version of it."""
+    text = Original(original.text, original.metadata)
+    listed = _distinct(chunks)
+    spans: list[list[tuple[int, int]]] = [[] for _ in listed]
+    for place in sorted(range(len(listed)), key=lambda place: _rank(listed[place])):
+        chunk = listed[place]
+        found = text.places(chunk.text, chunk.start, chunk.headings)
+        if chunk.text.strip() and not found and not (chunk.kind == "section" and text.holds(chunk.text)):
+            return None
+        spans[place] = [(start, end) for start, end, _ in found]
+    return Located(original.text, spans)
+
+
+def _distinct(chunks: Iterable[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
+    """Each record once; a view only where what it is a view of is not there."""
+    chunks = list(chunks)
+    raw = {chunk.id for chunk in chunks if chunk.raw}
+    found = {(c.id, c.text): c for c in reversed(chunks) if c.raw or c.id not in raw}
+    return list(reversed(found.values()))
+
+
+def _piece(section: StoredChunk[Any]) -> Piece:
+    path = section.path if isinstance(section.path, str) else ""
+    return Piece(section.text, path, section.start or 0, section.end, section.metadata)
+
+
+def _sections_overlap(sections: Sequence[StoredChunk[Any]]) -> bool:
+    """Sections tile their document, whoever joins or cuts them; ends that are not known say nothing."""
+    end, last = -1, None
+    for section in sorted(sections, key=lambda section: section.start or 0):
+        start = section.start or 0
+        if start < end or (last is not None and start == (last.start or 0) and section.text != last.text):
+            return True
+        end, last = max(end, section.end or 0), section
+    return False
+
+
+def _by_page(chunks: Sequence[StoredChunk[Any]]) -> dict[int | str | None, list[StoredChunk[Any]]]:
+    pages: dict[int | str | None, list[StoredChunk[Any]]] = {}
+    for chunk in sorted(chunks, key=lambda chunk: chunk.page if isinstance(chunk.page, int) else -1):
+        pages.setdefault(chunk.page, []).append(chunk)
+    return pages
+
+
+def _rank(chunk: StoredChunk[Any]) -> tuple[bool, int]:
+    """Chunks of which the place is not known come last, as they were given."""
+    at = chunk.order if chunk.span is None else chunk.start
+    return at is None, at or 0
+
+
+def _disagree(chunks: Sequence[StoredChunk[Any]]) -> bool:
+    """Whether two chunks have different texts for the same place."""
+    furthest: StoredChunk[Any] | None = None
+    for chunk in sorted((chunk for chunk in chunks if chunk.span is not None), key=_rank):
+        if furthest is not None and not _agree(furthest, chunk):
+            return True
+        furthest = _further(furthest, chunk)
+    return False
+
+
+def _agree(before: StoredChunk[Any], chunk: StoredChunk[Any]) -> bool:
+    (first, end), (start, _) = _place(before), _place(chunk)
+    return before.text[start - first : start - first + len(chunk.text)] == chunk.text[: max(end - start, 0)]
+
+
+def _place(chunk: StoredChunk[Any]) -> tuple[int, int]:
+    """Its span, or where it stands in the section that was cut again."""
+    if chunk.span is not None:
+        return chunk.span
+    return chunk.order or 0, (chunk.order or 0) + len(chunk.text)
+
+
+def _further(before: StoredChunk[Any] | None, chunk: StoredChunk[Any]) -> StoredChunk[Any]:
+    return chunk if before is None or _place(chunk)[1] > _place(before)[1] else before
+
+
+def _grouped(chunks: Sequence[StoredChunk[Any]], exact: bool) -> list[list[StoredChunk[Any]]]:
+    """Chunks that may be joined: neighbours under the same headings; of whose place nothing is known, each alone."""
+    known = sorted((chunk for chunk in chunks if exact and chunk.span is not None), key=_rank)
+    groups: list[list[StoredChunk[Any]]] = []
+    for chunk in known:
+        if groups and groups[-1][-1].path == chunk.path:
+            groups[-1].append(chunk)
+        else:
+            groups.append([chunk])
+    cut_again: dict[str | HeadingPath, list[StoredChunk[Any]]] = {}
+    placed = set(map(id, known))
+    for chunk in chunks:
+        if id(chunk) in placed:
+            continue
+        if chunk.order is not None and chunk.path:
+            if chunk.path not in cut_again:
+                groups.append(cut_again.setdefault(chunk.path, []))
+            cut_again[chunk.path].append(chunk)
+        else:
+            groups.append([chunk])
+    return [joined for group in groups for joined in _apart_where_they_differ(group)]
+
+
+def _apart_where_they_differ(group: list[StoredChunk[Any]]) -> list[list[StoredChunk[Any]]]:
+    """The chunks of a section by their order, each alone if they cannot be of one section."""
+    group = sorted(group, key=_rank)
+    furthest: StoredChunk[Any] | None = None
+    for chunk in group:
+        if furthest is not None and not _agree(furthest, chunk):
+            return [[chunk] for chunk in group]
+        furthest = _further(furthest, chunk)
+    return [group]
+
+
+def _format(chunks: Sequence[StoredChunk[Any]]) -> str:
+    """What all chunks of a document are parsed as."""
+    if any(chunk.headings for chunk in chunks):
+        return "markdown"
+    return parse_document("\n\n".join(chunk.text for chunk in chunks), metadata=chunks[0].metadata).format
+
+
+def _joined(
+    group: Sequence[StoredChunk[Any]], number: Mapping[int, int], format: str, exact: bool, marked: bool
+) -> Excerpts:
+    """Chunks joined where they continue each other; what stands between two others is not known.
+
+    Args:
+        group: Under the same headings, in order.
+        number: Of each chunk, by its identity.
+        format: Of the document.
+        exact: Whether offsets are those in the document.
+        marked: Whether chunks that have none mark the ends of paragraphs by two spaces.
+    """
+    texts: list[str] = []
+    stretches: list[Stretch] = []
+    shifts: list[tuple[int, int]] = []
+    written = 0  # characters of the joined text
+    end = 0  # of the last run, in the document
+    for chunk in group:
+        start, _ = _place(chunk)
+        if not stretches or start > end:
+            texts.append("\n\n" if texts else "")
+            written += len(texts[-1])
+            shifts.append((written, start - written))
+            end = start
+        at = written - (end - start)
+        texts.append(chunk.text[end - start :])
+        stretches.append(Stretch(at, at + len(chunk.text), number[id(chunk)]))
+        written += len(texts[-1])
+        end = max(end, start + len(chunk.text))
+    first = group[0]
+    return Excerpts(
+        "".join(texts),
+        tuple(stretches),
+        tuple(shifts) if exact and (first.span is not None or (first.is_bare and first.page is not None)) else (),
+        first.headings,
+        first.above,
+        breaks=marked and first.span is None,
+        format=format,
+        metadata=first.metadata,
+    )

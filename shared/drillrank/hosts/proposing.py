@@ -1,0 +1,266 @@
+"""Which documents a question is asked about: those of a source's best records, put together from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+from drillrank.drilldown.rebuilding import Material
+from drillrank.hosts.chunks import Name, StoredChunk, StoredDocument, located
+from drillrank.hosts.lookups import Answer, ById, Holding, Lookups, Search
+from drillrank.passages import Passage, stable_uuid
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Reading(Generic[Record]):
+    """How a host's records are read.
+
+    Attributes:
+        chunks: Translates records.
+        holding: Asks for all records of a chunk's document; None if it is one by itself.
+        copies: Whether a source may bring copies of records that are no longer in its store.
+        ordered: Whether records are answered in the order in which they were stored.
+    """
+
+    chunks: Callable[[Iterable[Any]], list[StoredChunk[Record]]]
+    holding: Callable[[StoredChunk[Record]], Holding | None]
+    copies: bool = False
+    ordered: bool = False
+
+
+@dataclass
+class Proposed(Generic[Record]):
+    """The documents to be drilled into.
+
+    Attributes:
+        documents: Best first.
+        problems: What was missing, or did not agree.
+    """
+
+    documents: list[StoredDocument[Record]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def material(self) -> list[Material]:
+        """For the core, document by document."""
+        return [document.material() for document in self.documents]
+
+    def at(self, passage: Passage) -> Paragraph[Record]:
+        """Where a paragraph comes from."""
+        place = passage.metadata
+        document = self.documents[place["document"]]
+        return Paragraph(document, document.chunk(place["piece"]), place, passage.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph(Generic[Record]):
+    """Where a paragraph comes from.
+
+    Attributes:
+        document: Its document.
+        chunk: The record in which it begins.
+        place: Where, as the core tells it.
+        text: What it says.
+    """
+
+    document: StoredDocument[Record]
+    chunk: StoredChunk[Record]
+    place: Mapping[str, Any]
+    text: str
+
+    @property
+    def start(self) -> int | None:
+        """Offset in the document; None if that is not known."""
+        return self.place.get("start")
+
+    @property
+    def end(self) -> int | None:
+        """Offset just behind it; None likewise."""
+        return self.place.get("end")
+
+    @property
+    def id(self) -> str:
+        """The same for each question."""
+        space, id_ = self.document.name
+        name = (space, id_) if space else id_
+        where = [str(self.place["part"])] if "part" in self.place else []
+        if self.document.apart:
+            where.append(self.text)
+        if self.start is None or self.chunk.page is not None or self.document.apart:
+            return stable_uuid(name, self.chunk.id, self.start, *where)
+        return stable_uuid(name, self.start, self.end, *where)
+
+
+def grouped(chunks: Iterable[StoredChunk[Record]]) -> Proposed[Record]:
+    """Documents that are given, by their chunks."""
+    return _checked([(name, StoredDocument(name, own), own) for name, own in _by_document(chunks).items()])
+
+
+def proposed(
+    reading: Reading[Record], given: Sequence[StoredChunk[Record]], k: int, limit: int, filtered: bool
+) -> Lookups[Proposed[Record]]:
+    """Looks up the documents of the best records.
+
+    Args:
+        reading: Of the host.
+        given: What was given beside the source and may be seen: lends structure, and stands in for what cannot be
+            looked up, as far as it agrees with what the source found.
+        k: Records to search for.
+        limit: Documents to look up.
+        filtered: Whether there is a filter, which may be why nothing is found.
+    """
+    [found] = yield [Search(k)]
+    hits = _by_document(reading.chunks(found or ()))
+    names = list(hits)[:limit]
+    stored = yield from _stored(reading, {name: hits[name] for name in names})
+    beside = _by_alias(given)
+    documents = []
+    lost: list[Name] = []
+    stale: list[Name] = []
+    for name in names:
+        mine, there = hits[name], stored.get(name)
+        records = _readable(mine if there is None else there, asked=there is not None)
+        if not records:
+            lost.append(name)
+            continue
+        document, agrees = _with_given(name, records, there is not None, beside)
+        if not agrees:
+            stale.append(name)
+        ids = {hit.id for hit in mine}
+        documents.append((name, document, [record for record in records if record.id in ids] or records))
+    result = _checked(documents)
+    if not hits and filtered:
+        result.problems.append("The source found nothing that the filter lets through: there is nothing to drill into.")
+    if hits and not lost and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
+        result.problems.append("What the source found holds no text: there is nothing to drill into.")
+    if stale:
+        result.problems.insert(
+            0,
+            f"What was given of {len(stale)} documents differs from what the source found, for example of "
+            f"{stale[0][1]!r}: the source's text is taken. Give the documents as they are stored now.",
+        )
+    if lost:
+        result.problems.append(
+            f"Sections of {len(lost)} documents were found whose raw nodes are neither in the source nor in its "
+            f"store, for example of {lost[0][1]!r}: pass them as documents."
+        )
+    return result
+
+
+def _stored(
+    reading: Reading[Record], hits: dict[Name, list[StoredChunk[Record]]]
+) -> Lookups[dict[Name, list[StoredChunk[Record]]]]:
+    """What the store has of the documents, as far as it can be asked."""
+    wanted = {name: holding for name, own in hits.items() if (holding := reading.holding(own[0])) is not None}
+    answers: Sequence[Answer] = (yield list(wanted.values())) if wanted else []
+    stored: dict[Name, list[StoredChunk[Record]]] = {}
+    unknown = []
+    for name, answer in zip(wanted, answers, strict=True):
+        if answer is None:
+            continue
+        chunks = [chunk for chunk in reading.chunks(answer) if chunk.document == name]
+        if chunks:
+            stored[name] = chunks if reading.ordered else sorted(chunks, key=lambda chunk: (chunk.id, chunk.text))
+        elif reading.copies:
+            unknown.append(name)
+    if unknown:
+        [found] = yield [ById(tuple(hit.id for name in unknown for hit in hits[name]))]
+        if found is not None:
+            known = _by_document(reading.chunks(found))
+            stored |= {name: known.get(name, []) for name in unknown}
+    return stored
+
+
+def _readable(chunks: Sequence[StoredChunk[Record]], asked: bool) -> list[StoredChunk[Record]]:
+    """Those that hold text of the document; a view may carry some, which counts where its section cannot be had."""
+    return [chunk for chunk in chunks if chunk.raw or (chunk.text and not asked)]
+
+
+def _with_given(
+    name: Name,
+    records: list[StoredChunk[Record]],
+    asked: bool,
+    beside: dict[str, dict[Name, list[StoredChunk[Record]]]],
+) -> tuple[StoredDocument[Record], bool]:
+    """The document with what was given of it, and whether that agrees with the records."""
+    plain = StoredDocument(name, records)
+    candidates = [own for their, own in beside.get(name[1], {}).items() if their[0] in ("", name[0])]
+    if not candidates:
+        return plain, True
+    for own in candidates:
+        if any(_labels_differ(chunk, record) for chunk in own[:1] for record in records):
+            continue
+        if len(own) == 1 and own[0].is_bare:
+            original = located(own[0], records)
+            if original is not None and (not asked or records[0].kind == "chunk"):
+                return StoredDocument(name, records, original, None if asked else own[0]), True
+            if original is not None:
+                return plain, True
+        elif _are_among(records, own):
+            return (plain if asked else StoredDocument(name, [*records, *own])), True
+    return plain, False
+
+
+def _labels_differ(given: StoredChunk[Any], record: StoredChunk[Any]) -> bool:
+    """Whether a whole document has metadata that its record contradicts."""
+    return given.is_bare and any(record.metadata.get(key, value) != value for key, value in given.metadata.items())
+
+
+def _are_among(records: Sequence[StoredChunk[Any]], given: Sequence[StoredChunk[Any]]) -> bool:
+    known = {chunk.id: chunk for chunk in given if chunk.raw} or {chunk.id: chunk for chunk in given}
+    return all(
+        record.id in known
+        and known[record.id].text == record.text
+        and all(record.metadata.get(key) == value for key, value in known[record.id].metadata.items())
+        for record in records
+    )
+
+
+def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[StoredChunk[Record]]]]) -> Proposed[Record]:
+    """Documents as they are, or, of one that contradicts itself, each record that was found."""
+    result: Proposed[Record] = Proposed()
+    mixed: list[Name] = []
+    for name, document, hits in found:
+        if document.contradicts_itself():
+            mixed.append(name)
+            apart = {(hit.id, hit.text): hit for hit in hits}
+            result.documents += [StoredDocument(name, [hit], apart=True) for hit in apart.values()]
+        else:
+            result.documents.append(document)
+    if mixed:
+        result.problems.append(
+            f"Records of {len(mixed)} documents claim the same place with different texts, for example of "
+            f"{mixed[0][1]!r}: two versions, or two owners, under one id. They are not put together: each record that "
+            "was found is read by itself. Delete old versions, or filter by owner, or give ids a namespace."
+        )
+    lacking = [document.name for document in result.documents if document.lacks_offsets()]
+    if lacking:
+        result.problems.append(
+            f"Chunks of {len(lacking)} documents do not say where in the document they stand, for example of "
+            f"{lacking[0][1]!r}: paragraphs of theirs have no offsets, and end where a chunk ends. Split with "
+            "add_start_index=True, or pass the originals as documents."
+        )
+    return result
+
+
+def _by_document(chunks: Iterable[StoredChunk[Record]]) -> dict[Name, list[StoredChunk[Record]]]:
+    """Chunks by their documents; of different whole documents with one id, the later ones are numbered."""
+    documents: dict[Name, list[StoredChunk[Record]]] = {}
+    for chunk in chunks:
+        space, id_ = name = chunk.document
+        copies = count(2)
+        while chunk.kind == "document" and name in documents and documents[name][0].text != chunk.text:
+            name = space, f"{id_} ({next(copies)})"
+        documents.setdefault(name, []).append(chunk)
+    return documents
+
+
+def _by_alias(given: Iterable[StoredChunk[Record]]) -> dict[str, dict[Name, list[StoredChunk[Record]]]]:
+    known: dict[str, dict[Name, list[StoredChunk[Record]]]] = {}
+    for name, own in _by_document(given).items():
+        for alias in dict.fromkeys([name[1], *(alias for chunk in own for alias in chunk.aliases)]):
+            known.setdefault(alias, {})[name] = own
+    return known
