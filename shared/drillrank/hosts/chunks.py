@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from drillrank.drilldown.excerpts import Excerpts, HeadingPath, Stretch
@@ -182,10 +182,17 @@ def located(original: StoredChunk[Any], chunks: Iterable[StoredChunk[Any]]) -> L
 
 def _distinct(chunks: Iterable[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
     """Each record once; a view only where what it is a view of is not there."""
-    chunks = list(chunks)
+    chunks = _without_false_offsets(list(chunks))
     raw = {chunk.id for chunk in chunks if chunk.raw}
     found = {(c.id, c.text): c for c in reversed(chunks) if c.raw or c.id not in raw}
     return list(reversed(found.values()))
+
+
+def _without_false_offsets(chunks: list[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
+    """Splitters that name headings know no offsets: where one did, the others' count from what it made, too."""
+    if not any(chunk.order is not None for chunk in chunks):
+        return chunks
+    return [chunk if chunk.start is None else replace(chunk, start=None, order=chunk.start) for chunk in chunks]
 
 
 def _piece(section: StoredChunk[Any]) -> Piece:

@@ -9,6 +9,7 @@ from functools import cached_property
 from drillrank.drilldown.excerpts import HeadingPath
 from drillrank.structure import Document, breadcrumb, parse_document
 
+_PARAGRAPHS = "  \n"  # stands between the paragraphs of LangChain's splitter along headings
 _OCCURRENCES = 64  # of a text that is there more than once, so many are looked at
 
 Place = tuple[int, int, int]
@@ -52,7 +53,7 @@ class Original:
             return self._found(chunk, near)
         taken = self._taken.get(chunk)
         at = self._chosen(self.text, chunk, self._cursor if taken is None else taken + 1, path)
-        return self._found(chunk, at) if at >= 0 else self._alike(chunk, path)
+        return self._found(chunk, at) if at >= 0 else self._alike(chunk, path) or self._in_parts(chunk, path)
 
     def holds(self, text: str) -> bool:
         """Whether a text stands here, white space apart: in the source, or in what a reader sees of it."""
@@ -117,6 +118,21 @@ class Original:
     def _read(self) -> str:
         read = "".join(map(self.parsed.readable, self.parsed.sections()))
         return "".join(map(read.__getitem__, _visible(read)))
+
+    def _in_parts(self, chunk: str, path: HeadingPath) -> list[Place]:
+        """The paragraphs of a chunk in which a heading between two of them was left out."""
+        paragraphs = chunk.split(_PARAGRAPHS)
+        if len(paragraphs) == 1:
+            return []
+        places: list[Place] = []
+        inside = 0
+        for paragraph in paragraphs:
+            found = self.places(paragraph, path=path)
+            if not found and paragraph.strip():
+                return []
+            places += [(start, end, at + inside) for start, end, at in found]
+            inside += len(paragraph) + len(_PARAGRAPHS)
+        return places
 
     def _alike(self, chunk: str, path: HeadingPath) -> list[Place]:
         """The parts of a chunk that is here but for white space."""

@@ -95,8 +95,14 @@ class Paragraph(Generic[Record]):
 
 
 def grouped(chunks: Iterable[StoredChunk[Record]]) -> Proposed[Record]:
-    """Documents that are given, by their chunks."""
-    return _checked([(name, StoredDocument(name, own), own) for name, own in _by_document(chunks).items()])
+    """Documents that are given, by their chunks; those that only repeat one text are documents of their own."""
+    documents = []
+    for name, own in _by_document(chunks).items():
+        copies = len({chunk.text for chunk in own}) == 1 and own[0].kind != "section"
+        documents += [
+            (name, StoredDocument(name, some), some) for some in ([[one] for one in own] if copies else [own])
+        ]
+    return _checked(documents)
 
 
 def proposed(
