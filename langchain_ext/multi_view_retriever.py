@@ -18,7 +18,7 @@ from drillrank.hosts.keys import is_section, own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.shared import Shared, shared
-from drillrank.hosts.stored_sections import Given, StoredSection, by_view, stored_section
+from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections, stored_section
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -99,6 +99,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     )
 
     _sections: list[StoredSection] = PrivateAttr()
+    _raw: dict[str, StoredSection] = PrivateAttr()
     _index: Shared[MultiViewIndex] | None = PrivateAttr(default=None)
 
     def __init__(self, **fields: Any) -> None:
@@ -106,6 +107,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         check_weights(self.weights)
         Guard(self.filter)
         self._sections = _read(self.documents)
+        self._raw = raw_sections(self._sections)
         if self.source is None:
             tell_foreign(self._sections, _MAKER)
             texts = [
@@ -146,7 +148,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             guard = Guard(self.filter)
             among = {number for number, document in enumerate(self.documents) if guard.kept([document])}
             sections = [sections[number] for number in sorted(among)]
-        raw = {section.section_id: section for section in sections if section.is_raw}
+        raw = self._raw if among is None else raw_sections(sections)
         return self._results(merged_in_memory(self._index.made.search(query, k, among), raw, self.expand))
 
     def _lookups(self, query: str, k: int, config: RunnableConfig) -> tuple[StoreLookups, Lookups[list[Merged]]]:

@@ -15,7 +15,7 @@ from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
-from drillrank.hosts.stored_sections import Given, StoredSection, by_view, stored_section
+from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections, stored_section
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -98,6 +98,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         self._weights = weights
         self._expand = expand
         self._sections = list(map(_read, nodes))
+        self._raw = raw_sections(self._sections)
         self._source = source
         if source is None:
             tell_foreign(self._sections, _MAKER)
@@ -131,7 +132,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             guard = Guard(self._filters)
             among = {number for number, section in enumerate(sections) if guard.kept([section.record])}
             sections = [sections[number] for number in sorted(among)]
-        raw = {section.section_id: section for section in sections if section.is_raw}
+        raw = self._raw if among is None else raw_sections(sections)
         return _results(merged_in_memory(self._index.search(query, self._top_n, among), raw, self._expand))
 
     def _lookups(

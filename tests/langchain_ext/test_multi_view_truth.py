@@ -13,10 +13,11 @@ from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.hosts.filters import from_dictionary
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
@@ -259,6 +260,39 @@ def test_one_filter_governs_every_look_up(filter, expand, kind):
     assert len(found) == len({piece.metadata["drillrank_section_id"] for piece in made}) / 2
     assert not any("secret" in str(hit) for hit in found)
     assert told == []
+
+
+class DictionaryStore(VectorStore):
+    """Takes dictionaries as filters only, no vectors, and knows nothing by id; as little as a store may do."""
+
+    def __init__(self, pieces):
+        self.inner = InMemoryVectorStore(WordEmbeddings())
+        self.inner.add_documents(pieces)
+        self.searched = []
+
+    def similarity_search(self, query, k=4, filter=None, **kwargs):
+        assert not kwargs
+        holds = from_dictionary({} if filter is None else filter)
+        self.searched.append(k)
+        return self.inner.similarity_search(query, k=k, filter=lambda document: holds(document.metadata) is True)
+
+    @classmethod
+    def from_texts(cls, texts, embedding, metadatas=None, **kwargs):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("expand", [None, "neighbours"])
+@pytest.mark.parametrize("filter", FILTERS)
+def test_a_store_that_can_do_little_is_searched_by_metadata_and_its_results_are_checked(filter, expand):
+    made = [*pieces(SECRET * 3, tenant="b", year=2020), *pieces(tenant="a", year=2020)]
+    store = DictionaryStore(made)
+    found, told = asked(
+        MultiViewRetriever(source=store, filter=filter, top_n=2, expand=expand), "the secret caves of Basel"
+    )
+    assert len(found) >= 2
+    assert {hit.metadata["tenant"] for hit in found} == {"a"}
+    assert told == []
+    assert any(2 < k < 1000 for k in store.searched) is callable(filter)  # more are searched only where the store cannot filter
 
 
 def test_two_tenants_with_equal_ids_in_one_store():

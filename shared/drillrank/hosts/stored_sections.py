@@ -149,6 +149,11 @@ class Given:
         return {section.section_id: section for section in sections if self.allowed([section.record])}
 
 
+def raw_sections(sections: Iterable[StoredSection]) -> dict[str, StoredSection]:
+    """Those that retrieval returns, by id."""
+    return {section.section_id: section for section in sections if section.is_raw}
+
+
 def by_view(sections: Iterable[StoredSection]) -> dict[tuple[str, str | None], StoredSection]:
     """Sections by id and view, as `Given` takes them."""
     return {(section.section_id, section.view): section for section in sections}
