@@ -1,0 +1,129 @@
+"""A search in which some of its own passages are not there for a question, or are known by their structure only."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import Passage, Path, PathSearch, PromptRank
+from drillrank.errors import DrillrankWarning
+from drillrank.multihop.given import Given, Recognised, differ
+from drillrank.multihop.hyperlinks import Hyperlinks
+from drillrank.multihop.links import bound_links, given_links, restricted_links
+from drillrank.multihop.lookups import run_steps
+from drillrank.multihop.prior import NamedPassages
+from drillrank.multihop.search import Scope
+from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.passages import by_id
+
+TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]
+LINKS = ["[x](d1.md)", "[y](/a/d2.md#ada-holm)", "<https://x.org/d1>", "[z](#the-pier)", '<a href="d1">d</a>']
+PAGES = st.tuples(
+    st.sampled_from(TITLES),
+    st.lists(st.sampled_from([*TITLES, *LINKS, "fox"]), max_size=4).map(" ".join),
+    st.sampled_from(["", "d1.md", "a/d2.md", "b/d1.md", "https://x.org/d1", "https://x.org/"]),
+)
+POOLS = st.lists(PAGES, min_size=1, max_size=6).map(
+    lambda pages: [
+        Passage(text, id=str(i), title=title, links=[str(i + 1), str(i - 1)], metadata={"url": url})
+        for i, (title, text, url) in enumerate(pages)
+    ]
+)
+
+
+class Neighbours:
+    """Links of a user's own, which know nothing of restrictions."""
+
+    def over(self, passages):
+        return lambda passage: [other.id for other in passages if other.id != passage.id][:1]
+
+
+@given(POOLS, st.sets(st.integers(0, 5).map(str)), PAGES)
+def test_links_within_some_are_links_over_these(pool, ids, page):
+    title, text, url = page
+    start = Path((Passage(text, id="start", title=title, metadata={"url": url}),))
+    allowed = [passage for passage in pool if passage.id in ids]
+    for source in (Hyperlinks(), TitleMentions(), Neighbours(), given_links, [TitleMentions(), Hyperlinks()]):
+        restricted = restricted_links(bound_links(source, pool), ids)
+        assert list(restricted.follow("", start)) == list(bound_links(source, allowed).follow("", start))
+    question = f"Who saw {title} and {text} or The pier?"
+    assert NamedPassages(pool).within(ids)(question) == NamedPassages(allowed)(question)
+
+
+@given(POOLS, st.sets(st.integers(0, 5).map(str)), st.integers(1, 3))
+def test_a_passage_out_of_scope_is_not_found_scored_or_named(pool, ids, hops):
+    search = PathSearch(PromptRank(), pool, links=[Hyperlinks(), TitleMentions(), given_links], hops=hops)
+    first = [passage for passage in pool if passage.id in ids][:2]
+    told = []
+    steps = search.steps("Which fox saw the Pier?", candidates=first, scope=Scope(ids))
+    found = run_steps(steps, search._collection, told.append)
+    assert {item.passage.id for item in found} <= ids
+    assert {id_ for hop in told for item in hop.paths for id_ in item.passage.ids} <= ids
+
+
+class Shelf:
+    """A source that has other texts than were given."""
+
+    def __init__(self, passages):
+        self.passages, self.asked = by_id(passages), []
+
+    def retrieve(self, query, n):
+        return ()
+
+    def fetch(self, ids):
+        self.asked.append(set(ids))
+        return [self.passages[id_] for id_ in ids if id_ in self.passages]
+
+
+@given(POOLS, st.sets(st.integers(0, 5).map(str)), st.integers(1, 4))
+def test_what_lends_its_structure_is_read_as_the_source_has_it(pool, there, hops):
+    records = {id_: Passage(f"record {id_}", id=id_, links=[str(int(id_) + 1)]) for id_ in there}
+    first = [records.get(pool[0].id, pool[0])]
+    shelf = Shelf(records.values())
+    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], hops=hops)
+    found = run_steps(search.steps("which record", candidates=first, scope=Scope(fetched=True)), shelf)
+    for item in found:
+        assert item.passage in (first[0], records.get(item.passage.id))
+    assert len(shelf.asked) <= hops - 1
+
+
+def test_a_source_may_call_what_it_fetches_otherwise():
+    class Renaming(Shelf):
+        def fetch(self, ids):
+            return [("there", Passage("the river", id="here"))] if "there" in ids else []
+
+    start = [Passage("a fox", id="fox", links=["there"]), Passage("the river", id="here")]
+    search = PathSearch(PromptRank(), [], first_stage=Renaming([]))
+    found = run_steps(search.steps("which fox saw the river", candidates=start), Renaming([]))
+    assert sorted(item.passage.id for item in found) == ["fox", "here"]
+    assert found[0].details["path"] == ("fox", "here")
+
+
+def test_names_of_records():
+    given_ones = Given([Passage("same", id="a"), Passage("same", id="b"), Passage("other", id="c")])
+    records = Recognised(given_ones, {"a", "c"})
+    assert records.name(Passage("same", id="1")) == "a"
+    assert records.name(Passage("same", id="2")) == "2"  # another record: b is not there
+    assert records.name(Passage("same", id="3"), fetched=True) == "a"
+    taken = records.name(Passage("same", id="a"))  # the store has one of this id, too
+    assert taken not in ("a", "1", "2")
+    assert [records.own_id(name) for name in ("a", "2", taken, "c")] == ["1", "2", "a", "c"]
+    changed = Recognised(given_ones)
+    changed.name(Passage("new", id="c"))
+    with pytest.warns(DrillrankWarning, match="as 'c'"):
+        changed.warn(["a"])
+
+
+@pytest.mark.parametrize(
+    ("given_one", "record", "expected"),
+    [
+        ({"page": 1}, {"page": 1.0, "drillrank_path": "x"}, False),
+        ({"page": 1, "tags": ("a",)}, {"page": 1, "tags": ["a"]}, False),
+        ({"drillrank_path": "y"}, {"drillrank_path": "x"}, False),
+        ({"page": 1}, {"page": 2}, True),
+    ],
+)
+def test_what_counts_as_a_difference(given_one, record, expected):
+    assert differ(Passage("a", metadata=given_one), Passage("a", metadata=record)) is expected
+    assert differ(Passage("a", title="b"), Passage("a"))
