@@ -224,7 +224,7 @@ class _DocumentModels:
         text_of_row = dict(zip(self.rows.tolist(), self._texts, strict=True))
         own = TermCounts(text_of_row[row] for row in range(len(self._mass)))
         words = own.words()
-        listed = np.array([self._collection.knows(word) for word in words], dtype=bool)
+        listed = np.array([self._collection.knows(word) for word in words])
         everywhere = self._mu * self._collection.probability(words)
         counts = own.counts.tocoo()
         own_words = power * np.log(counts.data + everywhere[counts.col])
