@@ -52,6 +52,15 @@ def test_the_number_of_scorings_in_a_dense_graph(hash_model):
         assert len(model.requests) == 40 + (hops - 1) * 5 * 3 + (len(unlinked) if hops > 1 else 0)
 
 
+def test_by_default_the_papers_beam_and_a_wider_one_where_scores_cost_nothing(hash_model):
+    passages = [Passage(f"river {i}", id=str(i), links=[str((i + k) % 60) for k in range(1, 11)]) for i in range(60)]
+    paths = {
+        model: len(PathSearch(ranker(model), passages, pool=40, pairs=0).search_paths(QUERY))
+        for model in (hash_model(), UnigramModel())
+    }
+    assert list(paths.values()) == [40 + 5 * 3, 40 + 10 * 8]
+
+
 @given(graphs(max_size=7), st.integers(2, 7))
 def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pairs):
     model = hash_model()
