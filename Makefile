@@ -41,7 +41,7 @@ integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQ
 	$(BIN)/python -m pytest -rs tests/integration
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
-	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v tests/drillrank/test_structure_fuzz.py \
+	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \
 		tests/drillrank/test_views_fuzz.py tests/drillrank/neural/test_budgets.py
 
 $(VENV)/.mutation: $(VENV)/.dev
