@@ -292,7 +292,9 @@ def test_a_store_that_can_do_little_is_searched_by_metadata_and_its_results_are_
     assert len(found) >= 2
     assert {hit.metadata["tenant"] for hit in found} == {"a"}
     assert told == []
-    assert any(2 < k < 1000 for k in store.searched) is callable(filter)  # more are searched only where the store cannot filter
+    assert any(2 < k < 1000 for k in store.searched) is callable(
+        filter
+    )  # more are searched only where the store cannot filter
 
 
 def test_two_tenants_with_equal_ids_in_one_store():
