@@ -129,16 +129,13 @@ class StoredDocument(Generic[Record]):
             return [Piece(chunk.text, metadata=chunk.metadata) for chunk in self.chunks]
         number = {id(chunk): place for place, chunk in enumerate(self.chunks)}
         marked = any(chunk.headings and not chunk.above for chunk in self.chunks)
-        format = _format(self.chunks)
-        excerpts = []
+        groups: list[tuple[list[StoredChunk[Record]], bool]] = []
         for chunks in _by_page(self.chunks).values():
             whole_page = len(chunks) == 1 and chunks[0].is_bare and chunks[0].page is not None
             exact = whole_page or not _disagree(chunks)
-            excerpts += [
-                _joined(group, number, format, exact, marked and not whole_page)
-                for group in ([chunks] if whole_page else _grouped(chunks, exact))
-            ]
-        return excerpts
+            groups += [(group, exact) for group in ([chunks] if whole_page else _grouped(chunks, exact))]
+        format = _format(self.chunks) if len(groups) > 1 else "auto"
+        return [_joined(group, number, format, exact, marked) for group, exact in groups]
 
     def _excerpts_of(self, original: Located) -> Excerpts:
         stretches = [Stretch(start, end, place) for place, spans in enumerate(original.spans) for start, end in spans]
@@ -321,13 +318,14 @@ def _joined(
         written += len(texts[-1])
         end = max(end, start + len(chunk.text))
     first = group[0]
+    shifts_known = exact and (first.span is not None or (first.is_bare and first.page is not None))
     return Excerpts(
         "".join(texts),
         tuple(stretches),
-        tuple(shifts) if exact and (first.span is not None or (first.is_bare and first.page is not None)) else (),
+        tuple(shifts) if shifts_known else (),
         first.headings,
         first.above,
-        breaks=marked and first.span is None,
+        breaks=marked and not shifts_known,
         format=format,
         metadata=first.metadata,
     )
