@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from langchain_core.documents import Document
 from pydantic import BaseModel, model_validator
 
 from drillrank import LanguageModel
@@ -21,10 +23,10 @@ class Component(Rebuilt, BaseModel):
         return given
 
 
-def index_fields(component: Any, model: LanguageModel) -> dict[str, object]:
-    """What the index of a component's documents is made of: all of its fields but those of the results' form."""
+def index_fields(component: Any, model: LanguageModel, documents: Iterable[Document]) -> dict[str, object]:
+    """What an index of these documents is made of: them, and a component's fields but those of the results' form."""
     of_results = {"documents", "filter", "model", "model_options", "score_key", "top_n"}
     names = type(component).model_fields.keys() - of_results
-    documents = [(document.id, document.page_content, document.metadata) for document in component.documents]
+    texts = [(document.id, document.page_content, document.metadata) for document in documents]
     fields = {name: getattr(component, name) for name in sorted(names)}
-    return fields | {"model": model_fields(model), "documents": documents}
+    return fields | {"model": model_fields(model), "documents": texts}

@@ -170,11 +170,11 @@ class D3Retriever(Component, ConfiguredRetriever):
         self._given = given_chunks(self.documents)
         self._library = Library(self._d3.prepare, self.separator)
         if self.source is None:
-            self._proposed = grouped(self._seen(Guard(self.filter)))
+            seen = self._seen(Guard(self.filter))
+            self._proposed = grouped(seen)
             _tell_problems(self._proposed)
-            self._ready = shared(
-                "drill", index_fields(self, language_model), lambda: self._library.ready(self._proposed.material())
-            )
+            fields = index_fields(self, language_model, [chunk.record for chunk in seen])
+            self._ready = shared("drill", fields, lambda: self._library.ready(self._proposed.material()))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None

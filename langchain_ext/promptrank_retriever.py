@@ -112,7 +112,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
             passages = [self._rerank._named(document, name) for name, document in named]
             return self._rerank.path_rerank(passages).search, Given(passages)
 
-        self._search = shared("paths", index_fields(self, language_model), made)
+        self._search = shared("paths", index_fields(self, language_model, self.documents), made)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None

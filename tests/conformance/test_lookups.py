@@ -14,6 +14,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from pydantic import Field
 
 from drillrank.hosts.lookups import ById, Holding, Search
+from langchain_ext import D3Retriever
 from langchain_ext import _filters as langchain_filters
 from langchain_ext import _lookups as langchain_lookups
 from llama_index_ext import _filters as llama_index_filters
@@ -157,3 +158,14 @@ def test_what_an_index_has_deleted_is_not_found_though_its_docstore_keeps_it():
     assert host.index.docstore.get_nodes(["1"], raise_error=False)
     assert host.ids(host.lookups(None).answer(ById(("1", "3")))) == ["3"]
     assert host.ids(host.lookups(None).answer(Holding({host.document_key: "x"}))) == []
+
+
+def test_components_that_share_an_index_do_not_share_what_their_filters_show():
+    documents = [
+        Document(f"# {tenant}\n\nThe code of {tenant} is {number}.", id=tenant, metadata={"tenant": tenant})
+        for tenant, number in (("a", 1234), ("b", 9876))
+    ]
+    filters = [None, {"tenant": "a"}, {"tenant": "b"}]
+    retrievers = [D3Retriever(documents=documents, filter=filter) for filter in filters]
+    shown = [{found.metadata["tenant"] for found in retriever.invoke("What is the code?")} for retriever in retrievers]
+    assert shown == [{"a", "b"}, {"a"}, {"b"}]
