@@ -297,6 +297,68 @@ def test_a_store_that_can_do_little_is_searched_by_metadata_and_its_results_are_
     )  # more are searched only where the store cannot filter
 
 
+class CarelessStore(DictionaryStore):
+    """Takes any filter and heeds none."""
+
+    def similarity_search(self, query, k=4, filter=None, **kwargs):
+        return super().similarity_search(query, k)
+
+
+def test_a_store_that_heeds_no_filter_is_checked_all_the_same():
+    store = CarelessStore(two_tenants())
+    for filter in ({"tenant": "a"}, FILTERS[-1]):
+        found, _ = asked(MultiViewRetriever(source=store, filter=filter, top_n=3, expand="neighbours"))
+        assert found
+        assert all(BOOK[hit.metadata["drillrank_start"] :].startswith(hit.page_content) for hit in found)
+        assert {(hit.metadata["tenant"], hit.metadata["drillrank_view"]) for hit in found} == {("a", "raw")}
+
+
+def test_a_neighbour_that_the_store_has_deleted_is_not_lent_by_documents():
+    made = pieces()
+    gone = next(piece for piece in made if "Thames flows" in piece.page_content)
+    store = CountedStore(made)
+    store.delete([piece.id for piece in made if piece.metadata["drillrank_section_id"] == gone.id])
+    found, told = asked(MultiViewRetriever(documents=made, source=store, top_n=1, expand="neighbours"))
+    assert len(found) == 2
+    assert gone.page_content not in text_of(found)
+    assert "not at hand" in "".join(told)
+
+
+def test_neighbours_are_not_lent_by_a_document_that_has_changed():
+    later = pieces(BOOK.replace("Basel and Cologne", "Basel and Strasbourg"))
+    rhine = next(piece for piece in later if "Strasbourg" in piece.page_content)
+    found, told = asked(MultiViewRetriever(documents=pieces(), source=lambda question: [rhine], expand="neighbours"))
+    assert text_of(found) == [rhine.page_content]
+    assert any("documents differ" in line for line in told)
+    found, told = asked(MultiViewRetriever(documents=later, source=lambda question: [rhine], expand="neighbours"))
+    assert len(found) == 3
+    assert told == []
+
+
+def test_what_is_given_is_under_the_source_s_filter_too():
+    made = two_tenants()
+    keywords = [piece for piece in made if piece.metadata["drillrank_view"] == "keywords"]
+    found, _ = asked(
+        MultiViewRetriever(documents=made, source=lambda question: keywords, filter={"tenant": "a"}, top_n=9)
+    )
+    assert {hit.metadata["tenant"] for hit in found} == {"a"}
+    raw_is_secret = [
+        piece.model_copy(update={"metadata": {**piece.metadata, "open": piece.metadata["drillrank_view"] != "raw"}})
+        for piece in made
+    ]
+    views = [piece for piece in raw_is_secret if piece.metadata["open"]]
+    found, _ = asked(MultiViewRetriever(documents=raw_is_secret, source=lambda question: views, filter={"open": True}))
+    assert found == []
+
+
+def test_marks_of_an_earlier_question_do_not_stay():
+    made = pieces()
+    first = MultiViewRetriever(documents=made, top_n=1, expand="neighbours").invoke(QUESTION)
+    again = MultiViewRetriever(source=lambda question: first[1:], top_n=1).invoke(QUESTION)
+    assert "drillrank_expanded_from" not in again[0].metadata
+    assert again[0].metadata["drillrank_matched_views"] == "raw:1"
+
+
 def test_two_tenants_with_equal_ids_in_one_store():
     made = two_tenants()
     assert len({piece.id for piece in made}) == len(made)
