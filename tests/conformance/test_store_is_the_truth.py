@@ -1,0 +1,107 @@
+"""Nothing that a store does not hold, or that a filter hides, comes out of a component, in whatever way.
+
+A new component is in this test by default: it is in a table of `langchain_leaks` or `llama_index_leaks`, or that says
+why it fetches nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import VectorStoreIndex
+
+import langchain_ext
+import llama_index_ext
+from tests.conformance import langchain_leaks, llama_index_leaks
+from tests.conformance.leaks import DOCUMENTS, PLACES, TENANTS, World, story
+from tests.conformance.text_store import TextStore
+
+WAYS = ["declared", "function", "inherited"]
+
+
+def in_memory(form: type[langchain_leaks.InStore]) -> World[Any]:
+    return World(form(InMemoryVectorStore(langchain_leaks.Words())))
+
+
+def vectors_only(form: type[llama_index_leaks.InIndex]) -> World[Any]:
+    return World(form(VectorStoreIndex([], embed_model=llama_index_leaks.Words())))
+
+
+def with_texts(form: type[llama_index_leaks.InIndex]) -> World[Any]:
+    return World(form(VectorStoreIndex.from_vector_store(TextStore(), embed_model=llama_index_leaks.Words())))
+
+
+STORES = {"langchain": (langchain_leaks, in_memory), "simple": (llama_index_leaks, vectors_only)}
+STORES["texts"] = (llama_index_leaks, with_texts)
+CASES = [
+    pytest.param(leaks, filled, form, build, way, id=f"{store}-{way}-{name}")
+    for store, (leaks, filled) in STORES.items()
+    for way in WAYS
+    for name, (form, build) in leaks.variants(
+        leaks.OVER_RETRIEVERS, *([leaks.OVER_STORES] if way != "inherited" else [])
+    ).items()
+]
+
+
+@pytest.mark.parametrize(
+    ("host", "leaks"), [(langchain_ext, langchain_leaks), (llama_index_ext, llama_index_leaks)], ids=["lc", "li"]
+)
+def test_every_component_is_in_the_test_or_fetches_nothing(host: Any, leaks: Any):
+    tried = {*leaks.OVER_STORES, *leaks.OVER_RETRIEVERS}
+    assert tried.isdisjoint(leaks.FETCHES_NOTHING)
+    assert set(host.__all__) <= tried | set(leaks.FETCHES_NOTHING), "a new component needs a builder in the tables"
+    for name in leaks.FETCHES_NOTHING.keys() & set(host.__all__):
+        component = getattr(host, name)
+        fields = getattr(component, "model_fields", {})
+        assert not {"source", "retriever", "docstore", "filter", "filters"} & set(fields)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize(("leaks", "filled", "form", "build", "way"), CASES)
+def test_what_is_heard_of_a_store_is_what_may_be_seen(
+    leaks: Any, filled: Any, form: Any, build: Any, way: str, asynchronous: bool
+):
+    world = filled(form)
+    scene = leaks.scene(world, way)
+    component = build(scene)
+    for chapter in story(world):
+        heard = asyncio.run(leaks.ask(component, way, scene.llm, asynchronous))
+        world.check(heard)
+        assert bool(heard.results) is (chapter != "after all is gone"), chapter
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["write", "delete"]), st.sampled_from(TENANTS), st.sampled_from(DOCUMENTS)),
+        st.tuples(
+            st.sampled_from(["redact", "restrict"]),
+            st.sampled_from(TENANTS),
+            st.sampled_from(DOCUMENTS),
+            st.integers(0, PLACES - 1),
+        ),
+        st.tuples(
+            st.just("restrict"), st.just("a"), st.sampled_from(DOCUMENTS), st.integers(0, PLACES - 1), st.just(1)
+        ),
+        st.just(("ask",)),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(CASES), steps, st.booleans())
+def test_whatever_happens_to_the_store(case: Any, happens: list[tuple], asynchronous: bool):
+    leaks, filled, form, build, way = case.values
+    world = filled(form)
+    scene = leaks.scene(world, way)
+    component = build(scene)
+    for name, *arguments in [*happens, ("ask",)]:
+        if name == "ask":
+            world.check(asyncio.run(leaks.ask(component, way, scene.llm, asynchronous)))
+        else:
+            getattr(world, name)(*arguments)
