@@ -10,11 +10,16 @@ from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import (
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQueryResult,
+)
 
 from drillrank.hosts.lookups import ById, Holding, Lookup, Search
 from llama_index_ext._filters import Guard, index_behind
-from llama_index_ext._waiting import QuestionVectors, aretrieved_by
+from llama_index_ext._waiting import QuestionVectors, afetched, aretrieved_by
 
 _WIDER, _TRIES = 4, 3  # where the store cannot filter as the component does, so many more are searched, so often
 DOCUMENT = "ref_doc_id"
@@ -89,29 +94,38 @@ class StoreLookups:
 
 
 class _AsStored(VectorIndexRetriever):
-    """Over an index: what may be seen, as the store has it, and so in the host's events.
+    """Over an index: what may be seen, as the store has it, and so in the host's events, traces and log.
 
     A view that leads to a node stays itself; the copy of that node, which earlier releases left in it, is taken out.
     """
 
     def __init__(self, index: VectorStoreIndex, k: int, guard: Guard, wanted: Mapping[str, str]) -> None:
+        ids, filters = list(index.index_struct.nodes_dict.values()), guard.for_store(**wanted)
+        if guard.filters is not None and isinstance(index.vector_store, SimpleVectorStore):
+            # It takes no filters inside filters, and no function, but the ids of all that may be seen.
+            ids = [node.node_id for node in guard.kept(index.docstore.get_nodes(ids, raise_error=False))]
+            filters = Guard(None).for_store(**wanted)
         super().__init__(
-            index,
-            similarity_top_k=k,
-            filters=guard.for_store(**wanted),
-            node_ids=list(index.index_struct.nodes_dict.values()),
-            callback_manager=index._callback_manager,
+            index, similarity_top_k=k, filters=filters, node_ids=ids, callback_manager=index._callback_manager
         )
         self._guard = guard
         self.brought = 0
 
+    # As the host's, which shows traces and the log what the guard has not seen yet.
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._seen(super()._retrieve(query_bundle))
+        result = self._vector_store.query(self._build_vector_store_query(query_bundle))
+        ids = self._determine_nodes_to_fetch(result)
+        return self._seen(result, self._docstore.get_nodes(ids, raise_error=False) if ids else [])
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._seen(await super()._aretrieve(query_bundle))
+        result = await self._vector_store.aquery(self._build_vector_store_query(query_bundle))
+        ids = self._determine_nodes_to_fetch(result)
+        return self._seen(result, await afetched(self._docstore, ids) if ids else [])
 
-    def _seen(self, hits: list[NodeWithScore]) -> list[NodeWithScore]:
+    def _seen(self, result: VectorStoreQueryResult, fetched: list[BaseNode]) -> list[NodeWithScore]:
+        if fetched:
+            result.nodes = self._insert_fetched_nodes_into_query_result(result, fetched)
+        hits = self._convert_nodes_to_scored_nodes(result)
         self.brought = len(hits)
         return [NodeWithScore(node=_without_copy(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -77,13 +78,17 @@ class InStore:
         self.store.delete([str(record.id) for record in records])
 
 
+@cache
+def _split(tenant: str, document: str, version: int) -> list[Document]:
+    metadata = {"tenant": tenant, "title": document.title(), "source": f"{document}.md"}
+    return SPLITTER.split_documents([Document(whole(tenant, document, version), id=document, metadata=metadata)])
+
+
 class Sections(InStore):
     """What `MultiViewTextSplitter` makes; both tenants' documents have the same ids."""
 
     def made(self, tenant: str, document: str, version: int) -> list[tuple[int | None, Document]]:
-        metadata = {"tenant": tenant, "title": document.title(), "source": f"{document}.md"}
-        given = Document(whole(tenant, document, version), id=document, metadata=metadata)
-        pieces = SPLITTER.split_documents([given])
+        pieces = _split(tenant, document, version)
         places = {name: place for place, name in enumerate(HEADINGS)}
         last = [str(own(piece.metadata)["section_path"]).rpartition(" > ")[2] for piece in pieces]
         return [(places.get(name), piece) for name, piece in zip(last, pieces, strict=True)]
@@ -290,10 +295,10 @@ def documents_in(outcome: Any) -> list[Document]:
     return [document for document in outcome if document.metadata.get("drillrank_origin") != "generated"]
 
 
-async def ask(component: Runnable[str, Any], way: str, llm: Reader, asynchronous: bool) -> Heard:
-    """What is heard when a component is asked."""
+async def ask(component: Runnable[str, Any], theirs: bool, llm: Reader, asynchronous: bool) -> Heard:
+    """What is heard when a component is asked; over their own retriever without a filter, not what that says."""
     with listening() as heard:
-        config: Any = {"callbacks": [Callbacks(heard, unheard=way != "inherited")]}
+        config: Any = {"callbacks": [Callbacks(heard, unheard=theirs)]}
         if asynchronous:
             outcome = await component.ainvoke(QUESTION, config)
         else:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from llama_index.core import Document, VectorStoreIndex
@@ -92,12 +93,17 @@ class InIndex:
         self.index.delete_nodes([record.node_id for record in records], delete_from_docstore=True)
 
 
+@cache
+def _parsed(tenant: str, document: str, version: int) -> list[BaseNode]:
+    metadata = {"tenant": tenant, "title": document.title(), "source": f"{document}.md"}
+    return PARSER([Document(text=whole(tenant, document, version), id_=document, metadata=metadata)])
+
+
 class Sections(InIndex):
     """What `MultiViewNodeParser` makes; both tenants' documents have the same ids."""
 
     def made(self, tenant: str, document: str, version: int) -> list[tuple[int | None, BaseNode]]:
-        metadata = {"tenant": tenant, "title": document.title(), "source": f"{document}.md"}
-        nodes = PARSER([Document(text=whole(tenant, document, version), id_=document, metadata=metadata)])
+        nodes = _parsed(tenant, document, version)
         places = {name: place for place, name in enumerate(HEADINGS)}
         last = [str(own(node.metadata)["section_path"]).rpartition(" > ")[2] for node in nodes]
         return [(places.get(name), node) for name, node in zip(last, nodes, strict=True)]
@@ -312,9 +318,8 @@ def instrumented(heard: Heard, unheard: bool) -> Any:
         dispatcher.event_handlers, dispatcher.span_handlers = before
 
 
-async def ask(component: Any, way: str, llm: Reader, asynchronous: bool) -> Heard:
-    """What is heard when a component is asked."""
-    theirs = way != "inherited"
+async def ask(component: Any, theirs: bool, llm: Reader, asynchronous: bool) -> Heard:
+    """What is heard when a component is asked; over their own retriever without a filter, not what that says."""
     unheard = ("asyncio", _TEXTS_OF_SEARCHES) if theirs else ("asyncio",)
     with listening(*unheard) as heard, instrumented(heard, theirs):
         if isinstance(component, SelfAskQueryEngine):

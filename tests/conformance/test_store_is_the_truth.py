@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
@@ -21,6 +21,7 @@ from tests.conformance import langchain_leaks, llama_index_leaks
 from tests.conformance.leaks import DOCUMENTS, PLACES, TENANTS, World, story
 from tests.conformance.text_store import TextStore
 
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
 WAYS = ["declared", "function", "inherited"]
 
 
@@ -39,12 +40,12 @@ def with_texts(form: type[llama_index_leaks.InIndex]) -> World[Any]:
 STORES = {"langchain": (langchain_leaks, in_memory), "simple": (llama_index_leaks, vectors_only)}
 STORES["texts"] = (llama_index_leaks, with_texts)
 CASES = [
-    pytest.param(leaks, filled, form, build, way, id=f"{store}-{way}-{name}")
+    pytest.param(leaks, filled, way, theirs and way != "inherited", *entry, id=f"{store}-{way}-{name}")
     for store, (leaks, filled) in STORES.items()
     for way in WAYS
-    for name, (form, build) in leaks.variants(
-        leaks.OVER_RETRIEVERS, *([leaks.OVER_STORES] if way != "inherited" else [])
-    ).items()
+    for theirs, table in ((True, leaks.OVER_RETRIEVERS), (False, leaks.OVER_STORES))
+    for name, entry in leaks.variants(table).items()
+    if theirs or way != "inherited"
 ]
 
 
@@ -61,16 +62,15 @@ def test_every_component_is_in_the_test_or_fetches_nothing(host: Any, leaks: Any
         assert not {"source", "retriever", "docstore", "filter", "filters"} & set(fields)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize(("leaks", "filled", "form", "build", "way"), CASES)
+@pytest.mark.parametrize(("leaks", "filled", "way", "theirs", "form", "build"), CASES)
 def test_what_is_heard_of_a_store_is_what_may_be_seen(
-    leaks: Any, filled: Any, form: Any, build: Any, way: str, asynchronous: bool
+    leaks: Any, filled: Any, way: str, theirs: bool, form: Any, build: Any
 ):
     world = filled(form)
     scene = leaks.scene(world, way)
     component = build(scene)
-    for chapter in story(world):
-        heard = asyncio.run(leaks.ask(component, way, scene.llm, asynchronous))
+    for number, chapter in enumerate(story(world)):
+        heard = asyncio.run(leaks.ask(component, theirs, scene.llm, asynchronous=number % 2 == 1))
         world.check(heard)
         assert bool(heard.results) is (chapter != "after all is gone"), chapter
 
@@ -93,15 +93,15 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(st.sampled_from(CASES), steps, st.booleans())
 def test_whatever_happens_to_the_store(case: Any, happens: list[tuple], asynchronous: bool):
-    leaks, filled, form, build, way = case.values
+    leaks, filled, way, theirs, form, build = case.values
     world = filled(form)
     scene = leaks.scene(world, way)
     component = build(scene)
     for name, *arguments in [*happens, ("ask",)]:
         if name == "ask":
-            world.check(asyncio.run(leaks.ask(component, way, scene.llm, asynchronous)))
+            world.check(asyncio.run(leaks.ask(component, theirs, scene.llm, asynchronous)))
         else:
             getattr(world, name)(*arguments)
