@@ -14,7 +14,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
+from drillrank.hosts.filters import one_by_one
 from drillrank.hosts.keys import own
+from drillrank.passages import stable_uuid
 from langchain_ext import (
     BRMGRRetriever,
     D3Retriever,
@@ -103,12 +105,12 @@ class Passages(InStore):
                 place,
                 Document(
                     passage(tenant, document, place, version),
-                    id=f"{tenant}-{document}-{place}",
+                    id=stable_uuid(tenant, document, place),
                     metadata={
                         "tenant": tenant,
                         "title": HEADINGS[place],
                         "source": f"{document}/{place}.md",
-                        "links": [f"{other}-{document}-{(place + 1) % PLACES}" for other in "ab"],
+                        "links": [stable_uuid(other, document, (place + 1) % PLACES) for other in TENANTS],
                     },
                 ),
             )
@@ -247,7 +249,7 @@ def scene(world: World[Document], way: str) -> Scene:
     """Where the filter is: the component's, the component's as a function, or the source's."""
     assert isinstance(world.host, InStore)
     store = world.host.store
-    of_source: Any = allowed if isinstance(store, InMemoryVectorStore) else FILTER
+    of_source: Any = allowed if isinstance(store, InMemoryVectorStore) else {"$and": one_by_one(FILTER)}
     restricted = {"filter": of_source} if way == "inherited" else {}
     own_filter = {"declared": {"filter": FILTER}, "function": {"filter": allowed}, "inherited": {}}[way]
     given = [piece.record for piece in world.pieces]

@@ -20,6 +20,7 @@ from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter,
 from pydantic import PrivateAttr
 
 from drillrank.hosts.keys import own
+from drillrank.passages import stable_uuid
 from llama_index_ext import (
     BRMGRRetriever,
     D3Retriever,
@@ -117,11 +118,11 @@ class Passages(InIndex):
 
     def _node(self, tenant: str, document: str, place: int, version: int) -> BaseNode:
         own_next, others = (
-            RelatedNodeInfo(node_id=f"{one}-{document}-{(place + 1) % PLACES}")
+            RelatedNodeInfo(node_id=stable_uuid(one, document, (place + 1) % PLACES))
             for one in sorted(TENANTS, key=lambda one: one != tenant)
         )
         return TextNode(
-            id_=f"{tenant}-{document}-{place}",
+            id_=stable_uuid(tenant, document, place),
             text=passage(tenant, document, place, version),
             metadata={"tenant": tenant, "title": HEADINGS[place], "source": f"{document}/{place}.md"},
             relationships={NodeRelationship.NEXT: own_next, NodeRelationship.PREVIOUS: others},
