@@ -84,10 +84,10 @@ class StoreLookups:
         if not index.vector_store.stores_text:
             return self._guard.allowed(_of_docstore(index, lookup))
         try:
-            if isinstance(lookup, ById):
-                found = index.vector_store.get_nodes(node_ids=list(lookup.ids))
+            if isinstance(lookup, ById):  # without any id, several stores bring all that they have
+                found = index.vector_store.get_nodes(list(lookup.ids)) if lookup.ids else []
             else:
-                found = index.vector_store.get_nodes(filters=_filters(lookup, self._guard))
+                found = index.vector_store.get_nodes(None, _filters(lookup, self._guard))
         except NotImplementedError:  # stores that bring nodes by search only
             return None
         return self._guard.allowed(found)

@@ -53,7 +53,8 @@ FILTERS = MetadataFilters(
     ]
 )
 PARSER = MultiViewNodeParser(namespace_key="tenant")
-_TEXTS_OF_SEARCHES = "llama_index.core.indices.utils"  # where the host logs what a store brought
+_STORES_LOGS = "llama_index.vector_stores"  # of the rows that they found
+_SEARCHES_LOG = "llama_index.core.indices.utils"
 _THEIRS = "VectorIndexRetriever."
 
 
@@ -321,7 +322,7 @@ def instrumented(heard: Heard, unheard: bool) -> Any:
 
 async def ask(component: Any, theirs: bool, llm: Reader, asynchronous: bool) -> Heard:
     """What is heard when a component is asked; over their own retriever without a filter, not what that says."""
-    unheard = ("asyncio", _TEXTS_OF_SEARCHES) if theirs else ("asyncio",)
+    unheard = ("asyncio", _STORES_LOGS, _SEARCHES_LOG) if theirs else ("asyncio", _STORES_LOGS)
     with listening(*unheard) as heard, instrumented(heard, theirs):
         if isinstance(component, SelfAskQueryEngine):
             response = await component.aquery(QUESTION) if asynchronous else component.query(QUESTION)

@@ -40,9 +40,10 @@ class TextStore(BasePydanticVectorStore):
         for id_ in node_ids or ():
             self.rows.pop(id_, None)
 
-    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+    # As Chroma's: the first argument must be given, and no ids are all ids.
+    def get_nodes(self, node_ids: list[str] | None, filters: MetadataFilters | None = None) -> list[BaseNode]:  # type: ignore[override]
         passes = build_metadata_filter_fn(lambda id_: self.rows[id_][0], filters)
-        return [self._node(id_) for id_ in self.rows if (node_ids is None or id_ in node_ids) and passes(id_)]
+        return [self._node(id_) for id_ in self.rows if (not node_ids or id_ in node_ids) and passes(id_)]
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         passes = build_metadata_filter_fn(lambda id_: self.rows[id_][0], query.filters)
