@@ -281,7 +281,10 @@ class D3Retriever(Component, ConfiguredRetriever):
 def _with_start(chunk: StoredChunk[Document], start: int | None) -> dict[str, Any]:
     """The user's metadata with the host's key for an offset, unless that key is the user's own."""
     metadata = dict(chunk.metadata)
-    if chunk.kind == "section" and metadata.get(_START, chunk.start) != own(chunk.record.metadata).get("start"):
+    cut_by_us = chunk.kind == "section"
+    if cut_by_us and metadata.get(_START, chunk.start) != own(chunk.record.metadata).get("start"):
+        return metadata
+    if not cut_by_us and not isinstance(metadata.get(_START, 0), int):  # no offset, whatever it is
         return metadata
     metadata.pop(_START, None)
     return metadata if start is None else {**metadata, _START: start}

@@ -322,3 +322,21 @@ def test_an_empty_result_says_why():
     store.add_documents([Page(page_content="The fox.", metadata={"tenant": "a"})])
     with pytest.warns(DrillrankWarning, match="filter lets through"):
         assert langchain_ext.D3Retriever(source=store, filter={"tenant": "c"}).invoke(QUESTION) == []
+
+
+def test_offsets_in_what_was_cut_again_are_not_those_of_the_document():
+    text = "Words   first, in   front.\n\n\n\nThe   fox hunts at night.\n\n# Fox\n\nIt sleeps by day. It hunts."
+    with pytest.warns(DrillrankWarning, match="add_start_index"):
+        found = in_langchain(along_headings(strip=True, again=30), [text], False)
+    assert [start for _, start, *_ in found] == [None] * len(found)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_an_offset_of_the_users_own_stays(cut):
+    page = Page(
+        page_content="# Fox\n\nIt hunts at night.", id="fox", metadata={"start_index": "page 7", "view": "mine"}
+    )
+    given = langchain_ext.MultiViewTextSplitter().split_documents([page]) if cut else [page]
+    [found] = langchain_ext.D3Retriever(documents=given, top_n=1).invoke(QUESTION)
+    assert (found.metadata["start_index"], found.metadata["view"]) == ("page 7", "mine")
+    assert page.page_content[found.metadata["drillrank_start"] : found.metadata["drillrank_end"]] == found.page_content
