@@ -96,12 +96,20 @@ def test_listed_names_are_found_and_no_others_however_they_are_listed(data):
         ("Introductoin", {0}),
         ("The relevant section is Results > Quality.", {5}),
         ("I would read these: Introduction, Results > Speed", {0, 4}),
+        ("Resluts > Quality", {5}),
         ("GRÖSSE UND MASS", {7}),
         ("data tools and people", {1}),
     ],
 )
 def test_headings_misspellings_and_sentences(answer, expected):
     assert set(chosen_names(answer, NAMES).positions) == expected
+
+
+def test_of_names_that_are_like_it_the_most_like_is_meant():
+    names = ["Speed of light models", "Speed of night models", "Introduction", "Speed of bright models"]
+    for offered in (names, names[::-1]):
+        [position] = chosen_names("Sped of night models", offered).positions
+        assert offered[position] == "Speed of night models"
 
 
 @pytest.mark.parametrize(
