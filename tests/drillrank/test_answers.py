@@ -105,6 +105,11 @@ def test_headings_misspellings_and_sentences(answer, expected):
     assert set(chosen_names(answer, NAMES).positions) == expected
 
 
+def test_what_marks_a_name_inside_stands_for_none_in_an_answer():
+    for answer in ("\ue0000\ue001", "Speed, \ue0000\ue001", "\ue0009\ue001"):
+        assert chosen_names(answer, ["Methods", "Speed"]).positions == ((1,) if "Speed" in answer else ())
+
+
 def test_of_names_that_are_like_it_the_most_like_is_meant():
     names = ["Speed of light models", "Speed of night models", "Introduction", "Speed of bright models"]
     for offered in (names, names[::-1]):
@@ -145,6 +150,7 @@ def test_listed_ids_are_found(wanted, separator, bracketed):
         ("1-3", (0, 1, 2)),
         ("1 to 3, 5", (0, 1, 2, 4)),
         ("3-1", ()),
+        ("1 to 4 除了 2", (0, 2, 3)),  # "except" in another script
         ("2-400", (1, 2, 3, 4)),
         ("Paragraphs 2 and 4.", (1, 3)),
         ("Paragraph 2 says that 3 models use 1.5 GB", (1,)),
@@ -171,6 +177,7 @@ def test_ids_among_words(answer, expected):
         ('{"ids": []}', (), ()),
         ("{}", (), ()),
         ('{"ids": [true, false]}', (), ()),
+        ('{"irrelevant": [1, 2]}', (), ()),
         ('{"answer": "paragraphs 1 and 2"}', (0, 1), ()),
     ],
 )
