@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import Stemmer
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import drillrank.likelihood.collection
@@ -24,7 +24,7 @@ worded = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from([" ", ", ", 
 )
 texts = worded | st.text(max_size=8)
 targets = texts.filter(str.strip)
-temperatures = st.sampled_from([1.0, 0.05, 0.5, 1.4, 4.0])
+temperatures = st.sampled_from([1.0, 0.05, 0.5, 1.4, 2.0, 4.0])
 mus = st.sampled_from([0.5, 10.0, 300.0, 5000.0])
 
 
@@ -91,6 +91,8 @@ def naive_log_probs(documents, target, collection_texts, mu, temperature):
 
 
 @given(batches(), mus, temperatures)
+@example((["a red fox"], [(["Rhine 42", "a fox"], "fox 42 Rhine"), (["Zürich"], "fox 42 Rhine")]), 5000.0, 1.0)
+@example((None, [(["a fox"], "fox river"), (["Rhine"], "fox river")]), 300.0, 2.0)
 def test_agrees_with_the_naive_computation(batch, mu, temperature):
     fitted, pairs = batch
     model = UnigramModel(mu) if fitted is None else UnigramModel(mu).fit(fitted)
@@ -311,7 +313,7 @@ def test_temperatures_are_positive_numbers(temperature):
         UnigramModel().log_likelihood([("a", "b")], temperature=temperature)
 
 
-@pytest.mark.parametrize("mu", [0, -5, math.nan])
+@pytest.mark.parametrize("mu", [0, -5, math.nan, math.inf])
 def test_mu_is_positive(mu):
     with pytest.raises(InvalidInput, match="mu"):
         UnigramModel(mu)
