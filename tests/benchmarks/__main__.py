@@ -17,6 +17,7 @@ BENCHMARKS = (
     "path_prior",
     "linking",
     "reranking",
+    "first_stage",
     "hipporag",
     "generated",
     "drilldown",
@@ -32,7 +33,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; all by default")
     parser.add_argument("--model", help="a language model's specification, such as hf:google/flan-t5-small")
     parser.add_argument("--data", help="a folder that a benchmark reads in place of the benchmark data")
-    parser.add_argument("--questions", type=int, help="only the first so many questions")
+    parser.add_argument("--questions", type=int, help="only so many questions")
+    parser.add_argument("--vectors", help="a folder where a benchmark keeps sentence vectors for its next run")
     given = vars(parser.parse_args(arguments))
     names = given.pop("names") or BENCHMARKS
     options = {name: value for name, value in given.items() if value is not None}

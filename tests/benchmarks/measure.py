@@ -1,10 +1,14 @@
-"""Side-by-side timing: the variants take turns in one process, and medians are compared."""
+"""Side-by-side timing, where the variants take turns in one process, and side-by-side quality."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 
 def medians(variants: dict[str, Callable[[], object]], repeats: int = 15) -> dict[str, float]:
@@ -17,3 +21,11 @@ def medians(variants: dict[str, Callable[[], object]], repeats: int = 15) -> dic
             if repeat:
                 seconds[name].append(time.perf_counter() - started)
     return {name: median(times) for name, times in seconds.items()}
+
+
+def bootstrap_interval(differences: npt.NDArray[Any], samples: int = 10_000, seed: int = 0) -> tuple[float, float]:
+    """The 95 % interval of the mean of paired differences, one for each question, by resampling the questions."""
+    values, counts = np.unique(differences, return_counts=True)
+    drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), size=samples)
+    low, high = np.quantile(drawn @ values / len(differences), [0.025, 0.975])
+    return float(low), float(high)

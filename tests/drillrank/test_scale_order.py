@@ -66,6 +66,14 @@ def test_of_passages(hash_model, passages, query, reduce, lexical):
     holds_on_every_scale((UPR() if lexical else UPR(hash_model(), preset=formula)).rank(query, passages))
 
 
+@given(graphs(), QUERIES, st.sampled_from(["mean", "sum"]), st.booleans(), st.data())
+def test_of_passages_with_the_first_stage_as_prior(hash_model, passages, query, reduce, lexical, data):
+    preset = {} if lexical else {"preset": LikelihoodFormula("{title} {text}", reduce=reduce)}
+    scores = [data.draw(st.none() | st.floats(-9, 9)) for _ in passages]
+    ranker = UPR("unigram" if lexical else hash_model(), prior="retrieval", **preset)
+    holds_on_every_scale(ranker.rank(query, passages, scores=scores))
+
+
 @given(graphs(), graphs(), QUERIES, st.booleans(), st.floats(0, 1))
 def test_of_retrieved_and_generated_passages(retrieved, generated, query, guard, share):
     holds_on_every_scale(BRMGR(guard=guard, generated_share=share).rank(query, retrieved, generated))

@@ -43,12 +43,29 @@ class PassageRanker(ABC):
         Raises:
             InvalidInput: as `rank`, or the two lists differ in length.
         """
-        if isinstance(queries, str) or len(queries) != len(passage_lists):
-            raise InvalidInput(f"{len(queries)} queries and {len(passage_lists)} lists of passages cannot be paired.")
-        queries = [check_query(query) for query in queries]
+        queries, lists = paired(queries, passage_lists)
         check_top_n(top_n)
-        lists = [as_passages(passages) for passages in passage_lists]
-        return [
-            ranked(passages, [score for score, _ in scored], [details for _, details in scored], top_n)
-            for passages, scored in zip(lists, self._scored(queries, lists), strict=True)
-        ]
+        return ordered(lists, self._scored(queries, lists), top_n)
+
+
+def paired(
+    queries: Sequence[str], passage_lists: Sequence[Iterable[Passage | str]]
+) -> tuple[list[str], list[list[Passage]]]:
+    """Questions and their passages, checked.
+
+    Raises:
+        InvalidInput: a query is blank, an item is not a passage, or the two differ in length.
+    """
+    if isinstance(queries, str) or len(queries) != len(passage_lists):
+        raise InvalidInput(f"{len(queries)} queries and {len(passage_lists)} lists of passages cannot be paired.")
+    return [check_query(query) for query in queries], [as_passages(passages) for passages in passage_lists]
+
+
+def ordered(
+    lists: Sequence[Sequence[Passage]], scored: Sequence[Sequence[Scored]], top_n: int | None
+) -> list[list[Ranked[Passage]]]:
+    """Every list in the order of its scores."""
+    return [
+        ranked(passages, [score for score, _ in scores], [details for _, details in scores], top_n)
+        for passages, scores in zip(lists, scored, strict=True)
+    ]

@@ -5,15 +5,24 @@ score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (202
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.passages import Passage
+from drillrank.passages import Passage, Ranked, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
-from drillrank.rerank.base import PassageRanker, Scored
+from drillrank.rerank.base import PassageRanker, Scored, ordered, paired
+from drillrank.rerank.first_stage import (
+    FirstStage,
+    Prior,
+    RetrievalScores,
+    check_prior,
+    log_prior,
+    log_ranks_by_likelihood,
+)
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
+from drillrank.rerank.scale import divisor
 from drillrank.rerank.unmatched import levelled
 
 
@@ -26,16 +35,20 @@ class UPR(PassageRanker):
         max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
         preset: Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the question's
             tokens, or `"brmgr"`; see `drillrank.rerank.parity`. A preset brings its own template and limits.
+        prior: What is known of a passage before its text is read (see `drillrank.rerank.first_stage`): `"cosine"`
+            takes the first stage's scores as the cosines of a sentence encoder; `"retrieval"` takes the ranks by scores
+            of any kind, or where none are given by the order of the passages; None is the paper's uniform prior.
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
     question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
     `"sum"` with a preset that adds up), `cut_tokens` (of the passage), `position` (in the input) and
     `nothing_matched` (with a model that counts words: no passage holds a word of the question; then the input order
     stands). `log_likelihood` is exact always; the score is that of the least likely passage where a passage holds no
-    word of the question, since its length alone says nothing.
+    word of the question, since its length alone says nothing. With a prior `details` holds `log_prior`, too.
 
     Raises:
-        InvalidInput: the template is malformed, or a preset is given beside what it brings or to the unigram model.
+        InvalidInput: the template is malformed, the prior is unknown, or a preset is given beside what it brings or to
+            the unigram model.
 
     >>> ranking = UPR().rank("Who wrote Emma?", ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."])
     >>> ranking[0].passage.text
@@ -49,6 +62,7 @@ class UPR(PassageRanker):
         template: str = UPR_PROMPT,
         max_passage_tokens: int | None = None,
         preset: str | LikelihoodFormula | None = None,
+        prior: Prior | None = None,
     ) -> None:
         if max_passage_tokens is not None:
             check_positive(max_passage_tokens=max_passage_tokens)
@@ -60,18 +74,89 @@ class UPR(PassageRanker):
             self._formula = preset_formula(preset, self.lm, "{text}")
         self._template = PassageTemplate.parse(self._formula.template)
         self._max_passage_tokens = max_passage_tokens
+        self._prior = check_prior(prior)
+
+    def rank(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> list[Ranked[Passage]]:
+        """Rank passages for one question; ties keep the input order.
+
+        Args:
+            query: The question.
+            passages: Passages, or plain strings; best first where the prior has nothing but their order.
+            top_n: How many to keep; None keeps all.
+            scores: The first stage's score of each passage, higher is better: on any scale for `prior="retrieval"`,
+                between -1 and 1 for `prior="cosine"`. None stands for a score that is not known; the passage then
+                counts as an average one.
+
+        Raises:
+            InvalidInput: the query is blank, `top_n` is below 1, an item is not a passage, a score is no finite number
+                or no cosine, or there is no prior to count it.
+
+        >>> towns = ["Basel is a town on the Rhine.", "Bonn is a town on the Rhine."]
+        >>> [best, _] = UPR(prior="retrieval").rank("Which town on the Rhine?", towns, scores=[0.61, 0.78])
+        >>> best.passage.text
+        'Bonn is a town on the Rhine.'
+        """
+        return self.rank_many([query], [passages], top_n, scores=None if scores is None else [scores])[0]
+
+    def rank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[list[Ranked[Passage]]]:
+        """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
+
+        Raises:
+            InvalidInput: as `rank`, or the lists differ in length.
+        """
+        queries, lists = paired(queries, passage_lists)
+        check_top_n(top_n)
+        if self._prior is None:
+            if scores is not None:
+                raise InvalidInput(
+                    'Scores of the first stage count with UPR(prior="retrieval"); this one has no prior.'
+                )
+            return ordered(lists, self._scored(queries, lists), top_n)
+        if scores is None:
+            scores = [None] * len(lists)
+        elif len(scores) != len(lists):
+            raise InvalidInput(f"{len(scores)} lists of scores and {len(lists)} lists of passages cannot be paired.")
+        pairs = zip(lists, scores, strict=True)
+        stages = [FirstStage.read(self._prior, *pair) for pair in pairs]  # what is wrong, before a model is asked
+        found = self._likelihoods(queries, lists)
+        return ordered(lists, [self._posteriors(*pair) for pair in zip(found, stages, strict=True)], top_n)
 
     def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
+        return list(map(self._mean_likelihoods, self._likelihoods(queries, lists)))
+
+    def _likelihoods(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Likelihood]]:
         formula = self._formula
         requests = []
         for query, passages in zip(queries, lists, strict=True):
             target = formula.target_text(query, self.lm) if passages else query  # for no passage, load no model
             prompts = [self._template.fill(passage, self._max_passage_tokens) for passage in passages]
             requests.append([formula.request(prompt, target) for prompt in prompts])
-        found = self.lm.log_likelihood_lists(requests, include_eos=formula.include_eos)
+        return self.lm.log_likelihood_lists(requests, include_eos=formula.include_eos)
+
+    def _mean_likelihoods(self, items: Sequence[Likelihood]) -> list[Scored]:
+        scored = [(self._formula.score(item), self._details(item)) for item in items]
+        return levelled(scored, [item.matched for item in items])
+
+    def _posteriors(self, items: Sequence[Likelihood], first_stage: FirstStage) -> list[Scored]:
+        scored = self._mean_likelihoods(items)
+        priors = log_prior(first_stage, log_ranks_by_likelihood(items, scored)).tolist()
         return [
-            levelled([(formula.score(item), self._details(item)) for item in items], [item.matched for item in items])
-            for items in found
+            (score + prior / divisor(details), {**details, "log_prior": prior})
+            for (score, details), prior in zip(scored, priors, strict=True)
         ]
 
     def _details(self, item: Likelihood) -> dict[str, Any]:

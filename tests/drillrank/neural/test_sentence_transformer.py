@@ -18,6 +18,7 @@ from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood import Request, SentenceTransformerModel, UnigramModel
 from drillrank.prompts import Evidence
+from drillrank.rerank.scale import rescaled
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
@@ -260,3 +261,32 @@ def test_both_hosts_rerank_with_it_and_keep_it_in_their_configuration(encoder):
     kept = compressor.compress_documents([Document(page_content=text) for text in TEXTS], TEXTS[1])
     assert [document.page_content for document in kept] == [text for text, _ in found]
     assert [document.metadata["relevance_score"] for document in kept] == [score for _, score in found]
+
+
+@given(st.permutations(TEXTS), st.sampled_from([QUESTION, "Which novel?", "A cold lake"]), st.booleans())
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_cosine_of_the_same_encoder_is_no_prior_beside_the_token_of_meaning(model, texts, question, fitted):
+    """It is in the likelihood already; the words of the question behind another first stage are, too."""
+    lm = model.fit(TEXTS) if fitted else model
+    alone = UPR(lm).rank(question, texts)
+    meaning = [item.log_probs[-1] for item in lm.log_likelihood([(text, question) for text in texts])]
+    words = [item.total - item.log_probs[-1] for item in lm.log_likelihood([(text, question) for text in texts])]
+    cosines = [1 + log / 20 for log in meaning]
+    for scores, prior in ((meaning, "retrieval"), (words, "retrieval"), (cosines, "cosine")):
+        found = UPR(lm, prior=prior).rank(question, texts, scores=scores)
+        assert [item.passage for item in found] == [item.passage for item in alone]
+        assert [item.details["log_prior"] for item in found] == pytest.approx([-np.log(len(texts))] * len(texts))
+
+
+@given(st.permutations(TEXTS), st.sampled_from(["The river is cold?", "The work of the hospital in Europe"]))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_words_behind_a_dense_retriever_are_words_and_meaning(model, texts, question):
+    """Cosines as prior, and the encoder as likelihood, are one formula: the same posterior."""
+    lm = model.fit(TEXTS)
+    meaning = [item.log_probs[-1] for item in lm.log_likelihood([(text, question) for text in texts])]
+    one = rescaled(UPR(lm).rank(question, texts), "softmax")
+    words = UPR(UnigramModel().fit(TEXTS), prior="cosine")
+    other = rescaled(words.rank(question, texts, scores=[1 + log / 20 for log in meaning]), "softmax")
+    posterior = {item.passage.text: item.score for item in one}
+    for item in other:
+        assert item.score == pytest.approx(posterior[item.passage.text], rel=1e-5)

@@ -1,0 +1,198 @@
+"""The prior of a passage: what the first stage thought of it, as far as the likelihood does not know it already.
+
+    log P(d | q)           = log P(q | d) + log P(d | first stage) + const
+    log P(d | first stage) = (1 - R²) κ s_d + const               "cosine": s_d is the cosine of a sentence encoder
+                           = (1 - R²) β (-log rank_d) + const     "retrieval": scores of any other kind
+
+A cosine has a scale: exp(κ cos) is what an encoder trained by InfoNCE takes for p(q | d) / p(q). It is the token of
+meaning of `st:` models (`drillrank.likelihood.sentence_transformer`), so that words behind a dense retriever and a
+model of words and meaning with the same encoder are one formula, and rank alike.
+
+Other retrievers score in units of their own: BM25, sums of reciprocal ranks. What they share is an order, and ranks
+follow Zipf's law, P(d) ∝ rank^-β: no increasing function of the scores changes anything. Equal scores share the mean of
+their log ranks, and where no scores are known, the order of the candidates is that of the first stage.
+
+R² is the share of the log ranks' variance that the log ranks by likelihood explain, so that evidence that both read is
+not counted twice: the words of the question where BM25 came first, and with `st:` meaning where a cosine came first.
+Behind a cosine of the same encoder R² is 1 and the prior uniform. A cosine is no count of words: words explain nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from numbers import Real
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import Likelihood
+from drillrank.likelihood.sentence_transformer import KAPPA, MEANING
+from drillrank.passages import Passage
+from drillrank.rerank.base import Scored
+from drillrank.rerank.scale import divisor
+
+Prior = Literal["retrieval", "cosine"]
+RetrievalScores = Sequence[float | None]
+Floats = npt.NDArray[np.float64]
+
+# On training questions of HotpotQA, MuSiQue and QASPER, behind BM25, cosines and fusions, 3 to 6 are as good.
+WEIGHT = 4.0  # β
+_COSINE = 1e-3  # by which the rounding of half precision can lift a cosine above 1
+_ROUNDING = 1e-6  # of the largest score: stores keep cosines in float32
+
+
+def check_prior(prior: Prior | None) -> Prior | None:
+    """The prior itself, once it is known to be one.
+
+    Raises:
+        InvalidInput: it is neither `"retrieval"` nor `"cosine"` nor None.
+    """
+    if prior not in (*get_args(Prior), None):
+        raise InvalidInput(f'The prior of passages is "retrieval", "cosine" or None, not {prior!r}.')
+    return prior
+
+
+class FirstStage(NamedTuple):
+    """What the first stage says of the candidates of one question.
+
+    Attributes:
+        log_weights: Log P(d | first stage) up to a constant, all of it counted, shape (candidates,).
+        log_ranks: Logarithms of the ranks, shape (candidates,).
+        by_meaning: Whether the scores are cosines of meaning.
+    """
+
+    log_weights: Floats
+    log_ranks: Floats
+    by_meaning: bool
+
+    @staticmethod
+    def read(prior: Prior, passages: Sequence[Passage], scores: RetrievalScores | None) -> FirstStage:
+        """Scores, checked.
+
+        A passage whose score is None has the mean of the others: nothing speaks for it or against it. Where all are
+        None, or `scores` is, the passages are in the order of their ranks.
+
+        Raises:
+            InvalidInput: the two differ in length, a score is not a finite number, or, for cosines, one is not between
+                -1 and 1 or all are missing.
+
+        >>> passages = [Passage("a"), Passage("b"), Passage("c")]
+        >>> np.exp(FirstStage.read("retrieval", passages, [0.4, 0.9, 0.1]).log_ranks).round(6).tolist()
+        [2.0, 1.0, 3.0]
+        """
+        given = _checked(passages, scores)
+        places = [place for place, score in enumerate(given) if score is not None]
+        known = np.array([score for score in given if score is not None], dtype=np.float64)
+        if prior == "cosine":
+            if passages and not places:
+                raise InvalidInput('UPR(prior="cosine") needs scores=, the cosine of each passage and the question.')
+            for place in places:
+                if abs(given[place] or 0.0) > 1 + _COSINE:
+                    raise InvalidInput(
+                        f"The first stage's score of passage {place} (id {passages[place].id!r}) is {given[place]!r}, "
+                        'which is no cosine: give prior="retrieval" for scores on other scales.'
+                    )
+        if not places:
+            ranks = np.log(np.arange(1, len(given) + 1))
+            return FirstStage(-WEIGHT * ranks, ranks, False)
+        ranks = _filled(_log_ranks(known), places, len(given))
+        if prior == "cosine":
+            return FirstStage(KAPPA * _filled(known, places, len(given)), ranks, True)
+        return FirstStage(-WEIGHT * ranks, ranks, False)
+
+
+def _checked(passages: Sequence[Passage], scores: RetrievalScores | None) -> list[float | None]:
+    given: list[float | None] = [None] * len(passages) if scores is None else list(scores)
+    if len(given) != len(passages):
+        raise InvalidInput(f"{len(given)} scores and {len(passages)} passages cannot be paired.")
+    for place, (passage, score) in enumerate(zip(passages, given, strict=True)):
+        if score is not None and not _is_finite(score):
+            raise InvalidInput(
+                f"The first stage's score of passage {place} (id {passage.id!r}) is {score!r}: give a finite number, "
+                "or None where there is none."
+            )
+    return given
+
+
+def _is_finite(score: object) -> bool:
+    return isinstance(score, Real) and not isinstance(score, bool) and math.isfinite(score)
+
+
+def _filled(known: Floats, places: Sequence[int], count: int) -> Floats:
+    """Values at their places, their mean elsewhere."""
+    values = np.full(count, known.mean())
+    values[places] = known
+    return values
+
+
+def log_ranks_by_likelihood(likelihoods: Sequence[Likelihood], scored: Sequence[Scored]) -> list[Floats]:
+    """Log rank of every candidate by its likelihood, shape (candidates,); by words and by meaning where it has both."""
+    if not likelihoods:
+        return []
+    totals = np.array([score * divisor(details) for score, details in scored])
+    if any(not item.tokens or item.tokens[-1] != MEANING for item in likelihoods):
+        return [_log_ranks(totals)]
+    meaning = np.array([item.log_probs[-1] for item in likelihoods])
+    return [_log_ranks(totals - meaning), _log_ranks(meaning)]
+
+
+def log_prior(first_stage: FirstStage, by_likelihood: Sequence[Floats] = ()) -> Floats:
+    """Log P(d | first stage) of all candidates, natural, at most 0; the probabilities add up to 1.
+
+    Args:
+        first_stage: What the first stage says.
+        by_likelihood: Log ranks of the candidates by the words of the question, and by meaning where it is counted.
+
+    >>> first_stage = FirstStage.read("retrieval", [Passage("a"), Passage("b")], [3.2, 1.5])
+    >>> np.exp(log_prior(first_stage)).round(6).tolist()
+    [0.941176, 0.058824]
+    >>> np.exp(log_prior(first_stage, [np.log([1, 2])])).round(6).tolist()
+    [0.5, 0.5]
+    """
+    if not len(first_stage.log_ranks):
+        return first_stage.log_ranks
+    known = by_likelihood[1:] if first_stage.by_meaning else by_likelihood
+    logits = (1 - _explained(first_stage.log_ranks, known)) * first_stage.log_weights
+    logs: Floats = np.minimum(logits - np.logaddexp.reduce(logits), 0.0)
+    return logs
+
+
+def _log_ranks(scores: Floats) -> Floats:
+    """Of scores that differ by no more than rounding, each has the mean of their log ranks."""
+    order = np.argsort(-scores, kind="stable")
+    largest = np.abs(scores).max()
+    falls = -np.diff(scores[order] / largest) if largest else np.zeros(len(scores) - 1)
+    group = np.concatenate([[0], np.cumsum(falls > _ROUNDING)])
+    means = np.bincount(group, np.log(np.arange(1, len(scores) + 1))) / np.bincount(group)
+    logs = np.empty(len(scores))
+    logs[order] = means[group]
+    return logs
+
+
+def _explained(ranks: Floats, known: Sequence[Floats]) -> float:
+    """R²: the share of the variance that a sum of what is known explains; what speaks against it explains nothing.
+
+    The best weights of which none is negative are the least-squares weights of some of the parts.
+    """
+    own, parts = _standardised(ranks), [_standardised(part) for part in known]
+    best = 0.0
+    for size in range(1, len(parts) + 1):
+        for some in combinations(parts, size):
+            together = np.stack(some, axis=1)
+            weights = np.linalg.lstsq(together, own, rcond=None)[0]
+            if (weights >= 0).all():
+                best = max(best, float(own @ together @ weights) / len(own))
+    return min(best, 1.0)
+
+
+def _standardised(ranks: Floats) -> Floats:
+    """Mean 0 and variance 1; 0 for all where the ranks do not differ."""
+    if np.ptp(ranks) <= _ROUNDING:
+        return np.zeros(len(ranks))
+    deviations = ranks - ranks.mean()
+    standardised: Floats = deviations / deviations.std()
+    return standardised

@@ -1,0 +1,266 @@
+"""The first stage as prior of UPR."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage
+from drillrank.rerank.first_stage import FirstStage, log_prior
+from drillrank.rerank.upr import UPR
+
+TEXTS = st.sampled_from(
+    ["a red fox", "a red fox crossed the river", "a river", "whales", "", "The town lies on a red river."]
+)
+QUERIES = st.sampled_from(["red fox", "which river?", "???", "the fox crossed", "zebra"])
+SCORES = st.floats(-1e3, 1e3).map(lambda score: round(score, 3))
+PAIRS = st.lists(st.tuples(TEXTS, SCORES), max_size=8)
+ONE_OF_BOTH = st.booleans()
+NO_NUMBERS = st.sampled_from([math.nan, math.inf, -math.inf, "0.5", True, [1.0], np.float32("nan"), 1j])
+
+
+def shown(ranking):
+    return [(item.passage.text, item.score, item.rank, item.details) for item in ranking]
+
+
+def order(ranking):
+    return [item.details["position"] for item in ranking]
+
+
+def upr(hash_model, lexical, **options):
+    return UPR("unigram" if lexical else hash_model(), **options)
+
+
+def by_rank(log_ranks):
+    return FirstStage(-4 * log_ranks, log_ranks, by_meaning=False)
+
+
+def apart(pairs):
+    return [text for text, _ in pairs], [score for _, score in pairs]
+
+
+def formula(scores, likelihoods):
+    """The documented formula in plain Python, for one kind of evidence."""
+    n = len(scores)
+
+    def logs(values):
+        falling = sorted(values, reverse=True)
+        ranks = {value: [rank for rank, other in enumerate(falling, 1) if other == value] for value in values}
+        return [math.fsum(map(math.log, ranks[value])) / len(ranks[value]) for value in values]
+
+    def z(values):
+        mean = math.fsum(values) / n
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / n)
+        return [(value - mean) / deviation if deviation > 1e-7 else 0.0 for value in values]
+
+    own, known = logs(scores), logs([round(value, 5) for value in likelihoods])
+    correlation = max(math.fsum(a * b for a, b in zip(z(own), z(known), strict=True)) / n, 0.0)
+    weights = [math.exp(-4 * (1 - correlation**2) * log) for log in own]
+    return [math.log(weight / math.fsum(weights)) for weight in weights]
+
+
+@given(QUERIES, PAIRS, ONE_OF_BOTH)
+def test_the_score_is_the_posterior_by_the_formula(hash_model, query, pairs, lexical):
+    texts, scores = apart(pairs)
+    assume(texts)
+    alone = sorted(upr(hash_model, lexical).rank(query, texts), key=lambda item: item.details["position"])
+    tokens = [max(item.details["tokens"], 1) for item in alone]
+    priors = formula(scores, [item.score * count for item, count in zip(alone, tokens, strict=True)])
+    wanted = [item.score + prior / count for item, prior, count in zip(alone, priors, tokens, strict=True)]
+    found = upr(hash_model, lexical, prior="retrieval").rank(query, texts, scores=scores)
+    assert [item.details["log_prior"] for item in found] == pytest.approx([priors[i] for i in order(found)], abs=1e-6)
+    assert [item.score for item in found] == pytest.approx([wanted[i] for i in order(found)], abs=1e-6)
+    assert all(item.score <= 0 and type(item.score) is float is type(item.details["log_prior"]) for item in found)
+    assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+    assert sorted(order(found)) == list(range(len(texts)))
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.lists(SCORES, min_size=12, max_size=12))
+def test_a_prior_is_a_distribution(ranks, known):
+    logs = log_prior(by_rank(np.log(ranks)), [np.array(known[: len(ranks)])])
+    assert np.exp(logs).sum() == pytest.approx(1)
+    assert (logs <= 0).all()
+
+
+SCALES = st.sampled_from([np.exp, np.tanh, np.cbrt, lambda score: 1 / (60 - score), lambda score: 1e6 * score - 3])
+
+
+@given(QUERIES, st.lists(st.tuples(TEXTS, st.integers(-8, 8)), max_size=8), SCALES, ONE_OF_BOTH)
+def test_the_scale_of_scores_does_not_count(hash_model, query, pairs, rising, lexical):
+    texts, scores = apart(pairs)
+    scores = [score / 2 for score in scores]
+    ranker = upr(hash_model, lexical, prior="retrieval")
+    moved = [float(rising(score)) for score in scores]
+    assert shown(ranker.rank(query, texts, scores=scores)) == shown(ranker.rank(query, texts, scores=moved))
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=6))
+def test_scores_of_any_size_make_a_prior(scores):
+    ranking = UPR(prior="retrieval").rank("red fox", ["a red fox"] * len(scores), scores=scores)
+    assert math.fsum(math.exp(item.details["log_prior"]) for item in ranking) == pytest.approx(1 if scores else 0)
+
+
+@given(QUERIES, st.lists(TEXTS, max_size=8), SCORES, ONE_OF_BOTH)
+def test_equal_scores_are_the_uniform_prior(hash_model, query, texts, score, lexical):
+    """The rounding of a store's float32 makes no difference, either."""
+    without = order(upr(hash_model, lexical).rank(query, texts))
+    ranker = upr(hash_model, lexical, prior="retrieval")
+    for scores in ([score] * len(texts), [1 + 1e-7 * (place % 2) for place in range(len(texts))]):
+        found = ranker.rank(query, texts, scores=scores)
+        assert order(found) == without
+        assert [item.details["log_prior"] for item in found] == pytest.approx(
+            [-math.log(max(len(texts), 1))] * len(texts)
+        )
+
+
+@given(QUERIES, TEXTS, SCORES)
+def test_one_candidate_has_the_score_that_it_has_without_prior(query, text, score):
+    [alone], [found] = UPR().rank(query, [text]), UPR(prior="retrieval").rank(query, [text], scores=[score])
+    assert found.score == alone.score
+    assert found.details == {**alone.details, "log_prior": 0.0}
+
+
+@given(QUERIES, st.lists(TEXTS, max_size=8))
+def test_where_no_score_is_known_the_order_stands_for_them(query, texts):
+    ranker = UPR(prior="retrieval")
+    falling = [1 / place for place in range(1, len(texts) + 1)]
+    by_order = shown(ranker.rank(query, texts))
+    assert by_order == shown(ranker.rank(query, texts, scores=[None] * len(texts)))
+    assert by_order == shown(ranker.rank(query, texts, scores=falling))
+
+
+@given(QUERIES, PAIRS, st.data())
+def test_a_missing_score_says_nothing_for_or_against_a_passage(query, pairs, data):
+    """It neither changes the ranks of the others nor has a rank of its own."""
+    texts, scores = apart(pairs)
+    some = [data.draw(st.sampled_from([score, None])) for score in scores]
+    assume(any(score is not None for score in some))
+    passages = list(map(Passage, texts))
+    logs = FirstStage.read("retrieval", passages, some).log_ranks
+    known = [place for place, score in enumerate(some) if score is not None]
+    alone = FirstStage.read(
+        "retrieval", [passages[place] for place in known], [some[place] for place in known]
+    ).log_ranks
+    assert logs[known].tolist() == alone.tolist()
+    assert logs == pytest.approx(
+        [alone.mean() if score is None else log for log, score in zip(logs, some, strict=True)]
+    )
+    assert len(UPR(prior="retrieval").rank(query, passages, scores=some)) == len(passages)
+
+
+def test_the_first_stage_decides_between_passages_that_the_likelihood_cannot_tell_apart():
+    ranker = UPR(prior="retrieval")
+    for texts in (["a red fox"] * 3, ["a whale", "the towns of the north", "it"]):
+        found = ranker.rank("red fox", texts, scores=[0.2, 0.9, 0.5])
+        assert order(found) == [1, 2, 0]
+
+
+@given(QUERIES, st.lists(TEXTS, max_size=8), st.floats(0.1, 10))
+def test_an_order_that_is_the_likelihoods_own_is_not_turned_round(query, texts, factor):
+    without = UPR().rank(query, texts)
+    scores = [0.0] * len(texts)
+    for item in without:
+        scores[item.details["position"]] = factor * item.score
+    assert order(UPR(prior="retrieval").rank(query, texts, scores=scores)) == order(without)
+
+
+@given(st.lists(st.tuples(SCORES, SCORES, st.integers(1, 9)), min_size=4, max_size=10))
+def test_what_the_likelihood_knows_is_not_counted_twice(rows):
+    words, meaning, ranks = np.array(rows).T
+    ranks = np.log(ranks)
+    assume(min(np.ptp(words), np.ptp(meaning), np.ptp(ranks)) > 0.1)
+    uniform = pytest.approx([-math.log(len(rows))] * len(rows), abs=1e-4)
+    stage = by_rank(ranks)
+    assert log_prior(stage, [3 * ranks + 5]).tolist() == uniform
+    assert log_prior(stage, [words, ranks - 0.1 * words]).tolist() == uniform  # a sum of both
+    assert log_prior(stage, [-ranks]).tolist() == pytest.approx(log_prior(stage).tolist())  # against it: news
+    of_none, of_one, of_both = (np.ptp(log_prior(stage, known)) for known in ([], [words], [words, meaning]))
+    assert of_none >= of_one - 1e-9 >= of_both - 2e-9
+
+
+@given(QUERIES, st.lists(st.tuples(TEXTS, st.floats(-1, 1)), max_size=8), ONE_OF_BOTH)
+def test_a_cosine_is_one_more_token_of_the_question(hash_model, query, pairs, lexical):
+    """Whose log-probability is 20 times the cosine, without the constant that makes it a distribution."""
+    texts, cosines = apart(pairs)
+    alone = upr(hash_model, lexical).rank(query, texts)
+    wanted = {
+        item.details["position"]: item.score * max(item.details["tokens"], 1) + 20 * cosines[item.details["position"]]
+        for item in alone
+    }
+    found = upr(hash_model, lexical, prior="cosine").rank(query, texts, scores=cosines)
+    totals = {item.details["position"]: item.score * max(item.details["tokens"], 1) for item in found}
+    assert math.fsum(math.exp(item.details["log_prior"]) for item in found) == pytest.approx(1 if texts else 0)
+    assert all(item.score <= 0 for item in found)
+    for place in totals:
+        assert totals[place] - totals[0] == pytest.approx(wanted[place] - wanted[0], abs=1e-6)
+
+
+def test_what_is_no_cosine_is_refused():
+    passages = [Passage("a", id="one"), Passage("b", id="two")]
+    for wrong in (17.5, -1.1):
+        with pytest.raises(InvalidInput, match=r"passage 1 \(id 'two'\) is .*, which is no cosine"):
+            Unasked(prior="cosine").rank("red fox", passages, scores=[0.5, wrong])
+    for nothing in (None, [None, None]):
+        with pytest.raises(InvalidInput, match="needs scores="):
+            Unasked(prior="cosine").rank("red fox", passages, scores=nothing)
+    assert len(UPR(prior="cosine").rank("red fox", passages, scores=[1.0001, None])) == 2
+    assert UPR(prior="cosine").rank("red fox", []) == []
+
+
+@given(st.lists(st.tuples(QUERIES, PAIRS), max_size=4), st.none() | st.integers(1, 5), ONE_OF_BOTH)
+def test_many_questions_are_ranked_as_one_by_one(hash_model, asked, top_n, lexical):
+    ranker = upr(hash_model, lexical, prior="retrieval")
+    texts = [apart(pairs)[0] for _, pairs in asked]
+    scores = [apart(pairs)[1] if number % 2 else None for number, (_, pairs) in enumerate(asked)]
+    many = ranker.rank_many([query for query, _ in asked], texts, top_n, scores=scores)
+    one_by_one = [
+        ranker.rank(query, own, top_n, scores=given_)
+        for (query, _), own, given_ in zip(asked, texts, scores, strict=True)
+    ]
+    assert list(map(shown, many)) == list(map(shown, one_by_one))
+
+
+class Unasked(UPR):
+    def _likelihoods(self, *_):
+        raise AssertionError("the model was asked")
+
+
+@given(st.lists(SCORES, max_size=4), NO_NUMBERS, st.integers(0, 4))
+def test_a_score_that_is_no_finite_number_is_refused_and_its_passage_named(scores, wrong, place):
+    place = min(place, len(scores))
+    scores.insert(place, wrong)
+    passages = [Passage("a red fox", id=f"fox-{number}") for number in range(len(scores))]
+    with pytest.raises(InvalidInput, match=rf"passage {place} \(id 'fox-{place}'\) is"):
+        Unasked(prior="retrieval").rank("red fox", passages, scores=scores)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, int])
+def test_numbers_of_any_kind_are_scores(kind):
+    found = UPR(prior="retrieval").rank("red fox", ["a cow", "an ox"], scores=[kind(1), kind(2)])
+    assert order(found) == [1, 0]
+
+
+def test_what_cannot_be_paired_is_refused():
+    ranker = Unasked(prior="retrieval")
+    with pytest.raises(InvalidInput, match="1 scores and 2 passages"):
+        ranker.rank("red fox", ["a", "b"], scores=[1.0])
+    with pytest.raises(InvalidInput, match="2 lists of scores and 1 lists of passages"):
+        ranker.rank_many(["red fox"], [["a"]], scores=[[1.0], [2.0]])
+    with pytest.raises(InvalidInput, match="2 queries and 1 lists"):
+        ranker.rank_many(["red fox", "fox"], [["a"]], scores=[[1.0]])
+
+
+def test_scores_without_a_prior_are_refused():
+    with pytest.raises(InvalidInput, match='UPR\\(prior="retrieval"\\)'):
+        UPR().rank("red fox", ["a"], scores=[1.0])
+
+
+@pytest.mark.parametrize("prior", ["uniform", True, 1, "Retrieval"])
+def test_an_unknown_prior_is_refused(prior):
+    with pytest.raises(InvalidInput, match="prior"):
+        UPR(prior=prior)
