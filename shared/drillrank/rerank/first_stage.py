@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 from numbers import Real
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -118,8 +118,8 @@ def _checked(passages: Sequence[Passage], scores: RetrievalScores | None) -> lis
     return given
 
 
-def _is_finite(score: object) -> bool:
-    return isinstance(score, Real) and not isinstance(score, bool) and math.isfinite(score)
+def _is_finite(score: Any) -> bool:
+    return issubclass(type(score), Real) and type(score) is not bool and math.isfinite(score)
 
 
 def _filled(known: Floats, places: Sequence[int], count: int) -> Floats:
