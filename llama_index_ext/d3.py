@@ -220,8 +220,9 @@ class D3Retriever(Fixed, BaseRetriever):
         """What was given and may be seen."""
         if not self._documents:
             return []
-        seen = set(map(id, guard.allowed(chunk.record for chunk in self._given)))
-        return [chunk for chunk in self._given if id(chunk.record) in seen]
+        pairs = list(zip(self._documents, self._given, strict=True))  # the copy in a view may be open, and the view not
+        seen = set(map(id, guard.allowed(node for given, chunk in pairs for node in (given, chunk.record))))
+        return [chunk for given, chunk in pairs if {id(given), id(chunk.record)} <= seen]
 
     def _tell(self, step: Step) -> None:
         problems = list(step.problems)

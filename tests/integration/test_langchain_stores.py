@@ -113,11 +113,11 @@ def expected(*sources: Source) -> set[tuple[str, str]]:
 
 
 def sections(*sources: Source) -> dict[str, Document]:
-    return {piece.id: piece for piece in pieces(*sources) if piece.metadata["view"] == "raw"}
+    return {piece.id: piece for piece in pieces(*sources) if piece.metadata["drillrank_view"] == "raw"}
 
 
 def paths(found: list[Document]) -> list[str]:
-    return [hit.metadata["section_path"] for hit in found]
+    return [hit.metadata["drillrank_section_path"] for hit in found]
 
 
 def test_all_views_go_in_and_sections_come_out_as_they_were(stored: Stored):
@@ -131,7 +131,7 @@ def test_all_views_go_in_and_sections_come_out_as_they_were(stored: Stored):
         assert len({hit.id for hit in found}) == len(found) == 5
         assert source not in WRITTEN or source.answer in paths(found)[:2]
         for hit in found:
-            check_matched(hit.metadata.pop("matched_views"), 5)
+            check_matched(hit.metadata.pop("drillrank_matched_views"), 5)
             assert hit.metadata.pop("relevance_score") > 0
             assert hit == raw[hit.id]
 
@@ -152,7 +152,7 @@ async def test_over_a_plain_retriever_async_and_with_what_stands_around(stored: 
     for expand, around in (("neighbours", [repairs, f"{repairs} > Winter of 1978"]), ("parent", [repairs])):
         found = MultiViewRetriever(source=vectors, top_n=1, expand=expand).invoke(light.question)
         assert paths(found) == [light.answer, *around]
-        assert {hit.metadata.get("expanded_from") for hit in found[1:]} == {found[0].id}
+        assert {hit.metadata.get("drillrank_expanded_from") for hit in found[1:]} == {found[0].id}
         assert all(hit.page_content == sections(light)[hit.id].page_content for hit in found)
         assert await MultiViewRetriever(source=awaited, top_n=1, expand=expand).ainvoke(light.question) == found
     if stored.awaited:

@@ -128,15 +128,18 @@ def expected(sources: list[Source]) -> set[tuple[str, str]]:
 
 
 def paths(found: list[NodeWithScore]) -> list[str]:
-    return [hit.node.metadata["section_path"] for hit in found]
+    return [hit.node.metadata["drillrank_section_path"] for hit in found]
 
 
 def outcome(found: list[NodeWithScore]) -> list[tuple[str, float, str, str]]:
-    return [(hit.node.node_id, hit.score, hit.node.text, hit.node.metadata.get("matched_views", "")) for hit in found]
+    return [
+        (hit.node.node_id, hit.score, hit.node.text, hit.node.metadata.get("drillrank_matched_views", ""))
+        for hit in found
+    ]
 
 
 def raw_nodes(sources: list[Source]) -> dict[str, TextNode]:
-    return {node.node_id: node for node in PARSER(documents(sources)) if node.metadata["view"] == "raw"}
+    return {node.node_id: node for node in PARSER(documents(sources)) if node.metadata["drillrank_view"] == "raw"}
 
 
 def test_all_views_go_in_and_sections_come_out_as_they_were(stored: Stored):
@@ -151,7 +154,7 @@ def test_all_views_go_in_and_sections_come_out_as_they_were(stored: Stored):
         assert source not in WRITTEN or source.answer in paths(found)[:2]
         for hit in found:
             original = raw[hit.node.node_id]
-            check_matched(hit.node.metadata.pop("matched_views"), 5)
+            check_matched(hit.node.metadata.pop("drillrank_matched_views"), 5)
             assert hit.node.dict(exclude=KEPT_OUT) == original.dict(exclude=KEPT_OUT)
             for mode in (MetadataMode.EMBED, MetadataMode.LLM):
                 assert hit.node.get_content(metadata_mode=mode) == original.get_content(metadata_mode=mode)
@@ -165,7 +168,7 @@ def test_any_plain_retriever_gives_each_section_once_with_its_best_score(stored:
         rows = stored.vectors.query(VectorStoreQuery(stored.model.get_query_embedding(source.question), 12))
         best: dict[str, float] = {}
         for node, similarity in zip(rows.nodes, rows.similarities, strict=True):
-            section = node.metadata["section_id"]
+            section = node.metadata["drillrank_section_id"]
             best[section] = max(similarity, best.get(section, similarity))
         found = stored.index().as_retriever(similarity_top_k=12).retrieve(source.question)
         assert [(hit.node.node_id, hit.score) for hit in found] == list(best.items())
@@ -189,7 +192,7 @@ async def test_over_a_plain_retriever_async_and_with_what_stands_around(stored: 
     for expand, around in (("neighbours", [repairs, f"{repairs} > Winter of 1978"]), ("parent", [repairs])):
         found = MultiViewRetriever(source=index, top_n=1, expand=expand).retrieve(light.question)
         assert paths(found) == [light.answer, *around]
-        assert {hit.node.metadata.get("expanded_from") for hit in found[1:]} == {found[0].node.node_id}
+        assert {hit.node.metadata.get("drillrank_expanded_from") for hit in found[1:]} == {found[0].node.node_id}
         assert all(hit.node.text == raw_nodes([light])[hit.node.node_id].text for hit in found)
 
 
@@ -197,7 +200,9 @@ def test_what_is_embedded_has_context_and_what_comes_back_is_the_source(stored: 
     parser = MultiViewNodeParser(chunking="paragraph", context=["headings", "keywords"])
     light = WRITTEN[0]
     nodes = parser([document(light)])
-    embedded = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes if node.metadata["view"] == "raw"]
+    embedded = [
+        node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes if node.metadata["drillrank_view"] == "raw"
+    ]
     assert all("Winter of 1953" in text for text in embedded if "nine panes" in text)
     stored.vectors.add(stored.model(nodes))
     (found,) = MultiViewRetriever(source=stored.index(), top_n=1).retrieve(light.question)
