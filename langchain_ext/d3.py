@@ -169,8 +169,9 @@ class D3Retriever(Component, ConfiguredRetriever):
         )
         self._given = given_chunks(self.documents)
         self._library = Library(self._d3.prepare, self.separator)
+        guard = Guard(self.filter)  # says now what is wrong with it
         if self.source is None:
-            seen = self._seen(Guard(self.filter))
+            seen = self._seen(guard)
             self._proposed = grouped(seen)
             _tell_problems(self._proposed)
             fields = index_fields(self, language_model, [chunk.record for chunk in seen])

@@ -167,4 +167,5 @@ def _filters(lookup: Holding, guard: Guard) -> MetadataFilters:
         else MetadataFilter(key=key, value=value)
         for key, value in lookup.wanted.items()
     ]
-    return MetadataFilters(filters=[*own, *filters.filters])
+    # Several stores take no filters inside filters; of a document's few records the guard checks the rest.
+    return MetadataFilters(filters=[*own, *(one for one in filters.filters if isinstance(one, MetadataFilter))])

@@ -12,6 +12,7 @@ import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+from llama_index.core.retrievers import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
@@ -160,7 +161,7 @@ def test_all_views_go_in_and_sections_come_out_as_they_were(stored: Stored):
                 assert hit.node.get_content(metadata_mode=mode) == original.get_content(metadata_mode=mode)
 
 
-def test_any_plain_retriever_gives_each_section_once_with_its_best_score(stored: Stored):
+def test_a_retriever_that_is_told_what_views_lead_to_gives_each_section_once_with_its_best_score(stored: Stored):
     stored.pipeline(SimpleDocumentStore()).run(documents=documents(WRITTEN))
     raw = raw_nodes(WRITTEN)
     merged = 0
@@ -170,7 +171,8 @@ def test_any_plain_retriever_gives_each_section_once_with_its_best_score(stored:
         for node, similarity in zip(rows.nodes, rows.similarities, strict=True):
             section = node.metadata["drillrank_section_id"]
             best[section] = max(similarity, best.get(section, similarity))
-        found = stored.index().as_retriever(similarity_top_k=12).retrieve(source.question)
+        followed = VectorIndexRetriever(stored.index(), similarity_top_k=12, object_map=raw)
+        found = followed.retrieve(source.question)
         assert [(hit.node.node_id, hit.score) for hit in found] == list(best.items())
         assert [hit.node.text for hit in found] == [raw[id_].text for id_ in best]
         merged += len(rows.nodes) - len(found)
