@@ -121,7 +121,9 @@ def test_one_that_cannot_be_read_is_refused(wrap: Callable[[Runnable], object], 
     assert seen(wrap(retriever(**others)), own={"tenant": "b"}) == ["2"]
 
 
-@pytest.mark.parametrize("name", WRAPPED.keys() - {"merged", "with more questions"})  # which take no such runnable
+@pytest.mark.parametrize(
+    "name", sorted(WRAPPED.keys() - {"merged", "with more questions"})
+)  # which take no such runnable
 def test_a_runs_configuration_is_followed(name: str):
     wrap = WRAPPED[name]
     config = {"configurable": {"search": {"filter": {"tenant": "b"}}}}
