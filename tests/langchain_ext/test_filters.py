@@ -178,7 +178,7 @@ def test_functions_are_asked_as_their_store_asks_them():
 
 @for_each
 def test_the_store_behind_is_found_where_nothing_stands_between(wrap: Callable[[Runnable], object]):
-    direct = ("itself", "with fallbacks", "as a fallback", "with retries", "with a configuration", "each")
+    direct = ("itself", "with fallbacks", "as a fallback", "with retries", "with a configuration", "each", "by view")
     found = store_behind(wrap(retriever()))
     assert found is STORE if wrap in [WRAPPED[name] for name in direct] else found is None
 
@@ -186,6 +186,7 @@ def test_the_store_behind_is_found_where_nothing_stands_between(wrap: Callable[[
 def test_behind_fallbacks_to_another_store_there_is_no_single_one():
     assert store_behind(retriever().with_fallbacks([Store().as_retriever()])) is None
     assert store_behind(retriever().with_fallbacks([RunnableLambda(lambda question: [])])) is None
+    assert store_behind({"raw": retriever(), "summary": Store().as_retriever()}) is None
     assert store_behind(by_configuration(), {"configurable": {"search": {"k": 1}}}) is STORE
 
 
