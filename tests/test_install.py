@@ -35,7 +35,7 @@ def test_uv_looks_where_pip_is_configured_to_look(tmp_path):
 
 def test_without_a_configuration_uv_is_told_no_place():
     told = SCRIPT["uv_environment"](SCRIPT["pip_options"](""), {})
-    assert not [name for name in told if name not in ("UV_INDEX_STRATEGY",)]
+    assert not [name for name in told if name not in ("UV_INDEX_STRATEGY", "UV_LINK_MODE")]
 
 
 @pytest.mark.parametrize(

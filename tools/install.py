@@ -39,8 +39,11 @@ def pip_options(listing: str) -> dict[str, str]:
 
 
 def uv_environment(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which uv looks where pip looks, and takes the best version of all places as pip does."""
-    told = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+    """The environment in which uv looks where pip looks, and takes the best version of all places as pip does.
+
+    Files are copied, as pip does, too: nltk, which LlamaIndex cuts sentences with, reads none that has a second link.
+    """
+    told = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_LINK_MODE": "copy"}
     for option, (variable, between) in VARIABLES.items():
         if option in options:
             told[variable] = between.join(options[option].split())

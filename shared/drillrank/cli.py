@@ -178,7 +178,7 @@ def _through_llama_index(text: str, question: str) -> list[tuple[str, float]]:
     nodes = components.MultiViewNodeParser().get_nodes_from_documents([schema.Document(text=text, id_="handbook")])
     found = components.MultiViewRetriever(nodes, top_n=_CANDIDATES).retrieve(question)
     reranked = components.UPRRerank(top_n=3).postprocess_nodes(found, query_str=question)
-    return [(node.node.metadata["section_path"], node.score) for node in reranked]
+    return [(node.node.metadata["drillrank_section_path"], node.score) for node in reranked]
 
 
 def _through_langchain(text: str, question: str) -> list[tuple[str, float]]:
@@ -186,7 +186,7 @@ def _through_langchain(text: str, question: str) -> list[tuple[str, float]]:
     documents: list[Any] = components.MultiViewTextSplitter().split_text(text)
     found = components.MultiViewRetriever(documents=documents, top_n=_CANDIDATES).invoke(question)
     reranked = components.UPRRerank(top_n=3).compress_documents(found, question)
-    return [(item.metadata["section_path"], item.metadata["relevance_score"]) for item in reranked]
+    return [(item.metadata["drillrank_section_path"], item.metadata["relevance_score"]) for item in reranked]
 
 
 def _handbook() -> str:

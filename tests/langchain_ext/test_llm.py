@@ -194,7 +194,9 @@ def test_what_a_model_reports_is_what_a_retrieval_has_cost(wrap, model, how):
     found = retriever.invoke(QUESTION, config) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION, config))
     cost = {"prompt_tokens": 700, "completion_tokens": 30, "llm_calls": 1}
     assert [document.page_content for document in found] == ["They hunt mice."]
-    assert {key: value for key, value in found[0].metadata.items() if "token" in key or "calls" in key} == cost
+    assert {key: value for key, value in found[0].metadata.items() if "token" in key or "calls" in key} == {
+        f"drillrank_{key}": value for key, value in cost.items()
+    }
     assert log.told == [cost | {"problems": []}]
     assert log.models == 1  # the surrounding run's handlers are told of the calls as before
 
@@ -216,8 +218,8 @@ class Customs(BaseCallbackHandler):
 def test_what_is_not_reported_is_counted_and_said_to_be_estimated(usage):
     llm = metered('{"ids": [1]}', usage_metadata=usage)
     [found] = D3Retriever(documents=[DOCUMENT], llm=llm, sections_by="json").invoke(QUESTION)
-    assert found.metadata["prompt_tokens"] > 20
-    assert found.metadata["tokens_estimated"] is True
+    assert found.metadata["drillrank_prompt_tokens"] > 20
+    assert found.metadata["drillrank_tokens_estimated"] is True
 
 
 def test_several_models_behind_one_answer_add_up():
