@@ -201,7 +201,13 @@ def test_the_host_s_indexing_keeps_the_store_up_to_date(stored: Stored):
 
     def indexed(cleanup: str, *sources: Source) -> list[int]:
         counts = index(
-            pieces(*sources), records, stored.vectors, cleanup=cleanup, source_id_key="source", key_encoder=by_content
+            pieces(*sources),
+            records,
+            stored.vectors,
+            cleanup=cleanup,
+            source_id_key="source",
+            key_encoder=by_content,
+            batch_size=5,  # fewer than the pieces of a document
         )
         assert sorted(text for _, text in once(stored.rows())) == sorted(
             piece.page_content for piece in pieces(*(sources if cleanup == "full" else (*sources, bread, ice)))
@@ -211,9 +217,10 @@ def test_the_host_s_indexing_keeps_the_store_up_to_date(stored: Stored):
     every, lights = len(pieces(*WRITTEN)), len(pieces(light))
     assert indexed("full", *WRITTEN) == [every, 0, 0, 0]
     assert indexed("full", *WRITTEN) == [0, 0, every, 0]
-    added, updated, skipped, deleted = indexed("incremental", changed(light))
+    added, updated, skipped, deleted = indexed("scoped_full", changed(light))
     assert (updated, added + skipped) == (0, len(pieces(changed(light))))
     assert deleted == lights - skipped > 0
+    assert indexed("scoped_full", changed(light)) == [0, 0, len(pieces(changed(light))), 0]
     found = MultiViewRetriever(source=stored.vectors, top_n=1, expand="neighbours").invoke("When is the tower open?")
     assert [path.rpartition(" > ")[2] for path in paths(found)] == ["Visiting", "Winter of 1978", "See also"]
     assert [hit.page_content for hit in found] == [sections(changed(light))[hit.id].page_content for hit in found]
