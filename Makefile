@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test integration fuzz mutation fix bench clean
+.PHONY: help demo test types suite integration fuzz mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -28,7 +28,12 @@ demo: $(VENV)/.demo  ## Cut, index, search, rerank and drill down in a long docu
 test: $(VENV)/.dev  ## Format, lint, types and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(MAKE) --no-print-directory --jobs 2 types suite
+
+types:
 	$(BIN)/mypy
+
+suite:
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # The embedding model's package asks for sentence-transformers, which nothing here needs.
