@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
 
@@ -17,7 +17,9 @@ _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the h
 
 def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
     """What each node is a piece of, and where in it it stands."""
-    return [_chunk(found.node if isinstance(found, NodeWithScore) else found) for found in nodes]
+    listed = [_record(found.node if isinstance(found, NodeWithScore) else found) for found in nodes]
+    known = {node.node_id: node for node, _ in listed}
+    return [_chunk(node, itself, known) for node, itself in listed]
 
 
 def holding(chunk: StoredChunk[BaseNode]) -> Holding | None:
@@ -30,8 +32,30 @@ def _namespace(space: str) -> dict[str, str]:
     return {prefixed("namespace"): space} if space else {}
 
 
-def _chunk(given: BaseNode) -> StoredChunk[BaseNode]:
-    node = given.obj if isinstance(given, IndexNode) and isinstance(given.obj, BaseNode) else given
+def _record(given: BaseNode) -> tuple[BaseNode, bool]:
+    """The node, or the copy that earlier releases left in a view of it; and whether it is the node."""
+    if isinstance(given, IndexNode) and isinstance(given.obj, BaseNode):
+        return given.obj, False
+    return given, True
+
+
+def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] = frozenset()) -> int | None:
+    """Where a node stands in its document.
+
+    The host's hierarchical parser counts from the parent, which was cut like a document, and names the document as
+    the source nevertheless: so the parent has to be known, and to say the same.
+    """
+    start, parent = getattr(node, "start_char_idx", None), node.parent_node
+    if start is None or parent is None or parent.node_id == node.ref_doc_id:
+        return start
+    above = known.get(parent.node_id)
+    if above is None or above.node_id in below:
+        return None
+    text, first = node.get_content(), _start(above, known, below | {node.node_id})
+    return None if first is None or above.get_content()[start : start + len(text)] != text else first + start
+
+
+def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
     found = own(node.metadata)
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
@@ -44,7 +68,7 @@ def _chunk(given: BaseNode) -> StoredChunk[BaseNode]:
             text if raw else "",
             document,
             kind="section",
-            raw=raw and node is given,  # the copy that earlier releases left in a view is not the section
+            raw=raw and itself,  # the copy that earlier releases left in a view is not the section
             path=str(found.get("section_path", "")),
             start=start,
             end=end,
@@ -53,6 +77,9 @@ def _chunk(given: BaseNode) -> StoredChunk[BaseNode]:
     if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
         return StoredChunk(node, node.node_id, text, document, metadata=metadata)
     headings = headings_of_path(metadata.get(_HEADINGS))
+    begin = _start(node, known)
+    if begin != start:
+        start, end = begin, None
     cut_again = bool(headings) and (start == 0 or not text.startswith("#"))  # then offsets count from there
     return StoredChunk(
         node,

@@ -59,6 +59,11 @@ class StoredChunk(Generic[Record]):
         return self.kind != "section" and self.start is None and self.order is None and not self.path
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it may be all of its document: the document's id is its own, or one under which it is known."""
+        return self.is_bare and (self.kind == "document" or bool(self.aliases))
+
+    @property
     def headings(self) -> HeadingPath:
         """The headings that another splitter named."""
         return self.path if isinstance(self.path, tuple) else ()
@@ -94,7 +99,7 @@ class StoredDocument(Generic[Record]):
         self.apart = apart
         self.chunks = _distinct(chunks)
         only = self.chunks[0]
-        itself = len(self.chunks) == 1 and only.is_bare and only.aliases  # whole, and not a chunk of what it names
+        itself = len(self.chunks) == 1 and only.is_whole and only.aliases  # and not a chunk of what it names
         self.name = (name[0], only.aliases[0]) if itself else name
         self._original = original
         self._whole = whole
@@ -125,7 +130,7 @@ class StoredDocument(Generic[Record]):
             return [self._excerpts_of(self._original)]
         if any(chunk.kind == "section" for chunk in self.chunks):
             return [_piece(chunk) for chunk in self.chunks]
-        if len(self.chunks) == 1 and self.chunks[0].is_bare:
+        if len(self.chunks) == 1 and self.chunks[0].is_whole:
             return [Piece(chunk.text, metadata=chunk.metadata) for chunk in self.chunks]
         number = {id(chunk): place for place, chunk in enumerate(self.chunks)}
         marked = any(chunk.headings and not chunk.above for chunk in self.chunks)

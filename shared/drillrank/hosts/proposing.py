@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -206,7 +206,8 @@ def _with_given(
             if original is not None:
                 return plain, True
         elif _are_among(records, own):
-            return (plain if asked else StoredDocument(name, [*records, *own])), True
+            placed = _placed(records, own)
+            return StoredDocument(name, placed if asked else [*placed, *own]), True
     return plain, False
 
 
@@ -223,6 +224,17 @@ def _are_among(records: Sequence[StoredChunk[Any]], given: Sequence[StoredChunk[
         and all(record.metadata.get(key) == value for key, value in known[record.id].metadata.items())
         for record in records
     )
+
+
+def _placed(records: Iterable[StoredChunk[Record]], given: Iterable[StoredChunk[Any]]) -> list[StoredChunk[Record]]:
+    """Records, and where those stand that do not say so themselves."""
+    places = {chunk.id: chunk for chunk in given if chunk.span is not None}
+    return [
+        replace(record, start=places[record.id].start, end=places[record.id].end)
+        if record.is_bare and record.id in places
+        else record
+        for record in records
+    ]
 
 
 def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[StoredChunk[Record]]]]) -> Proposed[Record]:
@@ -246,8 +258,8 @@ def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[StoredChun
     if lacking:
         result.problems.append(
             f"Chunks of {len(lacking)} documents do not say where in the document they stand, for example of "
-            f"{lacking[0][1]!r}: paragraphs of theirs have no offsets, and end where a chunk ends. Split with "
-            "add_start_index=True, or pass the originals as documents."
+            f"{lacking[0][1]!r}: paragraphs of theirs have no offsets, and end where a chunk ends. Pass the "
+            "originals as documents, or split so that offsets are noted (in LangChain: add_start_index=True)."
         )
     return result
 
