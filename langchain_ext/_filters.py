@@ -65,8 +65,13 @@ class Guard:
         self._unreadable = self._unreadable or f"{name}={filter!r:.100}"
 
     def kept(self, documents: Iterable[Document]) -> list[Document]:
-        """Those of a source's documents that pass the component's own filter."""
-        return [document for document in documents if self._own is None or self._own(document)]
+        """Those of a source's documents that pass the component's own filter.
+
+        Raises:
+            InvalidInput: the source brought something else.
+        """
+        found = _documents(documents)
+        return found if self._own is None else [document for document in found if self._own(document)]
 
     def allowed(self, documents: Iterable[Document]) -> list[Document]:
         """Those that may be looked up beside the source: the source's filter governs them, too.
@@ -118,6 +123,17 @@ def store_behind(source: object, config: RunnableConfig | None = None) -> Vector
         store_behind(*called) for called in (*_in_the_same_call(source, config), *((one, config) for one in several))
     ]
     return found[0] if found and all(store is found[0] for store in found) else None
+
+
+def _documents(brought: object) -> list[Document]:
+    """What a source brought, if it is documents: any Runnable may be one, so anything may come."""
+    if not isinstance(brought, Iterable) or isinstance(brought, str | bytes | Mapping):
+        raise InvalidInput(f"A source brings a list of documents, not a {type(brought).__name__}.")
+    documents = list(brought)
+    for one in documents:
+        if not isinstance(one, Document):
+            raise InvalidInput(f"A source brings documents; there is a {type(one).__name__} among them.")
+    return documents
 
 
 def _predicate(filter: object, store: object = None) -> _Predicate | None:

@@ -172,7 +172,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         guard = Guard(self.filter)  # says now what is wrong with it
         if self.source is None:
             seen = self._seen(guard)
-            self._proposed = grouped(seen)
+            self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
             _tell_problems(self._proposed)
             fields = index_fields(self, language_model, [chunk.record for chunk in seen])
             self._ready = shared("drill", fields, lambda: self._library.ready(self._proposed.material()))

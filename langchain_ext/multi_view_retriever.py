@@ -149,7 +149,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             among = {number for number, document in enumerate(self.documents) if guard.kept([document])}
             sections = [sections[number] for number in sorted(among)]
         raw = self._raw if among is None else raw_sections(sections)
-        return self._results(merged_in_memory(self._index.made.search(query, k, among), raw, self.expand))
+        found = self._index.made.search(query, k, among)
+        return self._results(merged_in_memory(found, raw, self.expand, among is not None))
 
     def _lookups(self, query: str, k: int, config: RunnableConfig) -> tuple[StoreLookups, Lookups[list[Merged]]]:
         source = self.source

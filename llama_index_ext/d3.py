@@ -179,7 +179,8 @@ class D3Retriever(Fixed, BaseRetriever):
         self._ready: Drillable | None = None
         guard = Guard(filters)
         if source is None:
-            self._proposed = grouped(self._seen(guard))
+            seen = self._seen(guard)
+            self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
             _warn(self._proposed)
             self._ready = self._library.ready(self._proposed.material())
 

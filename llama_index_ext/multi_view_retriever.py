@@ -133,7 +133,8 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             among = {number for number, section in enumerate(sections) if guard.kept([section.record])}
             sections = [sections[number] for number in sorted(among)]
         raw = self._raw if among is None else raw_sections(sections)
-        return _results(merged_in_memory(self._index.search(query, self._top_n, among), raw, self._expand))
+        found = self._index.search(query, self._top_n, among)
+        return _results(merged_in_memory(found, raw, self._expand, among is not None))
 
     def _lookups(
         self, query_bundle: QueryBundle, source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]

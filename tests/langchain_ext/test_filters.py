@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from langchain_classic.retrievers import (
 )
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
-from langchain_core.language_models import FakeListLLM
+from langchain_core.language_models import FakeListChatModel, FakeListLLM
 from langchain_core.runnables import (
     ConfigurableField,
     RouterRunnable,
@@ -29,7 +30,7 @@ from langchain_core.runnables import (
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from langchain_ext import BRMGRRetriever, D3Retriever, UPRRerank
+from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever, UPRRerank
 from langchain_ext._component import Component
 from langchain_ext._filters import Guard, store_behind
 from langchain_ext._retriever import ConfiguredRetriever
@@ -237,3 +238,23 @@ def test_other_stores_get_each_condition_for_itself():
     assert Guard(None).for_store(STORE, view="raw") == {"view": "raw"}
     assert Guard(None).for_store(STORE) is Guard({}).for_store(STORE) is None
     assert Guard(lambda document: False).for_store(STORE, view="raw") == {"view": "raw"}
+
+
+NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]
+
+
+@pytest.mark.parametrize("brought", NO_DOCUMENTS, ids=repr)
+@pytest.mark.parametrize("filter", [None, {"tenant": "a"}])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronous):
+    components = (
+        D3Retriever(source=lambda question: brought, filter=filter),
+        MultiViewRetriever(source=lambda question: brought, filter=filter),
+        PromptRankRetriever(retriever=lambda question: brought, filter=filter),
+        BRMGRRetriever(
+            retriever=lambda question: brought, llm=FakeListChatModel(responses=["A passage."]), filter=filter
+        ),
+    )
+    for component in components:
+        with pytest.raises(InvalidInput, match=r"A source brings .*(NoneType|str|dict|int)"):
+            asyncio.run(component.ainvoke("a question")) if asynchronous else component.invoke("a question")

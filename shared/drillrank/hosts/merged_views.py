@@ -62,10 +62,8 @@ class MergedViews:
             for view, of_view in hits.items()
         }
         sections = merge_views(rankings, self.k, self.weights)
-        if (found and not sections and self.restricted) or (not found and self.source == "store"):
-            _warn(
-                "nothing was found: the source holds nothing" + (", or nothing that the filter shows" * self.restricted)
-            )
+        if not sections and (self.restricted or (not found and self.source == "store")):
+            _tell_nothing("source", self.restricted)
         around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
         wanted = [id_ for ids in around.values() for id_ in ids if id_ not in known]
         if wanted:
@@ -157,7 +155,7 @@ class MergedViews:
 
 
 def merged_in_memory(
-    sections: Sequence[MergedSection], raw: Mapping[str, StoredSection], expand: Expansion | None
+    sections: Sequence[MergedSection], raw: Mapping[str, StoredSection], expand: Expansion | None, restricted: bool
 ) -> list[Merged]:
     """Sections that an index in memory found, and behind each those around it.
 
@@ -165,7 +163,10 @@ def merged_in_memory(
         sections: Best first.
         raw: What may be seen, by section id.
         expand: What comes behind each section found.
+        restricted: Whether a filter hides sections.
     """
+    if not sections and restricted:
+        _tell_nothing("index", restricted)
     around = {section.section_id: _around(raw[section.section_id], expand) for section in sections}
     return [
         (raw[section.section_id], section, origin)
@@ -190,6 +191,10 @@ def _around(section: StoredSection, expand: Expansion | None) -> list[str]:
 def _tell_missing_around(ids: Sequence[str]) -> None:
     if ids:
         _warn(f"{len(set(ids))} sections around those found are not at hand, for example {ids[0]!r}. They are left out")
+
+
+def _tell_nothing(where: str, restricted: bool) -> None:
+    _warn(f"nothing was found: the {where} holds nothing" + (", or nothing that the filter shows" * restricted))
 
 
 def _warn(what: str) -> None:

@@ -94,15 +94,23 @@ class Paragraph(Generic[Record]):
         return stable_uuid(name, self.start, self.end, *where)
 
 
-def grouped(chunks: Iterable[StoredChunk[Record]]) -> Proposed[Record]:
-    """Documents that are given, by their chunks; those that only repeat one text are documents of their own."""
+def grouped(chunks: Sequence[StoredChunk[Record]], hidden: bool = False) -> Proposed[Record]:
+    """Documents that are given, by their chunks; those that only repeat one text are documents of their own.
+
+    Args:
+        chunks: Those that may be seen.
+        hidden: Whether a filter hides others.
+    """
     documents = []
     for name, own in _by_document(chunks).items():
         copies = len({chunk.text for chunk in own}) == 1 and own[0].kind != "section"
         documents += [
             (name, StoredDocument(name, some), some) for some in ([[one] for one in own] if copies else [own])
         ]
-    return _checked(documents)
+    result = _checked(documents)
+    if hidden and not chunks:
+        result.problems.append("Nothing that was given passes the filter: there is nothing to drill into.")
+    return result
 
 
 def proposed(
@@ -150,7 +158,7 @@ def proposed(
         )
     if lost:
         result.problems.append(
-            f"Sections of {len(lost)} documents were found whose raw nodes are neither in the source nor in its "
+            f"Sections of {len(lost)} documents were found whose raw records are neither in the source nor in its "
             f"store, for example of {lost[0][1]!r}: pass them as documents."
         )
     return result
