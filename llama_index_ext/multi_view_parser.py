@@ -225,10 +225,11 @@ class MultiViewNodeParser(Component, NodeParser):
     def _section_nodes(self, document: BaseNode, chunks: Sequence[SectionChunk]) -> list[BaseNode]:
         ids = {chunk.id: self.id_func(i, document) if self.id_func else chunk.id for i, chunk in enumerate(chunks)}
         source = document.source_node or document.as_related_node_info()
+        begin = _begin(document)
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
         for chunk in chunks:
-            fields = self._fields(chunk, document, ids) | {"relationships": {NodeRelationship.SOURCE: source}}
+            fields = self._fields(chunk, document, ids, begin) | {"relationships": {NodeRelationship.SOURCE: source}}
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, TextNode(**fields)))
             else:
@@ -236,14 +237,14 @@ class MultiViewNodeParser(Component, NodeParser):
         self._relate([chunk for chunk in chunks if chunk.view == "raw"], raw)
         return nodes
 
-    def _fields(self, chunk: SectionChunk, document: BaseNode, ids: dict[str, str]) -> dict[str, Any]:
+    def _fields(self, chunk: SectionChunk, document: BaseNode, ids: dict[str, str], begin: int) -> dict[str, Any]:
         names = {
             "section_path": breadcrumb(chunk.path, self.separator),
             "section_level": chunk.level,
             "section_id": ids[chunk.section_id],
             "view": chunk.view,
-            "start": chunk.start,
-            "end": chunk.end,
+            "start": begin + chunk.start,
+            "end": begin + chunk.end,
             "namespace": self._namespace(document),
             "context": chunk.context or None,
         }
@@ -251,8 +252,8 @@ class MultiViewNodeParser(Component, NodeParser):
         return {
             "id_": ids[chunk.id],
             "text": chunk.text,
-            "start_char_idx": chunk.start,
-            "end_char_idx": chunk.end,
+            "start_char_idx": begin + chunk.start,
+            "end_char_idx": begin + chunk.end,
             "metadata": with_own(theirs(document.metadata) if self.include_metadata else {}, **names),
             "excluded_embed_metadata_keys": [*document.excluded_embed_metadata_keys, *unread],
             "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *unread, prefixed("context")],
@@ -279,3 +280,12 @@ class MultiViewNodeParser(Component, NodeParser):
                 relationships[NodeRelationship.NEXT] = infos[chunks[position + 1].id]
         for parent, below in children.items():
             raw[parent].relationships[NodeRelationship.CHILD] = below
+
+
+def _begin(node: BaseNode) -> int:
+    """Where what is cut begins in the document that its nodes name as their source."""
+    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+    inside = node.source_node is not None and node.source_node.node_id != node.node_id
+    if not inside or start is None or end is None or end - start != len(node.get_content()):
+        return 0
+    return int(start)

@@ -9,12 +9,13 @@ import pytest
 from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.node_parser import MarkdownNodeParser, NodeParser, SentenceSplitter
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeRelationship
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from drillrank.views import MultiViewChunker
-from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
+from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
 
 
@@ -259,3 +260,21 @@ def test_views_lead_to_their_section_and_hold_no_copy_of_it():
         "Rivers > The Thames",
     ]
     assert rhine.node_id in [child.node_id for child in above.child_nodes]
+
+
+@pytest.mark.parametrize(
+    "first", [MarkdownNodeParser(), SentenceSplitter(chunk_size=60, chunk_overlap=0, include_metadata=False)]
+)
+def test_what_another_parser_cut_is_placed_in_the_document(first: NodeParser):
+    document = Document(text=BOOK, id_="book")
+    nodes = IngestionPipeline(transformations=[first, MultiViewNodeParser()]).run(documents=[document])
+    raw = [node for node in nodes if node.metadata["drillrank_view"] == "raw"]
+    starts = [node.start_char_idx for node in raw]
+    assert len(raw) > 3
+    assert starts == sorted(set(starts))
+    for node in raw:
+        assert node.ref_doc_id == "book"
+        assert BOOK[node.start_char_idx : node.end_char_idx] == node.text
+        assert BOOK[node.metadata["drillrank_start"] : node.metadata["drillrank_end"]] == node.text
+    for hit in D3Retriever(nodes, top_n=5).retrieve(QUESTION):
+        assert BOOK[hit.node.start_char_idx : hit.node.end_char_idx] == hit.node.text
