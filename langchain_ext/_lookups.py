@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.vectorstores import VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.calling import awaited
 from drillrank.hosts.lookups import Holding, Lookup, Search
@@ -53,7 +54,9 @@ class StoreLookups:
         if self.store is None:
             return None
         if isinstance(lookup, Holding):
-            return self._guard.allowed(self._similar(_ALL, self._guard.for_store(self.store, **_values(lookup))))
+            form = self._guard.for_store(self.store, **_values(lookup))
+            held = _held(self.store, form)
+            return self._guard.allowed(self._similar(_ALL, form) if held is None else held)
         try:
             return self._guard.allowed(self.store.get_by_ids(list(lookup.ids)))
         except NotImplementedError:
@@ -68,7 +71,9 @@ class StoreLookups:
         if self.store is None:
             return None
         if isinstance(lookup, Holding):
-            return self._guard.allowed(await self._asimilar(_ALL, self._guard.for_store(self.store, **_values(lookup))))
+            form = self._guard.for_store(self.store, **_values(lookup))
+            held = await asyncio.to_thread(_held, self.store, form)
+            return self._guard.allowed(await self._asimilar(_ALL, form) if held is None else held)
         try:
             return self._guard.allowed(await awaited(self.store.aget_by_ids, list(lookup.ids)))
         except NotImplementedError:
@@ -120,6 +125,20 @@ class StoreLookups:
 
 def _values(lookup: Holding) -> dict[str, Any]:
     return {key: {"$in": list(value)} if isinstance(value, tuple) else value for key, value in lookup.wanted.items()}
+
+
+def _held(store: VectorStore, form: Any) -> list[Document] | None:
+    """Documents by their metadata alone, where a store knows how; no search, which may leave some of many out."""
+    if isinstance(store, InMemoryVectorStore):
+        records = list(store.store.values())
+        documents = [Document(r["text"], id=r["id"], metadata=dict(r["metadata"])) for r in records]
+        return documents if form is None else [document for document in documents if form(document)]
+    get = getattr(store, "get", None)  # of Chroma
+    if not callable(get) or not {"where", "include"} <= inspect.signature(get).parameters.keys():
+        return None
+    found = get(where=form, include=["documents", "metadatas"])
+    rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
+    return [Document(text or "", id=id_, metadata=metadata or {}) for id_, text, metadata in rows]
 
 
 def _embeds_before(store: VectorStore) -> bool:
