@@ -13,7 +13,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import answered, from_dictionary, one_by_one
+from drillrank.hosts.filters import answered, from_dictionary, one_by_one, tell_hidden
 from drillrank.hosts.keys import in_views
 from langchain_ext._component import Component
 
@@ -64,14 +64,21 @@ class Guard:
             pass
         self._unreadable = self._unreadable or f"{name}={filter!r:.100}"
 
-    def kept(self, documents: Iterable[Document]) -> list[Document]:
-        """Those of a source's documents that pass the component's own filter.
+    def kept(self, documents: Iterable[Document], told_by: str = "") -> list[Document]:
+        """Those of a source's documents that pass the component's own filter; if none of some does, it is told.
+
+        Args:
+            documents: What the source brought.
+            told_by: The component that warns; without a name none does.
 
         Raises:
             InvalidInput: the source brought something else.
         """
         found = _documents(documents)
-        return found if self._own is None else [document for document in found if self._own(document)]
+        seen = found if self._own is None else [document for document in found if self._own(document)]
+        if found and not seen and told_by:
+            tell_hidden(told_by)
+        return seen
 
     def allowed(self, documents: Iterable[Document]) -> list[Document]:
         """Those that may be looked up beside the source: the source's filter governs them, too.

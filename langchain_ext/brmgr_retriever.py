@@ -136,4 +136,5 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         shared = ("first", "guard", "generated_share", "title_key", "score_key", "origin_key")
         ranking: dict[str, Any] = {name: getattr(self, name) for name in shared}
         ranking |= {"model": self._language_model, "top_n": self.top_n if top_n is None else top_n}
-        return BRMGRRerank(**ranking).compress_documents([*Guard(self.filter).kept(retrieved), *generated], query)
+        seen = Guard(self.filter).kept(retrieved, type(self).__name__)
+        return BRMGRRerank(**ranking).compress_documents([*seen, *generated], query)

@@ -86,9 +86,9 @@ class DocumentSource:
         except NotImplementedError:
             return self._unasked(ids)
 
-    def passages(self, documents: Iterable[Document], n: int | None = None) -> list[Passage]:
+    def passages(self, documents: Iterable[Document], n: int | None = None, told_by: str = "") -> list[Passage]:
         """What a retriever brought and may be seen, `n` at most: remembered, and turned into passages."""
-        kept = self.guard.kept(documents)[:n]
+        kept = self.guard.kept(documents, told_by)[:n]
         return [self._remembered(name, found) for name, found in zip(names_of(kept), kept, strict=True)]
 
     def own_ids(self, names: Iterable[str]) -> list[str]:

@@ -148,9 +148,8 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         check_top_n(top_n)
         scope = Scope(None if len(source.given) == len(self._known) else source.given.keys(), fetched=True)
         search, _ = self._search.made
-        return search.steps(
-            query, self.top_n if top_n is None else top_n, candidates=source.passages(hits), scope=scope
-        )
+        first = source.passages(hits, told_by=type(self).__name__)
+        return search.steps(query, self.top_n if top_n is None else top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:
         source.recognised.warn(source.missed)

@@ -171,7 +171,7 @@ class _Passages:
         return self._passages(await self._retriever.ainvoke(question, self._config))
 
     def _passages(self, found: list[Document]) -> list[Passage]:
-        return list(map(self._passage, self._guard.kept(found)))
+        return list(map(self._passage, self._guard.kept(found, "SelfAskChain")))
 
     def _passage(self, found: Document) -> Passage:
         title = str(found.metadata.get(self._title_key) or "")

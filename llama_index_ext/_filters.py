@@ -12,7 +12,7 @@ from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Condition, all_of, answered, any_of, condition, negated
+from drillrank.hosts.filters import Condition, all_of, answered, any_of, condition, negated, tell_hidden
 from drillrank.hosts.keys import in_views
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
@@ -73,9 +73,13 @@ class Guard:
         """Those of a source's nodes that pass the component's own filter."""
         return [node for node in nodes if self._own is None or self._own(node)]
 
-    def hits(self, found: Iterable[NodeWithScore]) -> list[NodeWithScore]:
-        """`kept` for nodes with scores."""
-        return [hit for hit in found if self._own is None or self._own(hit.node)]
+    def hits(self, found: Iterable[NodeWithScore], told_by: str = "") -> list[NodeWithScore]:
+        """`kept` for nodes with scores; if none of some is, the component of that name warns."""
+        found = list(found)
+        seen = [hit for hit in found if self._own is None or self._own(hit.node)]
+        if found and not seen and told_by:
+            tell_hidden(told_by)
+        return seen
 
     def allowed(self, nodes: Iterable[BaseNode]) -> list[BaseNode]:
         """Those that may be looked up beside the source: the source's filter governs them, too.

@@ -109,7 +109,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
-        retrieved = self._guard.hits(self._retriever.retrieve(query_bundle))
+        retrieved = self._seen(self._retriever.retrieve(query_bundle))
         written = run(self._dialogue(query), self._asked(), workers=self._workers)
         return self._rerank.postprocess_nodes([*retrieved, *map(self._node, written)], query_bundle)
 
@@ -121,9 +121,10 @@ class BRMGRRetriever(Fixed, BaseRetriever):
             written = await writing
         finally:
             writing.cancel()  # of use only if retrieval raised
-        return await self._rerank.apostprocess_nodes(
-            [*self._guard.hits(retrieved), *map(self._node, written)], query_bundle
-        )
+        return await self._rerank.apostprocess_nodes([*self._seen(retrieved), *map(self._node, written)], query_bundle)
+
+    def _seen(self, retrieved: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+        return self._guard.hits(retrieved, type(self).__name__)
 
     def _dialogue(self, query: str) -> Dialogue[list[Passage]]:
         return generated_passages(query, self._n_generated, self._prompts, self._on_failure)

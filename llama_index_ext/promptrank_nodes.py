@@ -75,9 +75,9 @@ class NodeSource:
         wanted = self._wanted(ids)
         return self._answered(wanted, await self._lookups().aanswer(ById(wanted)) if wanted else None)
 
-    def passages(self, hits: Iterable[NodeWithScore], n: int | None = None) -> list[Passage]:
+    def passages(self, hits: Iterable[NodeWithScore], n: int | None = None, told_by: str = "") -> list[Passage]:
         """What a retriever brought and may be seen, `n` at most: remembered, and turned into passages."""
-        return [self._remembered(hit.node) for hit in self.guard.hits(hits)[:n]]
+        return [self._remembered(hit.node) for hit in self.guard.hits(hits, told_by)[:n]]
 
     def own_ids(self, names: Iterable[str]) -> list[str]:
         """What the nodes are called where they come from."""

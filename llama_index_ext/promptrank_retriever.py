@@ -135,7 +135,8 @@ class PromptRankRetriever(Fixed, BaseRetriever):
 
     def _steps(self, query: str, source: NodeSource, hits: list[NodeWithScore]) -> Steps[list[Ranked[Passage]]]:
         scope = Scope(None if len(source.given) == len(self._nodes) else source.given.keys(), fetched=True)
-        return self._search.steps(query, self._top_n, candidates=source.passages(hits), scope=scope)
+        first = source.passages(hits, told_by=type(self).__name__)
+        return self._search.steps(query, self._top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
         source.recognised.warn(source.missed)

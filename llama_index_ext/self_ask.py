@@ -150,6 +150,9 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
         return Response(item.answer or "Empty Response", source_nodes=list(nodes.values()), metadata=metadata)
 
 
+_ENGINE = "SelfAskQueryEngine"
+
+
 class _Passages:
     """A retriever's nodes as passages; each brings its node along."""
 
@@ -158,11 +161,11 @@ class _Passages:
         self._guard = guard
 
     def retrieve(self, question: str) -> list[Passage]:
-        return list(map(_passage, self._guard.hits(self._retriever.retrieve(question))))
+        return list(map(_passage, self._guard.hits(self._retriever.retrieve(question), _ENGINE)))
 
     async def aretrieve(self, question: str) -> list[Passage]:
         [found] = await aretrieved([self._retriever], QueryBundle(question))
-        return list(map(_passage, self._guard.hits(found)))
+        return list(map(_passage, self._guard.hits(found, _ENGINE)))
 
 
 def _passage(found: NodeWithScore) -> Passage:

@@ -1,10 +1,15 @@
 """A question whose filter hides everything has no result, and is told why: once, in both hosts."""
 
+import asyncio
 import warnings
 
 import pytest
 from langchain_core.documents import Document as LangChainDocument
+from langchain_core.language_models import FakeListChatModel
 from llama_index.core import Document as LlamaIndexDocument
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 import langchain_ext
@@ -57,3 +62,32 @@ def test_what_passes_is_found_without_a_word(name, ask):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ask(name, lambda record: record.metadata["tenant"] == "a")
+
+
+class _Guides(BaseRetriever):
+    def _retrieve(self, query_bundle):
+        return [NodeWithScore(node=TextNode(text=TEXT, id_="guide", metadata={"tenant": "a"}))]
+
+
+def _wrapped_in_langchain(name):
+    guides = [LangChainDocument(TEXT, id="guide", metadata={"tenant": "a"})]
+    llm = FakeListChatModel(responses=["So the final answer is: unknown"])
+    fields = {"PromptRankRetriever": {}, "BRMGRRetriever": {"llm": llm, "n_generated": 1}}[name]
+    component = getattr(langchain_ext, name)
+    retriever = component(retriever=lambda question: guides, filter={"tenant": "b"}, **fields)
+    return retriever.invoke(QUESTION), asyncio.run(retriever.ainvoke(QUESTION))
+
+
+def _wrapped_in_llama_index(name):
+    fields = {"PromptRankRetriever": {}, "BRMGRRetriever": {"llm": MockLLM(max_tokens=3), "n_generated": 1}}[name]
+    retriever = getattr(llama_index_ext, name)(_Guides(), filters=THEIRS, **fields)
+    return retriever.retrieve(QUESTION), asyncio.run(retriever.aretrieve(QUESTION))
+
+
+@pytest.mark.parametrize("name", ["PromptRankRetriever", "BRMGRRetriever"])
+@pytest.mark.parametrize("ask", [_wrapped_in_langchain, _wrapped_in_llama_index])
+def test_what_a_retriever_brought_does_not_vanish_without_a_word(name, ask):
+    with pytest.warns(DrillrankWarning, match=f"{name}: the source brought nothing that the filter shows") as told:
+        found = ask(name)
+    assert "1234" not in str(found)
+    assert len(told) == 2  # one a question

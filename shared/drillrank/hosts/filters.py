@@ -10,10 +10,11 @@ from __future__ import annotations
 import inspect
 import operator
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 
 Condition = Callable[[Mapping[str, Any]], "bool | None"]
 """From a record's metadata to whether it may be seen; None is no."""
@@ -171,6 +172,15 @@ def from_dictionary(filter: Mapping[str, Any]) -> Condition:
     if not isinstance(filter, Mapping):
         raise InvalidInput(f"A filter is a dictionary, or a function from a record to True or False; not {filter!r}.")
     return all_of([_entry(key, value) for key, value in filter.items()])
+
+
+def tell_hidden(component: str) -> None:
+    """Warn that a component's filter hides all that its source brought; not what that was."""
+    warnings.warn(
+        f"{component}: the source brought nothing that the filter shows. Does it compare what the records hold?",
+        DrillrankWarning,
+        stacklevel=3,
+    )
 
 
 def _entry(key: Any, value: Any) -> Condition:
