@@ -420,7 +420,7 @@ def test_views_without_their_raw_node_are_told():
     nodes = MultiViewNodeParser().get_nodes_from_documents([DOCUMENT])
     view = next(node for node in nodes if node.metadata["drillrank_view"] == "summary")
     lost = TextNode(text=view.text, metadata=view.metadata, relationships=view.relationships)
-    with pytest.warns(DrillrankWarning, match="raw nodes"):
+    with pytest.warns(DrillrankWarning, match="raw records"):
         assert D3Retriever(source=Given([lost]), llm=finder()).retrieve(ASKED) == []
 
 
