@@ -246,6 +246,7 @@ def nodes_of(records):
     ]
 
 
+@pytest.mark.filterwarnings("ignore:PromptRankRetriever. the source brought nothing")
 @settings(deadline=None, max_examples=60)
 @given(RECORDS, st.integers(0, 4), st.sampled_from(["given", "store"]))
 def test_what_is_hidden_might_as_well_not_be_there(records, first, where):
