@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -13,8 +14,8 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import answered, from_dictionary, one_by_one, tell_hidden
-from drillrank.hosts.keys import in_views
+from drillrank.hosts.filters import answered, from_dictionary, one_by_one
+from drillrank.hosts.guarding import Guarding
 from langchain_ext._component import Component
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
@@ -31,7 +32,7 @@ _INSIDE = (
 _NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold")  # of a vector store's search
 
 
-class Guard:
+class Guard(Guarding[Document]):
     """Says which documents a component may see.
 
     Args:
@@ -47,65 +48,22 @@ class Guard:
     ['1']
     """
 
-    def __init__(self, filter: Filter | None, source: object = None, config: RunnableConfig | None = None) -> None:
-        self.filter = filter
-        self._own = _predicate(filter)
-        self._inherited: list[_Predicate] = []
-        self._unreadable = ""
-        for store, name, found in _filters_in(source, config):
-            self._inherit(store, name, found)
+    _records = "documents"
+    _remedy = "filter=..., a dictionary or a function from a document"
 
-    def _inherit(self, store: object, name: str, filter: object) -> None:
-        try:
-            if name == "filter":
-                self._inherited.append(_predicate(filter, store) or _everything)
-                return
-        except InvalidInput:
-            pass
-        self._unreadable = self._unreadable or f"{name}={filter!r:.100}"
+    def __init__(self, filter: Filter | None, source: object = None, config: RunnableConfig | None = None) -> None:
+        super().__init__(_predicate(filter))
+        self.filter = filter
+        for store, name, found in _filters_in(source, config):
+            self._inherit(partial(_of_a_search, store, name, found), f"{name}={found!r:.100}")
 
     def kept(self, documents: Iterable[Document], told_by: str = "") -> list[Document]:
-        """Those of a source's documents that pass the component's own filter; if none of some does, it is told.
-
-        Args:
-            documents: What the source brought.
-            told_by: The component that warns; without a name none does.
+        """As the base's.
 
         Raises:
             InvalidInput: the source brought something else.
         """
-        found = _documents(documents)
-        seen = found if self._own is None else [document for document in found if self._own(document)]
-        if found and not seen and told_by:
-            tell_hidden(told_by)
-        return seen
-
-    def allowed(self, documents: Iterable[Document]) -> list[Document]:
-        """Those that may be looked up beside the source: the source's filter governs them, too.
-
-        Raises:
-            InvalidInput: the source has a filter that cannot be checked here.
-        """
-        if self._own is None and self._unreadable:
-            raise InvalidInput(
-                f"The retriever searches with {self._unreadable}, which drillrank cannot check on documents that it "
-                "fetches beside it: pass filter=..., a dictionary or a function from a document to True or False."
-            )
-        return [found for found in self.kept(documents) if self._passes(found)]
-
-    def _passes(self, document: Document) -> bool:
-        """Whether what the source searches for may be a view of the document's section."""
-        forms = [document.model_copy(update={"metadata": form}) for form in in_views(document.metadata)]
-        return all(any(holds(form) for form in forms) for holds in self._inherited)
-
-    @property
-    def restricts(self) -> bool:
-        """Whether there is anything that may not be seen."""
-        return (
-            self._own is not None
-            or bool(self._unreadable)
-            or any(holds is not _everything for holds in self._inherited)
-        )
+        return super().kept(_documents(documents), told_by)
 
     def for_store(self, store: VectorStore, **wanted: Any) -> Any:
         """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
@@ -159,8 +117,11 @@ def _predicate(filter: object, store: object = None) -> _Predicate | None:
     return answered(filter)
 
 
-def _everything(_document: Document) -> bool:
-    return True
+def _of_a_search(store: object, name: str, value: object) -> _Predicate | None:
+    """An argument of a store's search as a predicate; only one called `filter` can be read."""
+    if name != "filter":
+        raise InvalidInput(f"{name} of a search is known to its store alone.")
+    return _predicate(value, store)
 
 
 _Found = tuple[object, str, object]

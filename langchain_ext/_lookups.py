@@ -12,11 +12,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.calling import awaited
-from drillrank.hosts.lookups import Holding, Lookup, Search
+from drillrank.hosts.lookups import Holding, Lookup, Search, widths
 from langchain_ext._filters import Guard, store_behind
 
 _ALL = 10_000  # records of one document at most
-_WIDER, _TRIES = 4, 3  # where the store cannot filter as the component does, so many more are searched, so often
 
 Source = VectorStore | Runnable[str, list[Document]] | Mapping[str, Runnable[str, list[Document]]]
 
@@ -82,8 +81,7 @@ class StoreLookups:
     def _searched(self, k: int, wanted: Mapping[str, str]) -> list[Document]:
         assert self.store is not None
         form = self._guard.for_store(self.store, **wanted)
-        for tried in range(_TRIES):
-            asked = k * _WIDER**tried
+        for asked in widths(k):
             hits = self._similar(asked, form)
             kept = self._guard.kept(hits)
             if len(kept) >= k or len(hits) < asked:
@@ -93,8 +91,7 @@ class StoreLookups:
     async def _asearched(self, k: int, wanted: Mapping[str, str]) -> list[Document]:
         assert self.store is not None
         form = self._guard.for_store(self.store, **wanted)
-        for tried in range(_TRIES):
-            asked = k * _WIDER**tried
+        for asked in widths(k):
             hits = await self._asimilar(asked, form)
             kept = self._guard.kept(hits)
             if len(kept) >= k or len(hits) < asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -12,8 +13,8 @@ from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Condition, all_of, answered, any_of, condition, negated, tell_hidden
-from drillrank.hosts.keys import in_views
+from drillrank.hosts.filters import Condition, all_of, answered, any_of, condition, negated
+from drillrank.hosts.guarding import Guarding
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""
@@ -39,7 +40,7 @@ _INSIDE = (
 )
 
 
-class Guard:
+class Guard(Guarding[BaseNode]):
     """Says which nodes a component may see.
 
     Args:
@@ -55,58 +56,21 @@ class Guard:
     ['1']
     """
 
+    _records = "nodes"
+    _remedy = "filters=..., MetadataFilters or a function from a node"
+
     def __init__(self, filters: Filters | None, source: object = None) -> None:
+        super().__init__(_predicate(filters))
         self.filters = filters
-        self._own = _predicate(filters)
-        self._inherited: list[_Predicate] = []
-        self._unreadable = ""
         for found in _filters_in(source):
-            self._inherit(found)
-
-    def _inherit(self, filters: object) -> None:
-        try:
-            self._inherited.append(_predicate(filters) or _everything)
-        except InvalidInput:
-            self._unreadable = self._unreadable or f"{filters!r:.200}"
-
-    def kept(self, nodes: Iterable[BaseNode]) -> list[BaseNode]:
-        """Those of a source's nodes that pass the component's own filter."""
-        return [node for node in nodes if self._own is None or self._own(node)]
+            self._inherit(partial(_predicate, found), f"{found!r:.200}")
 
     def hits(self, found: Iterable[NodeWithScore], told_by: str = "") -> list[NodeWithScore]:
-        """`kept` for nodes with scores; if none of some is, the component of that name warns."""
+        """`kept` for nodes with scores."""
         found = list(found)
-        seen = [hit for hit in found if self._own is None or self._own(hit.node)]
-        if found and not seen and told_by:
-            tell_hidden(told_by)
+        seen = [hit for hit in found if self._sees(hit.node)]
+        self._tell(found, seen, told_by)
         return seen
-
-    def allowed(self, nodes: Iterable[BaseNode]) -> list[BaseNode]:
-        """Those that may be looked up beside the source: the source's filter governs them, too.
-
-        Raises:
-            InvalidInput: the source has a filter that cannot be checked here.
-        """
-        if self._own is None and self._unreadable:
-            raise InvalidInput(
-                f"The retriever searches with {self._unreadable}, which drillrank cannot check on nodes that it "
-                "fetches beside it: pass filters=..., MetadataFilters or a function from a node to True or False."
-            )
-        return [node for node in self.kept(nodes) if self._passes(node)]
-
-    def _passes(self, node: BaseNode) -> bool:
-        """Whether what the source searches for may be a view of the node's section."""
-        forms = [node.model_copy(update={"metadata": form}) for form in in_views(node.metadata)]
-        return all(any(holds(form) for form in forms) for holds in self._inherited)
-
-    @property
-    def restricts(self) -> bool:
-        """Whether there is anything that may not be seen."""
-        return (
-            self._own is not None
-            or bool(self._unreadable)
-            or any(holds is not _everything for holds in self._inherited)
-        )
 
     def for_store(self, **wanted: str) -> MetadataFilters | None:
         """What a store filters its search by: metadata values, and the component's filters if a store can take them."""
@@ -142,10 +106,6 @@ def _predicate(filters: object) -> _Predicate | None:
             f"filters are MetadataFilters, or a function from a node to True or False; not {filters!r:.100}."
         )
     return answered(filters)
-
-
-def _everything(_node: BaseNode) -> bool:
-    return True
 
 
 def _condition(filters: MetadataFilter | MetadataFilters) -> Condition:

@@ -17,11 +17,10 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from drillrank.hosts.lookups import ById, Holding, Lookup, Search
+from drillrank.hosts.lookups import ById, Holding, Lookup, Search, widths
 from llama_index_ext._filters import Guard, index_behind
 from llama_index_ext._waiting import QuestionVectors, afetched, aretrieved_by
 
-_WIDER, _TRIES = 4, 3  # where the store cannot filter as the component does, so many more are searched, so often
 DOCUMENT = "ref_doc_id"
 """The key under which `Holding` names a node's document: stores filter by it, though it is not among the metadata."""
 
@@ -57,7 +56,7 @@ class StoreLookups:
         if self.index is None or self._retrievers:
             retriever = self._retrievers[lookup.source]
             return self._guard.hits(retriever.retrieve(self._question.query_of(retriever)))
-        for asked in (lookup.k * _WIDER**tried for tried in range(_TRIES)):
+        for asked in widths(lookup.k):
             search = _AsStored(self.index, asked, self._guard, lookup.wanted)
             hits = search.retrieve(self._question.query_of(search))
             if len(hits) >= lookup.k or search.brought < asked:
@@ -70,7 +69,7 @@ class StoreLookups:
             return await asyncio.to_thread(self._fetched, lookup)
         if self.index is None or self._retrievers:
             return self._guard.hits(await aretrieved_by(self._retrievers[lookup.source], self._question))
-        for asked in (lookup.k * _WIDER**tried for tried in range(_TRIES)):
+        for asked in widths(lookup.k):
             search = _AsStored(self.index, asked, self._guard, lookup.wanted)
             hits = await aretrieved_by(search, self._question)
             if len(hits) >= lookup.k or search.brought < asked:

@@ -8,7 +8,7 @@ look-ups that may be done at the same time, receives their answers, and returns 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -59,6 +59,18 @@ Answer = Records | None
 
 Lookups = Generator[Sequence[Lookup], Sequence[Answer], Result]
 """Yields look-ups, receives one answer for each, returns the result."""
+
+
+_WIDER, _TRIES = 4, 3
+
+
+def widths(k: int) -> Iterator[int]:
+    """How many records to search for, one after the other, where the store cannot filter as the component does.
+
+    >>> list(widths(5))
+    [5, 20, 80]
+    """
+    return (k * _WIDER**tried for tried in range(_TRIES))
 
 
 def run_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Answer]) -> Result:
