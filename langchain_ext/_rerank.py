@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from drillrank import LanguageModel, Passage, Ranked, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.hosts.notes import notes
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.scale import ScoreScale, selected
 from langchain_ext._component import Component
 from langchain_ext._retriever import with_score
@@ -53,8 +54,8 @@ class LikelihoodCompressor(Component, BaseDocumentCompressor):
         self._language_model = language_model
 
     @abstractmethod
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        """Rank all passages, by mean log-likelihood."""
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
 
     def _passage(self, document: Document, position: int) -> Passage:
         described = [f"{key}: {document.metadata[key]}" for key in self.metadata_fields if key in document.metadata]
@@ -75,9 +76,15 @@ class LikelihoodCompressor(Component, BaseDocumentCompressor):
         documents = list(documents)
         if not documents:
             return []
-        ranking = self._rank(query, [self._passage(document, i) for i, document in enumerate(documents)])
+        passages = [self._passage(document, i) for i, document in enumerate(documents)]
+        ranking = self._rank(query, passages, self._retrieval_scores(documents))
         kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
         return [self._scored(self._before(documents, item), item) for item in kept]
+
+    def _retrieval_scores(self, documents: Sequence[Document]) -> RetrievalScores:
+        """What documents bring under the key under which they leave; None where they bring nothing."""
+        key = self.score_key
+        return [None if key is None else document.metadata.get(key) for document in documents]
 
     def _before(self, documents: list[Document], item: Ranked[Passage]) -> Document:
         """What a passage stands for: a given document, or another one that the ranking reached."""

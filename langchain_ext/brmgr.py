@@ -11,6 +11,7 @@ from drillrank import BRMGR, Passage, Ranked
 from drillrank.hosts.keys import prefixed
 from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT
 from drillrank.rerank.brmgr import Origin
+from drillrank.rerank.first_stage import Prior, RetrievalScores
 from langchain_ext._rerank import LikelihoodCompressor
 
 
@@ -24,8 +25,8 @@ class BRMGRRerank(LikelihoodCompressor):
         top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
 
     The other fields: those of `UPRRerank`, and `origin_key`, `generated_template`, `first`, `guard`,
-    `generated_share`. The score of both documents of a pair is the sum of their mean log-likelihoods, or with
-    "probability" its exponential.
+    `generated_share`. `prior` counts for retrieved documents alone. The score of both documents of a pair is the sum of
+    their mean log-likelihoods, or with "probability" its exponential.
 
     Raises:
         InvalidInput: the query is blank, or a template is malformed.
@@ -53,6 +54,7 @@ class BRMGRRerank(LikelihoodCompressor):
     )
     generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated ones returned.")
     max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a retrieved one may keep.")
+    prior: Prior | None = Field(default=None, description="What scores or order of the retrieved are to their ranking.")
 
     def _passage(self, document: Document, position: int) -> Passage:
         generated = document.metadata.get(self.origin_key) == "generated"
@@ -60,7 +62,7 @@ class BRMGRRerank(LikelihoodCompressor):
         text = document.page_content if generated else passage.text  # the LLM did not write the metadata
         return replace(passage, text=text, metadata={"generated": generated})
 
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         brmgr = BRMGR(
             self._language_model,
             template=self.template,
@@ -69,5 +71,7 @@ class BRMGRRerank(LikelihoodCompressor):
             guard=self.guard,
             generated_share=self.generated_share,
             max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
         )
-        return brmgr.rank_mixed(query, passages, [passage.metadata["generated"] for passage in passages], self.top_n)
+        generated = [passage.metadata["generated"] for passage in passages]
+        return brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)

@@ -20,6 +20,7 @@ from drillrank.hosts.keys import prefixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
+from drillrank.rerank.first_stage import Prior
 from langchain_ext._component import Component
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
@@ -39,9 +40,9 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
 
     The other fields: `model_options`, `prompts` (templates with `{question}`), `workers` (calls at the same time),
     `on_failure` (of a call: `"continue"` without its document, or `"raise"`), `first`, `guard`, `generated_share`,
-    `title_key`, `score_key`, `filter` (metadata values and operators, as vector stores take them, or a function from a
-    document to True or False: what else the retriever brings is left out), and `origin_key`: the metadata key that says
-    `"generated"` in every document that the model wrote.
+    `prior` (of the retrieved, as for `UPRRerank`), `title_key`, `score_key`, `filter` (metadata values and operators,
+    as vector stores take them, or a function from a document to True or False: what else the retriever brings is left
+    out), and `origin_key`: the metadata key that says `"generated"` in every document that the model wrote.
 
     Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
     retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
@@ -75,6 +76,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
         default=False, ge=0, le=1, description="Drop generated documents that no retrieved one supports."
     )
     generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated ones returned.")
+    prior: Prior | None = Field(default=None, description="What the retriever's scores or order are to the ranking.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
     score_key: str | None = Field(
         default="relevance_score",
@@ -133,7 +135,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
             Document(id=passage.id, page_content=passage.text, metadata={self.origin_key: "generated"})
             for passage in written
         ]
-        shared = ("first", "guard", "generated_share", "title_key", "score_key", "origin_key")
+        shared = ("first", "guard", "generated_share", "prior", "title_key", "score_key", "origin_key")
         ranking: dict[str, Any] = {name: getattr(self, name) for name in shared}
         ranking |= {"model": self._language_model, "top_n": self.top_n if top_n is None else top_n}
         seen = Guard(self.filter).kept(retrieved, type(self).__name__)

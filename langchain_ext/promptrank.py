@@ -20,6 +20,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.settings import Ensemble
 from langchain_ext._documents import document_names
 from langchain_ext._filters import Filter, Guard
@@ -116,7 +117,7 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
     def _named(self, document: Document, name: str) -> Passage:
         return replace(super()._passage(document, 0), id=name, metadata=document.metadata)
 
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         guard = Guard(self.filter, self.retriever, ensure_config())
         known = Recognised(Given(passages))
         source = DocumentSource(self._named, guard, known, self.retriever, self.docstore)

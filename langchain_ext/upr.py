@@ -6,6 +6,7 @@ from pydantic import Field
 
 from drillrank import UPR, Passage, Ranked
 from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.first_stage import Prior, RetrievalScores
 from langchain_ext._rerank import LikelihoodCompressor
 
 
@@ -15,12 +16,18 @@ class UPRRerank(LikelihoodCompressor):
     Args:
         model: A `load_language_model` specification, or a ready language model.
         top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        prior: What the first stage says before the texts are read (see `drillrank.UPR`). LangChain's retrievers keep
+            their scores to themselves: `"retrieval"` takes the ranks by the scores that documents bring in their
+            metadata under `score_key`, and where none does, or the key is None, their order. `"cosine"` takes such
+            scores as the cosines of a sentence encoder, and has nothing to go by where there are none. None leaves
+            all that alone.
 
     The other fields: `score` ("log_likelihood", at most 0; "probability"; "softmax"), `score_threshold` (inclusive),
     `score_key`, `title_key`, `metadata_fields`, `template`, `max_passage_tokens`, `model_options`.
 
     Raises:
-        InvalidInput: the query is blank, or the template is malformed.
+        InvalidInput: the query is blank, the template is malformed, or there is a prior and a document's score is no
+            finite number or no cosine.
 
     >>> from langchain_core.documents import Document
     >>> documents = [Document(page_content=text) for text in ("Basel lies on the Rhine.", "Emma is a novel.")]
@@ -30,7 +37,13 @@ class UPRRerank(LikelihoodCompressor):
 
     template: str = Field(default=UPR_PROMPT, description="Prompt with {text} and, if wanted, {title} before it.")
     max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a passage may keep.")
+    prior: Prior | None = Field(default=None, description="What the first stage's scores or order are to the ranking.")
 
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        upr = UPR(self._language_model, template=self.template, max_passage_tokens=self.max_passage_tokens)
-        return upr.rank(query, passages)
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        upr = UPR(
+            self._language_model,
+            template=self.template,
+            max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
+        )
+        return upr.rank(query, passages, scores=scores if self.prior else None)

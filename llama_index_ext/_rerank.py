@@ -16,6 +16,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from drillrank import LanguageModel, Passage, Ranked, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.hosts.notes import noted, notes
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.scale import ScoreScale, selected
 from llama_index_ext._component import Component
 from llama_index_ext._nodes import unread
@@ -57,8 +58,8 @@ class LikelihoodRerank(Component, BaseNodePostprocessor):
         super().__setstate__({**state, "__dict__": {**state["__dict__"], "model": model, "model_options": {}}})
 
     @abstractmethod
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        """Rank all passages, by mean log-likelihood."""
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
 
     def _passage(self, node: BaseNode) -> Passage:
         return Passage(node.get_content(metadata_mode=self.metadata_mode), id=node.node_id)
@@ -90,7 +91,7 @@ class LikelihoodRerank(Component, BaseNodePostprocessor):
         return reranked
 
     def _best(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:
-        ranking = self._rank(query, [self._passage(node.node) for node in nodes])
+        ranking = self._rank(query, [self._passage(node.node) for node in nodes], [node.score for node in nodes])
         kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
         return [self._reranked(self._before(nodes, item), item) for item in kept]
 

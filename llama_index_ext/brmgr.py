@@ -9,6 +9,7 @@ from drillrank import BRMGR, Passage, Ranked
 from drillrank.hosts.keys import prefixed
 from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT
 from drillrank.rerank.brmgr import Origin
+from drillrank.rerank.first_stage import Prior, RetrievalScores
 from llama_index_ext._rerank import LikelihoodRerank
 
 
@@ -22,8 +23,8 @@ class BRMGRRerank(LikelihoodRerank):
         top_n: Nodes to keep; None keeps all.
 
     The other fields: those of `UPRRerank`, and `origin_key`, `generated_template`, `first`, `guard`,
-    `generated_share`. The score of both nodes of a pair is the sum of their mean log-likelihoods, or with
-    "probability" its exponential.
+    `generated_share`. `prior` counts for retrieved nodes alone. The score of both nodes of a pair is the sum of
+    their mean log-likelihoods, or with "probability" its exponential.
 
     Raises:
         InvalidInput: the query is missing or blank, or a template is malformed.
@@ -55,6 +56,7 @@ class BRMGRRerank(LikelihoodRerank):
     )
     generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated nodes returned.")
     max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a retrieved node may keep.")
+    prior: Prior | None = Field(default=None, description="What the scores of retrieved nodes are to their ranking.")
 
     @classmethod
     def class_name(cls) -> str:
@@ -66,7 +68,7 @@ class BRMGRRerank(LikelihoodRerank):
         mode = MetadataMode.NONE if generated else self.metadata_mode  # the LLM did not write the metadata
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
 
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         brmgr = BRMGR(
             self._language_model,
             template=self.template,
@@ -75,5 +77,7 @@ class BRMGRRerank(LikelihoodRerank):
             guard=self.guard,
             generated_share=self.generated_share,
             max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
         )
-        return brmgr.rank_mixed(query, passages, [passage.metadata["generated"] for passage in passages], self.top_n)
+        generated = [passage.metadata["generated"] for passage in passages]
+        return brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)

@@ -21,6 +21,7 @@ from drillrank.hosts.keys import prefixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import Origin
+from drillrank.rerank.first_stage import Prior
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._waiting import aretrieved
@@ -43,6 +44,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         first: Which node of a pair comes first.
         guard: Drop generated nodes that no retrieved one supports.
         generated_share: Largest share of generated nodes among those returned.
+        prior: What the scores of the retriever's nodes are to their ranking; as for `UPRRerank`.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: what else the retriever
             brings is left out.
         origin_key: Metadata key that says `"generated"` in every node that the LLM wrote.
@@ -79,6 +81,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         first: Origin = "generated",
         guard: bool | float = False,
         generated_share: float = 1.0,
+        prior: Prior | None = None,
         filters: Filters | None = None,
         origin_key: str = prefixed("origin"),
         callback_manager: CallbackManager | None = None,
@@ -102,6 +105,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
             "first": first,
             "guard": guard,
             "generated_share": generated_share,
+            "prior": prior,
             "origin_key": origin_key,
             "callback_manager": callback_manager or CallbackManager([]),
         }

@@ -7,6 +7,7 @@ from typing import Any
 from llama_index.core.bridge.pydantic import Field
 
 from drillrank import LanguageModel, MonoT5, Passage, Ranked
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.scale import ScoreScale
 from llama_index_ext._rerank import LikelihoodRerank
 
@@ -50,5 +51,5 @@ class MonoT5Rerank(LikelihoodRerank):
     def _mono_t5(self) -> MonoT5:
         return MonoT5(self._language_model, max_passage_tokens=self.max_passage_tokens)
 
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         return self._mono_t5().rank(query, passages)

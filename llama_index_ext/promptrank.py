@@ -17,6 +17,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.settings import Ensemble
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
@@ -106,7 +107,7 @@ class PromptRankRerank(LikelihoodRerank):
     ) -> list[NodeWithScore]:
         return super()._postprocess_nodes(Guard(self.filters).hits(nodes), query_bundle)
 
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         guard = Guard(self.filters, self.retriever)
         source = NodeSource(self._passage, guard, Recognised(Given(passages)), self.retriever, self.docstore)
         ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(source.tell, query))

@@ -6,6 +6,7 @@ from llama_index.core.bridge.pydantic import Field
 
 from drillrank import UPR, Passage, Ranked
 from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.first_stage import Prior, RetrievalScores
 from llama_index_ext._rerank import LikelihoodRerank
 
 
@@ -15,12 +16,17 @@ class UPRRerank(LikelihoodRerank):
     Args:
         model: A `load_language_model` specification, or a ready language model.
         top_n: Nodes to keep; None keeps all.
+        prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"cosine"` takes them as
+            the cosines of a sentence encoder, as most vector indexes give them; `"retrieval"` takes their ranks, on
+            whatever scale they are. A node without a score counts as an average one; where none has one, their order
+            counts, but for `"cosine"`. None leaves the scores alone.
 
     The other fields: `score` ("log_likelihood", at most 0; "probability"; "softmax"), `score_threshold` (inclusive),
     `metadata_mode`, `keep_retrieval_score`, `template`, `max_passage_tokens`, `model_options`.
 
     Raises:
-        InvalidInput: the query is missing or blank, or the template is malformed.
+        InvalidInput: the query is missing or blank, the template is malformed, or there is a prior and a node's score
+            is no finite number or no cosine.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> nodes = [NodeWithScore(node=TextNode(text=text)) for text in ("Basel lies on the Rhine.", "Emma is a novel.")]
@@ -30,12 +36,18 @@ class UPRRerank(LikelihoodRerank):
 
     template: str = Field(default=UPR_PROMPT, description="Prompt with {text}; {title} stays empty for nodes.")
     max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a passage may keep.")
+    prior: Prior | None = Field(default=None, description="What the scores of the nodes are to the ranking.")
 
     @classmethod
     def class_name(cls) -> str:
         """Name used in serialisation."""
         return "UPRRerank"
 
-    def _rank(self, query: str, passages: list[Passage]) -> list[Ranked[Passage]]:
-        upr = UPR(self._language_model, template=self.template, max_passage_tokens=self.max_passage_tokens)
-        return upr.rank(query, passages)
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        upr = UPR(
+            self._language_model,
+            template=self.template,
+            max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
+        )
+        return upr.rank(query, passages, scores=scores if self.prior else None)

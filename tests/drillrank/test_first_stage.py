@@ -206,7 +206,7 @@ def test_what_is_no_cosine_is_refused():
         with pytest.raises(InvalidInput, match=r"passage 1 \(id 'two'\) is .*, which is no cosine"):
             Unasked(prior="cosine").rank("red fox", passages, scores=[0.5, wrong])
     for nothing in (None, [None, None]):
-        with pytest.raises(InvalidInput, match="needs scores="):
+        with pytest.raises(InvalidInput, match="needs scores, the cosine"):
             Unasked(prior="cosine").rank("red fox", passages, scores=nothing)
     assert len(UPR(prior="cosine").rank("red fox", passages, scores=[1.0001, None])) == 2
     assert UPR(prior="cosine").rank("red fox", []) == []
@@ -256,7 +256,7 @@ def test_what_cannot_be_paired_is_refused():
 
 
 def test_scores_without_a_prior_are_refused():
-    with pytest.raises(InvalidInput, match='UPR\\(prior="retrieval"\\)'):
+    with pytest.raises(InvalidInput, match='prior="retrieval" or prior="cosine"'):
         UPR().rank("red fox", ["a"], scores=[1.0])
 
 

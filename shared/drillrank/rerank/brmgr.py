@@ -25,6 +25,7 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel, Request, load_language_model
 from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT, check_question_templates, generated_prompt
+from drillrank.rerank.first_stage import Prior, RetrievalScores, check_paired
 from drillrank.rerank.support import SUPPORTED, support
 from drillrank.rerank.upr import UPR
 from drillrank.surrogates import without_surrogates
@@ -47,13 +48,16 @@ class BRMGR:
         generated_share: The largest share of generated passages among those returned, from 0 to 1. The best are kept.
         max_passage_tokens: Tokens that a retrieved passage may keep; None leaves it to the model's own limit.
         max_generated_tokens: Tokens of a generated passage that are scored; it is returned whole.
+        prior: What is known of a retrieved passage before its text is read, as for `UPR`: `"cosine"`, `"retrieval"`, or
+            None for the paper's uniform prior. Nothing found the generated passages, so that theirs is uniform.
 
     The score of a pair, and of both its passages, is the sum of two mean log-probabilities: at most 0, comparable
     within one question only. A passage that is left over, because there are more of its kind, is scored as though its
     partner were the last of the other kind, so that scores fall from pair to pair. `details` holds `origin`, `pair`
     (its number from 1), `retrieved_score` and `generated_score` (the two summands; None for a missing partner),
     `log_likelihood` (the sum behind the passage's own), `position` (in the list that the passage came from), `tokens`
-    (of the question), `cut_tokens` (of the evidence) and, with the guard, `support`.
+    (of the question), `cut_tokens` (of the evidence), with the guard `support`, and with a prior the `log_prior` of a
+    retrieved passage, which its `retrieved_score` holds.
 
     Raises:
         InvalidInput: a template is malformed, or an option cannot be used.
@@ -79,6 +83,7 @@ class BRMGR:
         generated_share: float = 1.0,
         max_passage_tokens: int | None = None,
         max_generated_tokens: int = 512,
+        prior: Prior | None = None,
     ) -> None:
         if first not in get_args(Origin):
             raise InvalidInput(f"first is one of {', '.join(get_args(Origin))}; not {first!r}.")
@@ -95,7 +100,8 @@ class BRMGR:
         self._generated_share = generated_share
         self._max_passage_tokens = max_passage_tokens
         self._max_generated_tokens = max_generated_tokens
-        self._upr(self.lm)  # refuses a malformed template or limit now, not at the first question
+        self._prior = prior
+        self._upr(self.lm)  # refuses a malformed template, limit or prior now, not at the first question
 
     def rank(
         self,
@@ -103,6 +109,8 @@ class BRMGR:
         retrieved: Iterable[Passage | str],
         generated: Iterable[Passage | str],
         top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
     ) -> list[Ranked[Passage]]:
         """Rank and pair; best pair first, the passages of a pair next to each other.
 
@@ -111,42 +119,58 @@ class BRMGR:
             retrieved: Passages, or plain strings.
             generated: Passages that an LLM wrote, or plain strings. One without words comes last of them.
             top_n: How many passages to keep, so that an odd number may end inside a pair; None keeps all.
+            scores: The first stage's score of each retrieved passage, for the prior; as for `UPR.rank`.
 
         Raises:
-            InvalidInput: the query is blank, `top_n` is below 1, or an item is not a passage.
+            InvalidInput: the query is blank, `top_n` is below 1, an item is not a passage, or a score cannot be used.
         """
-        return self._merged(query, as_passages(retrieved), as_passages(generated), top_n)[:top_n]
+        return self._merged(query, as_passages(retrieved), as_passages(generated), top_n, scores)[:top_n]
 
     def rank_mixed(
-        self, query: str, passages: Sequence[Passage], is_generated: Sequence[bool], top_n: int | None = None
+        self,
+        query: str,
+        passages: Sequence[Passage],
+        is_generated: Sequence[bool],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
     ) -> list[Ranked[Passage]]:
         """The whole ranking of one list of both kinds; `details["position"]` is the place in that list.
 
         `top_n` cuts nothing here: it says how many passages the caller will use, for the share of generated ones.
+        `scores` has one of each passage; those of generated ones do not count.
 
         Raises:
-            InvalidInput: as `rank`.
+            InvalidInput: as `rank`, or there are not as many scores as passages.
         """
         places: dict[str, list[int]] = {origin: [] for origin in get_args(Origin)}
         for place, generated in enumerate(is_generated):
             places["generated" if generated else "retrieved"].append(place)
         retrieved = [passages[place] for place in places["retrieved"]]
         written = [passages[place] for place in places["generated"]]
-        ranking = self._merged(query, retrieved, written, top_n)
+        if scores is not None:
+            check_paired(scores, passages)
+            scores = [scores[place] for place in places["retrieved"]]
+        ranking = self._merged(query, retrieved, written, top_n, scores)
         for item in ranking:
             item.details["position"] = places[item.details["origin"]][item.details["position"]]
         return ranking
 
     def _merged(
-        self, query: str, retrieved: list[Passage], generated: list[Passage], top_n: int | None
+        self,
+        query: str,
+        retrieved: list[Passage],
+        generated: list[Passage],
+        top_n: int | None,
+        scores: RetrievalScores | None,
     ) -> list[Ranked[Passage]]:
         check_query(query)
         check_top_n(top_n)
         lm = self.lm.fitted(passage.titled_text for passage in retrieved)
+        by_question = self._upr(lm).rank(query, retrieved, scores=scores)
         written = self._by_likelihood(lm, query, retrieved, generated)
         if self._min_support is not None:
             written = [item for item in written if item.details["support"] >= self._min_support]
-        by_question = self._upr(lm).rank(query, retrieved)
         while True:
             ranking = self._pairs(by_question, written)
             shown = [item.details["origin"] == "generated" for item in ranking[:top_n]]
@@ -155,7 +179,7 @@ class BRMGR:
             written.pop()
 
     def _upr(self, lm: LanguageModel) -> UPR:
-        return UPR(lm, template=self._template, max_passage_tokens=self._max_passage_tokens)
+        return UPR(lm, template=self._template, max_passage_tokens=self._max_passage_tokens, prior=self._prior)
 
     def _by_likelihood(
         self, lm: LanguageModel, query: str, retrieved: Sequence[Passage], generated: Sequence[Passage]

@@ -41,6 +41,7 @@ Floats = npt.NDArray[np.float64]
 
 # On training questions of HotpotQA, MuSiQue and QASPER, behind BM25, cosines and fusions, 3 to 6 are as good.
 WEIGHT = 4.0  # β
+NO_PRIOR = 'Scores of the first stage count with prior="retrieval" or prior="cosine"; this ranker has no prior.'
 _COSINE = 1e-3  # by which the rounding of half precision can lift a cosine above 1
 _ROUNDING = 1e-6  # of the largest score: stores keep cosines in float32
 
@@ -89,7 +90,10 @@ class FirstStage(NamedTuple):
         known = np.array([score for score in given if score is not None], dtype=np.float64)
         if prior == "cosine":
             if passages and not places:
-                raise InvalidInput('UPR(prior="cosine") needs scores=, the cosine of each passage and the question.')
+                raise InvalidInput(
+                    'prior="cosine" needs scores, the cosine of each passage and the question, and there are none: '
+                    'give them, or prior="retrieval", which can do with the order.'
+                )
             for place in places:
                 if abs(given[place] or 0.0) > 1 + _COSINE:
                     raise InvalidInput(
@@ -105,10 +109,19 @@ class FirstStage(NamedTuple):
         return FirstStage(-WEIGHT * ranks, ranks, False)
 
 
+def check_paired(scores: RetrievalScores, passages: Sequence[Passage]) -> None:
+    """Refuse scores that are not as many as the passages.
+
+    Raises:
+        InvalidInput: the two differ in length.
+    """
+    if len(scores) != len(passages):
+        raise InvalidInput(f"{len(scores)} scores and {len(passages)} passages cannot be paired.")
+
+
 def _checked(passages: Sequence[Passage], scores: RetrievalScores | None) -> list[float | None]:
     given: list[float | None] = [None] * len(passages) if scores is None else list(scores)
-    if len(given) != len(passages):
-        raise InvalidInput(f"{len(given)} scores and {len(passages)} passages cannot be paired.")
+    check_paired(given, passages)
     for place, (passage, score) in enumerate(zip(passages, given, strict=True)):
         if score is not None and not _is_finite(score):
             raise InvalidInput(
@@ -129,14 +142,34 @@ def _filled(known: Floats, places: Sequence[int], count: int) -> Floats:
     return values
 
 
-def log_ranks_by_likelihood(likelihoods: Sequence[Likelihood], scored: Sequence[Scored]) -> list[Floats]:
+def posteriors(scored: Sequence[Scored], first_stage: FirstStage) -> list[Scored]:
+    """Scores by likelihood, with the prior: of each candidate, in order; the details hold `log_prior`.
+
+    >>> first_stage = FirstStage.read("retrieval", [Passage("a"), Passage("b")], [3.2, 1.5])
+    >>> [round(score, 3) for score, _ in posteriors([(-2.0, {"tokens": 3}), (-2.0, {"tokens": 3})], first_stage)]
+    [-2.02, -2.944]
+    """
+    priors = log_prior(first_stage, _log_ranks_by_likelihood(scored)).tolist()
+    return [
+        (score + prior / divisor(details), {**details, "log_prior": prior})
+        for (score, details), prior in zip(scored, priors, strict=True)
+    ]
+
+
+def meaning_details(likelihood: Likelihood) -> dict[str, float]:
+    """`log_meaning`, the log-probability of the token of meaning, where the model counts it."""
+    counted = bool(likelihood.tokens) and likelihood.tokens[-1] == MEANING
+    return {"log_meaning": float(likelihood.log_probs[-1])} if counted else {}
+
+
+def _log_ranks_by_likelihood(scored: Sequence[Scored]) -> list[Floats]:
     """Log rank of every candidate by its likelihood, shape (candidates,); by words and by meaning where it has both."""
-    if not likelihoods:
+    if not scored:
         return []
     totals = np.array([score * divisor(details) for score, details in scored])
-    if any(not item.tokens or item.tokens[-1] != MEANING for item in likelihoods):
+    if any("log_meaning" not in details for _, details in scored):
         return [_log_ranks(totals)]
-    meaning = np.array([item.log_probs[-1] for item in likelihoods])
+    meaning = np.array([details["log_meaning"] for _, details in scored])
     return [_log_ranks(totals - meaning), _log_ranks(meaning)]
 
 

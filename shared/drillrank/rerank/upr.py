@@ -14,15 +14,15 @@ from drillrank.passages import Passage, Ranked, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
 from drillrank.rerank.base import PassageRanker, Scored, ordered, paired
 from drillrank.rerank.first_stage import (
+    NO_PRIOR,
     FirstStage,
     Prior,
     RetrievalScores,
     check_prior,
-    log_prior,
-    log_ranks_by_likelihood,
+    meaning_details,
+    posteriors,
 )
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
-from drillrank.rerank.scale import divisor
 from drillrank.rerank.unmatched import levelled
 
 
@@ -44,7 +44,8 @@ class UPR(PassageRanker):
     `"sum"` with a preset that adds up), `cut_tokens` (of the passage), `position` (in the input) and
     `nothing_matched` (with a model that counts words: no passage holds a word of the question; then the input order
     stands). `log_likelihood` is exact always; the score is that of the least likely passage where a passage holds no
-    word of the question, since its length alone says nothing. With a prior `details` holds `log_prior`, too.
+    word of the question, since its length alone says nothing. With a prior `details` holds `log_prior`, too, and with
+    an `st:` model `log_meaning`, the share of its token of meaning.
 
     Raises:
         InvalidInput: the template is malformed, the prior is unknown, or a preset is given beside what it brings or to
@@ -122,9 +123,7 @@ class UPR(PassageRanker):
         check_top_n(top_n)
         if self._prior is None:
             if scores is not None:
-                raise InvalidInput(
-                    'Scores of the first stage count with UPR(prior="retrieval"); this one has no prior.'
-                )
+                raise InvalidInput(NO_PRIOR)
             return ordered(lists, self._scored(queries, lists), top_n)
         if scores is None:
             scores = [None] * len(lists)
@@ -133,7 +132,8 @@ class UPR(PassageRanker):
         pairs = zip(lists, scores, strict=True)
         stages = [FirstStage.read(self._prior, *pair) for pair in pairs]  # what is wrong, before a model is asked
         found = self._likelihoods(queries, lists)
-        return ordered(lists, [self._posteriors(*pair) for pair in zip(found, stages, strict=True)], top_n)
+        scored = map(self._mean_likelihoods, found)
+        return ordered(lists, [posteriors(*pair) for pair in zip(scored, stages, strict=True)], top_n)
 
     def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
         return list(map(self._mean_likelihoods, self._likelihoods(queries, lists)))
@@ -151,18 +151,11 @@ class UPR(PassageRanker):
         scored = [(self._formula.score(item), self._details(item)) for item in items]
         return levelled(scored, [item.matched for item in items])
 
-    def _posteriors(self, items: Sequence[Likelihood], first_stage: FirstStage) -> list[Scored]:
-        scored = self._mean_likelihoods(items)
-        priors = log_prior(first_stage, log_ranks_by_likelihood(items, scored)).tolist()
-        return [
-            (score + prior / divisor(details), {**details, "log_prior": prior})
-            for (score, details), prior in zip(scored, priors, strict=True)
-        ]
-
     def _details(self, item: Likelihood) -> dict[str, Any]:
         return {
             "log_likelihood": item.total,
             "tokens": len(item.tokens),
             "reduce": self._formula.reduce,
             "cut_tokens": item.cut_tokens,
+            **meaning_details(item),
         }
