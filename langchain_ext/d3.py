@@ -24,8 +24,9 @@ from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked
 from drillrank.drilldown.asking import AnswerBy
 from drillrank.drilldown.d3 import EvidenceRanking, default_prompts
-from drillrank.drilldown.drill import Drillable, Step, Strategy
+from drillrank.drilldown.drill import Step, Strategy
 from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
 from drillrank.errors import DrillrankWarning
 from drillrank.hosts.chunks import StoredChunk

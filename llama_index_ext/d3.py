@@ -23,8 +23,9 @@ from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked
 from drillrank.drilldown.asking import AnswerBy
 from drillrank.drilldown.condensing import Summarise
 from drillrank.drilldown.d3 import EvidenceRanking, default_prompts
-from drillrank.drilldown.drill import Drillable, Step, Strategy
+from drillrank.drilldown.drill import Step, Strategy
 from drillrank.drilldown.evidence import Embed, load_evidence_model
+from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.chunks import StoredChunk

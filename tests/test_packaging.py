@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import zipfile
@@ -87,53 +86,6 @@ def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
         line.split()[1].split(">")[0] for line in metadata.splitlines() if "Requires-Dist" in line and ";" not in line
     }
     assert not always & {"tiktoken", "pyspellchecker"}
-
-
-def test_the_core_imports_no_framework_and_adapters_import_only_their_own():
-    forbidden = {
-        "shared/drillrank": ("llama_index", "langchain"),
-        "llama_index_ext": ("langchain",),
-        "langchain_ext": ("llama_index", "langchain_classic", "langchain_community"),
-    }
-    for folder, names in forbidden.items():
-        for file in (ROOT / folder).rglob("*.py"):
-            for line in file.read_text(encoding="utf-8").splitlines():
-                statement = line.strip()
-                assert not statement.startswith(
-                    tuple(f"{verb} {name}" for verb in ("from", "import") for name in names)
-                ), f"{file}: {statement}"
-
-
-FLOORS = [
-    ["errors", "data"],
-    ["surrogates"],
-    ["passages", "terms", "vectors", "tokens", "calling", "once", "quiet", "thinking", "reported"],
-    ["structure", "retrieval", "structured", "workers"],
-    ["prompts", "dialogue"],
-    ["likelihood", "generation"],
-    ["rerank", "views"],
-    ["multihop", "drilldown"],
-    ["evaluation", "hosts"],
-    ["cli"],
-    ["__main__"],
-]
-
-
-def test_a_package_of_the_core_imports_only_from_floors_below_it():
-    core = ROOT / "shared" / "drillrank"
-    floor_of = {name: number for number, names in enumerate(FLOORS) for name in names}
-    for file in core.rglob("*.py"):
-        own = file.relative_to(core).with_suffix("").parts[0]
-        if own == "__init__":
-            continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for module in named:
-                package, _, rest = module.partition(".")
-                used = rest.partition(".")[0]
-                if package == "drillrank" and own != "cli":
-                    assert used == own or floor_of[used] < floor_of[own], f"{file} imports {module}"
 
 
 def test_no_file_of_the_packages_is_too_long():

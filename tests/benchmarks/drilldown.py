@@ -10,8 +10,8 @@ from rich.table import Table
 
 from drillrank import D3, MonoT5
 from drillrank.dialogue import Usage
-from drillrank.drilldown.drill import Drillable
-from drillrank.evaluation.metrics import evidence_f1
+from drillrank.drilldown.prepared import Drillable
+from drillrank.evaluation.metrics import evidence_f1, recall
 from drillrank.tokens import count_tokens
 from drillrank.views.summaries import summaries
 
@@ -160,10 +160,10 @@ def _guard(questions: int | None) -> Table:
                 found = method(question.text, paper.ready, reader, usage)
                 recalls.append(len(found & question.gold) / len(question.gold))
                 tokens.append(usage.prompt_tokens)
-        recall = mean(recalls)
-        unguarded = recall if unguarded is None else unguarded
+        share = mean(recalls)
+        unguarded = share if unguarded is None else unguarded
         table.add_row(
-            str(allowance), f"{recall:.3f}", f"{(recall - unguarded) / (1 - unguarded):.1%}", f"{mean(tokens):,.0f}"
+            str(allowance), f"{share:.3f}", f"{(share - unguarded) / (1 - unguarded):.1%}", f"{mean(tokens):,.0f}"
         )
     return table
 
@@ -200,7 +200,7 @@ def _measured(read: Sequence[Paper], ten: Ranking, chosen: Ranking) -> tuple[str
             ids = chosen(question.text, paper.ready)
             f1s.append(evidence_f1(ids, question.annotations))
             sizes.append(len(ids))
-            recalls.append(len(question.gold & set(ten(question.text, paper.ready)[:10])) / len(question.gold))
+            recalls.append(recall(ten(question.text, paper.ready), question.gold, 10))
     return f"{mean(f1s):.3f}", f"{mean(sizes):.1f}", f"{mean(recalls):.3f}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from drillrank.dialogue import Dialogue, Usage, run
 from drillrank.drilldown.asking import Asking, Item
-from drillrank.drilldown.drill import Drillable
+from drillrank.drilldown.prepared import Drillable
 from drillrank.prompts import PARAGRAPH_PROMPT, filled
 from drillrank.retrieval import BM25Index, top
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from drillrank import Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.metrics import recall_all
+from drillrank.evaluation.metrics import recall, recall_all
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.rerank import named_links
 from drillrank.retrieval import BM25Index, top
@@ -144,13 +144,9 @@ def figures(asked: list[Asked], rankings: list[list[str]]) -> list[str]:
     pairs = list(zip(asked, rankings, strict=True))
     return [
         f"{100 * sum(measure(ranking, item.gold, k) for item, ranking in pairs) / max(len(pairs), 1):.1f}"
-        for measure in (recall_share, recall_all)
+        for measure in (recall, recall_all)
         for k in (2, 5)
     ]
-
-
-def recall_share(ranking: list[str], gold: list[str], k: int) -> float:
-    return len(set(ranking[:k]) & set(gold)) / len(set(gold))
 
 
 def size(search: object) -> str:

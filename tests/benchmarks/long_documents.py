@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drillrank import D3
-from drillrank.drilldown.drill import Drillable
+from drillrank.drilldown.prepared import Drillable
 
 from .data import read
 

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 
 from drillrank import UPR, Passage
-from drillrank.drilldown.drill import Drillable
+from drillrank.drilldown.prepared import Drillable
 
 _SECTION = re.compile(r"^\* Section: (.*)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^\* Section: (.*)\n(.*)$", re.MULTILINE)

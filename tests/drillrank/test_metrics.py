@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.evaluation.metrics import evidence_f1, hit, recall_all
+from drillrank.evaluation.metrics import evidence_f1, hit, recall, recall_all
 
 items = st.integers(0, 6)
 
@@ -14,6 +14,7 @@ def test_recall_of_all_and_hit_by_counting(ranking, gold, k):
     found = len(gold.intersection(ranking[:k]))
     assert recall_all(ranking, gold, k) == float(found == len(gold))
     assert hit(ranking, gold, k) == float(found > 0)
+    assert recall(ranking, gold, k) == found / len(gold)
 
 
 @given(st.sets(items), st.lists(st.sets(items), min_size=1, max_size=3))

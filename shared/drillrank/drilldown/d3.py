@@ -14,10 +14,11 @@ from typing import Literal, get_args
 from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, run
 from drillrank.drilldown.asking import AnswerBy, Asking
 from drillrank.drilldown.condensing import Condenser, Summarise
-from drillrank.drilldown.drill import Drill, Drillable, Plan, Step, Strategy
+from drillrank.drilldown.drill import Drill, Plan, Step, Strategy
 from drillrank.drilldown.evidence import Embed, Evidence, load_evidence_model
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.pieces import LEAST, bounded
+from drillrank.drilldown.prepared import Drillable
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from drillrank.drilldown.outline import Entry
+from drillrank.drilldown.prepared import Drillable
 from drillrank.rerank.base import Scored
-
-if TYPE_CHECKING:
-    from drillrank.drilldown.drill import Drillable
-    from drillrank.drilldown.outline import Entry
 
 
 class Likelihoods:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from drillrank.drilldown.drill import Drillable
 from drillrank.drilldown.excerpts import Excerpts, HeadingPath, excerpted
 from drillrank.drilldown.outline import OutlineSection, outline
+from drillrank.drilldown.prepared import Drillable
 from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document

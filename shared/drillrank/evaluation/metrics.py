@@ -22,6 +22,23 @@ def recall_all(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) 
     return float(set(gold) <= set(ranking[:k]))
 
 
+def recall(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> float:
+    """The share of the gold passages that is in the top k.
+
+    Raises:
+        InvalidInput: `ranking` or `gold` is a single string or no collection, `gold` is empty, or `k` is below 1.
+
+    >>> recall(["a", "b", "c"], {"a", "c"}, k=2)
+    0.5
+    """
+    check_collections(ranking=ranking, gold=gold)
+    check_positive(k=k)
+    wanted = set(gold)
+    if not wanted:
+        raise InvalidInput("gold holds one passage at least: a share of none has no value.")
+    return len(wanted.intersection(ranking[:k])) / len(wanted)
+
+
 def hit(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> float:
     """1.0 if any gold passage is in the top k, else 0.0.
 

@@ -1,0 +1,57 @@
+"""Documents made ready for drilling down: their outline, their paragraphs and the likelihoods of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from drillrank.drilldown.evidence import Evidence
+from drillrank.drilldown.outline import Outline
+from drillrank.passages import Passage
+from drillrank.rerank.upr import UPR
+
+
+@dataclass(frozen=True)
+class Drillable:
+    """Documents made ready for many questions.
+
+    Attributes:
+        outline: The sections of all documents.
+        evidence: Likelihoods of their paragraphs.
+        proposals: The same by a lexical model, to choose among many documents; `evidence` itself if that is lexical.
+        ranker: Ranks sections by likelihood.
+        named: What it ranks: the sections' own texts under their names in the outline.
+    """
+
+    outline: Outline
+    evidence: Evidence
+    proposals: Evidence
+    ranker: UPR
+    named: tuple[Passage, ...]
+
+    @cached_property
+    def paragraphs(self) -> tuple[Passage, ...]:
+        """All paragraphs, text as in the source."""
+        return tuple(paragraph for section in self.outline.sections for paragraph in section.paragraphs)
+
+    @cached_property
+    def readable(self) -> tuple[Passage, ...]:
+        """All paragraphs, text as a reader sees it."""
+        return tuple(paragraph for section in self.outline.sections for paragraph in section.readable)
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """Position of each paragraph's section."""
+        return tuple(at for at, section in enumerate(self.outline.sections) for _ in section.paragraphs)
+
+    @cached_property
+    def _firsts(self) -> tuple[int, ...]:
+        firsts = [0]
+        for section in self.outline.sections:
+            firsts.append(firsts[-1] + len(section.paragraphs))
+        return tuple(firsts)
+
+    def inside(self, sections: Sequence[int]) -> list[int]:
+        """Positions of the paragraphs of some sections."""
+        return [at for section in sections for at in range(self._firsts[section], self._firsts[section + 1])]

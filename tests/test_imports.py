@@ -1,0 +1,220 @@
+"""What imports what: the floors of CONTRIBUTING.md, no circles, no private modules of others, no framework in the core.
+
+The imports are read, not run, so that those inside functions count, too.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib  # which pytest brings there
+
+ROOT = Path(__file__).resolve().parents[1]
+SHAPE = runpy.run_path(str(ROOT / "tools" / "shape.py"))
+MODULES = SHAPE["modules"](ROOT)
+GRAPH = SHAPE["graph"](ROOT)
+OWN = ("drillrank", "llama_index_ext", "langchain_ext")
+
+# What an adapter may import beside the standard library and the core: its framework's base package and what that is
+# made of. The core may import what pyproject.toml names.
+HOSTS = {
+    "llama_index_ext": ("llama_index.core", "pydantic", "typing_extensions"),
+    "langchain_ext": ("langchain_core", "pydantic", "typing_extensions"),
+}
+DISTRIBUTIONS = {
+    "Stemmer": "PyStemmer",
+    "markdown_it": "markdown-it-py",
+    "mdit_py_plugins": "mdit-py-plugins",
+    "sentence_transformers": "sentence-transformers",
+    "sklearn": "scikit-learn",
+}
+
+
+def read_floors(text: str) -> dict[str, int]:
+    """The floor of each package and module that the table names."""
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    named = [(int(floor), name) for floor, cell in rows for name in re.findall(r"`([\w.]+)`", cell)]
+    assert len({name for _, name in named}) == len(named), "a module stands on two floors"
+    return {name: floor for floor, name in named}
+
+
+FLOORS = read_floors((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+
+
+def unit(module: str) -> str:
+    """What stands in the table for a module: its package, or the module itself where it is in no package."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "drillrank" else parts[0]
+
+
+def uphill(importer: str, target: str, floors: dict[str, int]) -> bool:
+    """Whether an import leads to the same floor or up."""
+    own, other = unit(importer), unit(target)
+    return own != other and floors[other] >= floors[own]
+
+
+def foreign_private(importer: str, target: str, name: str) -> bool:
+    """Whether an import looks into what is private to another package, or takes another module's private name."""
+    parts = [*target.split("."), *([name] if name else [])]
+    for place, part in enumerate(parts):
+        if part.startswith("_") and not part.endswith("__"):
+            is_name = bool(name) and place == len(parts) - 1
+            holder = ".".join(parts[:place])
+            inside = importer == holder or (not is_name and importer.startswith(f"{holder}."))
+            if not inside:
+                return True
+    return False
+
+
+def outsider(importer: str, target: str) -> bool:
+    """Whether a package imports what is neither its own nor among what it is installed with."""
+    top, package = target.split(".")[0], importer.split(".")[0]
+    if top in sys.stdlib_module_names or top in (package, "drillrank"):
+        return False
+    if package in HOSTS:
+        return not any(target == allowed or target.startswith(f"{allowed}.") for allowed in HOSTS[package])
+    return DISTRIBUTIONS.get(top, top).lower() not in declared()
+
+
+def place(importer: str, one) -> str:
+    """Where an import stands, for the message."""
+    return f"{MODULES[importer].relative_to(ROOT)}:{one.line} imports {one.module} {one.name}".rstrip()
+
+
+def declared() -> set[str]:
+    """The distributions that the core is installed with, and those of the extras that are no framework's."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    ours = [
+        extra
+        for extra in extras["all"][0].split("[")[1].rstrip("]").split(",")
+        if extra not in ("llama-index", "langchain")
+    ]
+    named = [*project["dependencies"], *(name for extra in ours for name in extras[extra])]
+    return {re.match(r"[\w-]+", name).group().lower() for name in named}
+
+
+def test_the_table_of_floors_names_every_module_and_none_that_is_gone():
+    assert set(FLOORS) == {unit(module) for module in MODULES}
+
+
+def test_a_module_imports_only_from_floors_below_its_own():
+    ours = [(module, one) for module in MODULES for one in GRAPH[module] if one.module.split(".")[0] in OWN]
+    assert [place(*found) for found in ours if uphill(found[0], found[1].module, FLOORS)] == []
+
+
+def test_a_module_keeps_out_of_what_is_private_elsewhere():
+    found = [(module, one) for module in MODULES for one in GRAPH[module] if one.module != "__future__"]
+    assert [place(*pair) for pair in found if foreign_private(pair[0], pair[1].module, pair[1].name)] == []
+
+
+def test_a_module_imports_nothing_that_its_package_is_not_installed_with():
+    found = [(module, one) for module in MODULES for one in GRAPH[module]]
+    found = [(module, one) for module, one in found if not (one.for_types and one.module == "typing_extensions")]
+    assert [place(*pair) for pair in found if outsider(pair[0], pair[1].module)] == []
+
+
+def test_no_modules_import_each_other():
+    assert SHAPE["circles"](GRAPH) == []
+
+
+# The rules themselves, on packages made for the purpose.
+
+
+def written(tmp_path, **files):
+    for name, text in {"errors": "", **files}.items():
+        file = tmp_path.joinpath("shared", "drillrank", *name.split("__")).with_suffix(".py")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return SHAPE["graph"](tmp_path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from drillrank.views.cutting import cut",
+        "import drillrank.views.cutting",
+        "from drillrank.views import cutting",
+        "from ..views.cutting import cut",
+        "def later():\n    from drillrank.views import cutting",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import drillrank.views.cutting",
+        "try:\n    from drillrank.views import cutting\nexcept ImportError:\n    pass",
+    ],
+)
+def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, statement):
+    edges = written(tmp_path, terms__words=statement, views__cutting="")
+    assert "drillrank.views.cutting" in {one.module for one in edges["drillrank.terms.words"]}
+
+
+@pytest.mark.parametrize(
+    ("importer", "target", "wrong"),
+    [
+        ("drillrank.terms", "drillrank.views.cutting", True),
+        ("drillrank.rerank.upr", "drillrank.views", True),
+        ("drillrank.views.chunks", "drillrank.views.cutting", False),
+        ("drillrank.views.chunks", "drillrank.terms", False),
+        ("drillrank.views.chunks", "drillrank", True),
+        ("llama_index_ext.upr", "langchain_ext._llm", True),
+        ("llama_index_ext.upr", "drillrank", False),
+        ("drillrank.hosts.keys", "llama_index_ext", True),
+    ],
+)
+def test_floors(importer, target, wrong):
+    assert uphill(importer, target, FLOORS) == wrong
+
+
+@pytest.mark.parametrize(
+    ("importer", "target", "name", "wrong"),
+    [
+        ("drillrank.views.chunks", "drillrank.evaluation._checks", "", True),
+        ("drillrank.evaluation.metrics", "drillrank.evaluation._checks", "check", False),
+        ("drillrank.evaluation", "drillrank.evaluation._checks", "check", False),
+        ("drillrank.evaluationist.metrics", "drillrank.evaluation._checks", "", True),
+        ("llama_index_ext.upr", "langchain_ext._llm", "", True),
+        ("llama_index_ext.upr", "llama_index.core._private", "", True),
+        ("drillrank.views.chunks", "drillrank.views.cutting", "_cut", True),
+        ("drillrank.views.chunks", "drillrank", "__version__", False),
+    ],
+)
+def test_private_modules_and_names(importer, target, name, wrong):
+    assert foreign_private(importer, target, name) == wrong
+
+
+@pytest.mark.parametrize(
+    ("importer", "target", "wrong"),
+    [
+        ("drillrank.hosts.keys", "llama_index.core.schema", True),
+        ("drillrank.hosts.keys", "langchain_core", True),
+        ("drillrank.hosts.keys", "pydantic", True),
+        ("drillrank.views.chunks", "no_such_library", True),
+        ("drillrank.views.chunks", "markdown_it.token", False),
+        ("drillrank.views.chunks", "json", False),
+        ("langchain_ext.upr", "langchain_core.documents", False),
+        ("langchain_ext.upr", "langchain_community.retrievers", True),
+        ("langchain_ext.upr", "llama_index.core", True),
+        ("llama_index_ext.upr", "llama_index.vector_stores.chroma", True),
+        ("llama_index_ext.upr", "numpy", True),
+    ],
+)
+def test_what_a_package_is_installed_with(importer, target, wrong):
+    assert outsider(importer, target) == wrong
+
+
+def test_a_circle_is_named_by_its_shortest_way(tmp_path):
+    edges = written(
+        tmp_path,
+        a="from drillrank import b, errors",
+        b="def later():\n    from drillrank.c import thing\nimport drillrank.errors",
+        c="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from drillrank.a import A",
+        d="from drillrank.a import A",
+    )
+    (way,) = SHAPE["circles"](edges)
+    assert set(way) == {"drillrank.a", "drillrank.b", "drillrank.c"}
