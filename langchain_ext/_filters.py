@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RouterRunnable, Runnable, RunnableBranch, RunnableConfig, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
@@ -29,6 +29,16 @@ _INSIDE = (
     *("steps", "steps__", "branches", "default", "mapper", "runnables", "deps"),
     *("base_retriever", "retriever", "retrievers", "source"),
 )
+# Retrievers of the host's packages that bring what others do, or a store, as it is, and where they keep these.
+_AS_IT_IS = {
+    "ContextualCompressionRetriever": "base_retriever",
+    "EnsembleRetriever": "retrievers",
+    "MergerRetriever": "retrievers",
+    "MultiQueryRetriever": "retriever",
+    "RePhraseQueryRetriever": "retriever",
+    "SelfQueryRetriever": "vectorstore",
+}
+_CHANGES_NOTHING = ("Rerank", "Reranker", "EmbeddingsFilter", "LLMChainFilter")  # ends of compressors' names
 _NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold")  # of a vector store's search
 
 
@@ -78,16 +88,47 @@ class Guard(Guarding[Document]):
 
 
 def store_behind(source: object, config: RunnableConfig | None = None) -> VectorStore | None:
-    """The vector store that one or several retrievers search, where it is a single one and nothing stands between."""
+    """The vector store that all documents of a source come from, as they are; None if there are several, or others."""
     if isinstance(source, VectorStore):
         return source
     if isinstance(source, VectorStoreRetriever):
         return source.vectorstore
-    several = source.values() if isinstance(source, Mapping) else ()
-    found = [
-        store_behind(*called) for called in (*_in_the_same_call(source, config), *((one, config) for one in several))
-    ]
+    found = [store_behind(*inner) for inner in _sources_of(source, config)]
     return found[0] if found and all(store is found[0] for store in found) else None
+
+
+def _sources_of(source: object, config: RunnableConfig | None) -> list[tuple[object, RunnableConfig | None]]:
+    """Where all that a source brings comes from, as it is; empty if that is not all, or nobody knows.
+
+    Not that of a compressor which may redact, or hide by a rule of its own: behind it, that would be undone.
+    """
+    inside: object = ()
+    if isinstance(source, Mapping):
+        inside = source
+    elif isinstance(source, RunnableSequence):
+        inside = source.last
+    elif isinstance(source, RunnableBranch):
+        inside = [*(runnable for _, runnable in source.branches), source.default]
+    elif isinstance(source, RouterRunnable):
+        inside = source.runnables
+    elif isinstance(source, Component):
+        inside = getattr(source, "_all_from", None)
+    elif name := next((name for name in _host_names(source) if name in _AS_IT_IS), None):
+        compressor = getattr(source, "base_compressor", None)
+        changes = compressor is not None and not any(map(_changes_nothing, _host_names(compressor)))
+        inside = () if changes else getattr(source, _AS_IT_IS[name])
+    else:
+        return _in_the_same_call(source, config)
+    return [(inner, config) for inner in _listed([inside])]
+
+
+def _host_names(value: object) -> list[str]:
+    """Names of the classes of the host's packages, and of our own, that a value is of."""
+    return [cls.__name__ for cls in type(value).__mro__ if cls.__module__.startswith("langchain")]
+
+
+def _changes_nothing(compressor: str) -> bool:
+    return compressor.endswith(_CHANGES_NOTHING)
 
 
 def _documents(brought: object) -> list[Document]:
@@ -169,13 +210,13 @@ def _in_the_same_call(source: object, config: RunnableConfig | None) -> list[tup
 
 
 def _listed(values: Iterable[object]) -> list[object]:
-    """The runnables among attributes, which hold one, or several in whatever way."""
+    """The runnables, and vector stores, among attributes, which hold one, or several in whatever way."""
     found: list[object] = []
     for value in values:
         if isinstance(value, Mapping):
             found += _listed(value.values())
         elif isinstance(value, list | tuple):
             found += _listed(value)
-        elif isinstance(value, Runnable):
+        elif isinstance(value, Runnable | VectorStore):
             found.append(value)
     return found

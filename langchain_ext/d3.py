@@ -240,7 +240,8 @@ class D3Retriever(Component, ConfiguredRetriever):
         return stored
 
     def _lookups(self, guard: Guard) -> Lookups[Proposed[Document]]:
-        return proposed(READING, self._seen(guard), _VIEWS * self.max_documents, self.max_documents, bool(self.filter))
+        limit = self.max_documents
+        return proposed(READING, self._seen(guard), _VIEWS * limit, limit, guard.restriction)
 
     def _seen(self, guard: Guard) -> list[StoredChunk[Document]]:
         """What was given and may be seen."""

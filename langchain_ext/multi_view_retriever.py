@@ -119,6 +119,11 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         elif self.source == {}:
             raise InvalidInput(f"source needs a retriever for one of the views {VIEWS} at least.")
 
+    @property
+    def _all_from(self) -> object:
+        """Where all results are from."""
+        return self.source
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
@@ -163,7 +168,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             source="store" if isinstance(source, VectorStore) else list(source) if isinstance(source, dict) else None,
             read=lambda document: _read([document])[0],
             given=Given(by_view(self._sections), "documents", guard.allowed),
-            restricted=guard.restricts,
+            restricted=guard.restriction,
             resolved=False,
             maker=_MAKER,
         )

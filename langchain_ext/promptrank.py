@@ -66,7 +66,8 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             document's title, metadata `title_key`).
         docstore: Linked documents that were not retrieved are fetched from here by id, and may enter the result: a
-            store of documents by key, or a vector store that knows `get_by_ids`.
+            store of documents by key, or a vector store that knows `get_by_ids`. There is no default, as a reranker is
+            not told where its documents come from.
         retriever: Each path that is followed leads to three more documents, those that this retriever finds with the
             question and the path's last document as its query; for texts without links.
         filter: Metadata values and operators, as vector stores take them, or a function from a document to True or

@@ -114,6 +114,11 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
 
         self._search = shared("paths", index_fields(self, language_model, self.documents), made)
 
+    @property
+    def _all_from(self) -> Retriever | None:
+        """Whose store all results are from; none, if some are from another one."""
+        return self.retriever if self.docstore is None else None
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:

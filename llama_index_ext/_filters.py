@@ -8,7 +8,15 @@ from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.indices.vector_store import VectorStoreIndex
-from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
+from llama_index.core.retrievers import (
+    BaseRetriever,
+    QueryFusionRetriever,
+    RecursiveRetriever,
+    RouterRetriever,
+    TransformRetriever,
+    VectorIndexAutoRetriever,
+    VectorIndexRetriever,
+)
 from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
@@ -64,11 +72,22 @@ class Guard(Guarding[BaseNode]):
         self.filters = filters
         for found in _filters_in(source):
             self._inherit(partial(_predicate, found), f"{found!r:.200}")
+        self._documents = _documents_of(source)
+
+    @property
+    def restriction(self) -> str:
+        """As the base's; stores that search without minding `doc_ids` find too little of these documents."""
+        if self._documents is None:
+            return super().restriction
+        by_ids = "the restriction to doc_ids (not all stores search by these: give the retriever filters on 'doc_id')"
+        alone = self._own is None and len(self._inherited) == 1
+        return by_ids if alone else f"{super().restriction} or {by_ids}"
 
     def hits(self, found: Iterable[NodeWithScore], told_by: str = "") -> list[NodeWithScore]:
-        """`kept` for nodes with scores."""
+        """`kept` for what the source brought, with scores; of documents that it is to search, whatever it brings."""
         found = list(found)
-        seen = [hit for hit in found if self._sees(hit.node)]
+        mine = self._documents
+        seen = [hit for hit in found if self._sees(hit.node) and (mine is None or _document_id(hit.node) in mine)]
         self._tell(found, seen, told_by)
         return seen
 
@@ -86,13 +105,48 @@ class Guard(Guarding[BaseNode]):
 
 
 def index_behind(source: object) -> VectorStoreIndex | None:
-    """The index that one or several retrievers search, where it is a single one."""
+    """The index that all records of a source come from, as they are; None if there are several, or other things."""
     if isinstance(source, VectorStoreIndex):
         return source
+    if _leads_on(source):
+        return None
+    if isinstance(source, VectorIndexRetriever | VectorIndexAutoRetriever):
+        return source._index
+    found = list(map(index_behind, _sources_of(source)))
+    return found[0] if found and all(index is found[0] for index in found) else None
+
+
+def _documents_of(source: object) -> frozenset[str] | None:
+    """Ids of the documents that a source is to search; None if it may bring others."""
+    if _leads_on(source):
+        return None
+    if isinstance(source, VectorIndexRetriever):
+        return frozenset(source._doc_ids) if source._doc_ids else None
+    found = list(map(_documents_of, _sources_of(source)))
+    return None if not found or None in found else frozenset().union(*(ids for ids in found if ids is not None))
+
+
+def _sources_of(source: object) -> Iterable[object]:
+    """Where all that a source brings comes from, as it is; empty if that is not all, or nobody knows.
+
+    Not those of an `AutoMergingRetriever`, which brings nodes out of a document store, too.
+    """
     if isinstance(source, Mapping):
-        found = [index_behind(inner) for inner in source.values()]
-        return found[0] if len({id(index) for index in found}) == 1 else None
-    return source._index if isinstance(source, VectorIndexRetriever) else None
+        return source.values()
+    if isinstance(source, TransformRetriever):
+        return [source._retriever]
+    if isinstance(source, QueryFusionRetriever | RouterRetriever):
+        return source._retrievers
+    if isinstance(source, RecursiveRetriever):
+        return () if source._node_dict or source._query_engine_dict else source._retriever_dict.values()
+    ours = getattr(source, "_all_from", None)  # as components of ours say it
+    return () if ours is None else [ours]
+
+
+def _leads_on(source: object) -> bool:
+    """Whether a retriever's results lead to others, or to engines; a node's copy is no other node."""
+    objects = source.object_map if isinstance(source, BaseRetriever) else {}
+    return any(not isinstance(led_to, BaseNode) for led_to in objects.values())
 
 
 def _predicate(filters: object) -> _Predicate | None:

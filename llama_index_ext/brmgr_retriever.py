@@ -90,7 +90,7 @@ class BRMGRRetriever(Fixed, BaseRetriever):
         check_positive(n_generated=n_generated, workers=workers)
         check_top_n(top_n)
         self._retriever = retriever
-        self._guard = Guard(filters)
+        self._guard = Guard(filters, retriever)
         self._llm = llm
         self._n_generated = n_generated
         self._prompts = check_question_templates(prompts)

@@ -216,7 +216,7 @@ class D3Retriever(Fixed, BaseRetriever):
 
     def _lookups(self, guard: Guard) -> Lookups[Proposed[BaseNode]]:
         limit = self._max_documents
-        return proposed(self._reading, self._seen(guard), _VIEWS * limit, limit, self._filters is not None)
+        return proposed(self._reading, self._seen(guard), _VIEWS * limit, limit, guard.restriction)
 
     def _seen(self, guard: Guard) -> list[StoredChunk[BaseNode]]:
         """What was given and may be seen."""

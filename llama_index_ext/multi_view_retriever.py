@@ -112,6 +112,11 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         elif isinstance(source, Mapping) and not set(source) <= set(VIEWS):
             raise InvalidInput(f"The views of source are some of {VIEWS}; not {set(source)}.")
 
+    @property
+    def _all_from(self) -> VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever] | None:
+        """Where all results are from."""
+        return self._source
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         check_query(query_bundle.query_str)
         if self._source is None:
@@ -151,7 +156,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             else None,
             read=_read,
             given=Given(by_view(self._sections), "nodes", guard.allowed),
-            restricted=guard.restricts,
+            restricted=guard.restriction,
             resolved=not isinstance(source, VectorStoreIndex),
             maker=_MAKER,
         )

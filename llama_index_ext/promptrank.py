@@ -33,7 +33,8 @@ class PromptRankRerank(LikelihoodRerank):
         links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             node's title, metadata `title_key`), `"relationships"` (next, previous, parent and child nodes).
-        docstore: Linked nodes that were not retrieved are fetched from here by id, and may enter the result.
+        docstore: Linked nodes that were not retrieved are fetched from here by id, and may enter the result; such as
+            `index.docstore`. There is no default, as a postprocessor is not told where its nodes come from.
         retriever: Each path that is followed leads to three more nodes, those that this retriever finds with the
             question and the path's last node as its query; for texts without links.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read,

@@ -108,6 +108,11 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         self._given = Given(passages)
         self._search = self._rerank.path_rerank(passages).search
 
+    @property
+    def _all_from(self) -> BaseRetriever | None:
+        """Whose store all results are from; none, if some are from another one."""
+        return self._retriever if self._docstore is None else None
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
         source = self._source()

@@ -89,7 +89,7 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
         self._prompts = Prompts()
         self._self_ask = SelfAsk(
             FrameworkLLM(llm, "ask"),
-            _Passages(retriever, Guard(filters)),
+            _Passages(retriever, Guard(filters, retriever)),
             max_steps=max_steps,
             max_prompt_tokens=max_prompt_tokens,
             tokens=tokens,

@@ -320,7 +320,7 @@ def test_restricted_sections_are_neither_read_nor_named():
 def test_an_empty_result_says_why():
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     store.add_documents([Page(page_content="The fox.", metadata={"tenant": "a"})])
-    with pytest.warns(DrillrankWarning, match="filter lets through"):
+    with pytest.warns(DrillrankWarning, match="filter shows"):
         assert langchain_ext.D3Retriever(source=store, filter={"tenant": "c"}).invoke(QUESTION) == []
 
 

@@ -32,7 +32,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever, UPRRerank
 from langchain_ext._component import Component
-from langchain_ext._filters import Guard, store_behind
+from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever
 
 MINE = Document("Mine.", id="1", metadata={"tenant": "a", "level": 1})
@@ -175,20 +175,6 @@ def test_functions_are_asked_as_their_store_asks_them():
     memory = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     assert seen(memory.as_retriever(search_kwargs={"filter": lambda document: document.id == "2"})) == ["2"]
     assert seen(retriever(filter=lambda metadata: metadata.get("tenant") == "b")) == ["2"]
-
-
-@for_each
-def test_the_store_behind_is_found_where_nothing_stands_between(wrap: Callable[[Runnable], object]):
-    direct = ("itself", "with fallbacks", "as a fallback", "with retries", "with a configuration", "each", "by view")
-    found = store_behind(wrap(retriever()))
-    assert found is STORE if wrap in [WRAPPED[name] for name in direct] else found is None
-
-
-def test_behind_fallbacks_to_another_store_there_is_no_single_one():
-    assert store_behind(retriever().with_fallbacks([Store().as_retriever()])) is None
-    assert store_behind(retriever().with_fallbacks([RunnableLambda(lambda question: [])])) is None
-    assert store_behind({"raw": retriever(), "summary": Store().as_retriever()}) is None
-    assert store_behind(by_configuration(), {"configurable": {"search": {"k": 1}}}) is STORE
 
 
 @pytest.mark.parametrize("filter", [3, "tenant", ["tenant"], {"tenant": None}, {"tenant": {"$near": 1}}])

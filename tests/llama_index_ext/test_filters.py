@@ -36,7 +36,7 @@ from llama_index.core.vector_stores.types import (
 
 from drillrank.errors import InvalidInput
 from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever
-from llama_index_ext._filters import Guard, index_behind
+from llama_index_ext._filters import Guard
 
 
 def node(id_: str, text: str, document: str | None = None, **metadata: Any) -> TextNode:
@@ -167,12 +167,6 @@ def test_these_keys_mean_the_document_as_in_stores_whatever_users_wrote_there(ke
     for document, found in (("mine", 1), ("theirs", 0)):
         filters = where(**{key: document})
         assert len(Guard(filters).kept([own])) == len(index.as_retriever(filters=filters).retrieve("q")) == found
-
-
-def test_the_index_behind_is_found_where_nothing_stands_between():
-    assert index_behind(retriever()) is index_behind(INDEX) is INDEX
-    assert index_behind(fusion(retriever())) is None
-    assert index_behind(None) is None
 
 
 @pytest.mark.parametrize("filters", [3, "tenant", {"tenant": "a"}, [where(tenant="a")]])

@@ -174,10 +174,10 @@ def from_dictionary(filter: Mapping[str, Any]) -> Condition:
     return all_of([_entry(key, value) for key, value in filter.items()])
 
 
-def tell_hidden(component: str) -> None:
-    """Warn that a component's filter hides all that its source brought; not what that was."""
+def tell_hidden(component: str, restriction: str) -> None:
+    """Warn that what decides on what a component may see hides all that its source brought; not what that was."""
     warnings.warn(
-        f"{component}: the source brought nothing that the filter shows. Does it compare what the records hold?",
+        f"{component}: the source brought nothing that {restriction} shows. Does it compare what the records hold?",
         DrillrankWarning,
         stacklevel=3,
     )

@@ -57,7 +57,7 @@ class Guarding(Generic[Record]):
     def _tell(self, found: Sequence[object], seen: Sequence[object], told_by: str) -> None:
         """Warn in a component's name if none of some records is seen; without a name, nobody does."""
         if found and not seen and told_by:
-            tell_hidden(told_by)
+            tell_hidden(told_by, self.restriction)
 
     def kept(self, records: Iterable[Record], told_by: str = "") -> list[Record]:
         """Those of a source's records that pass the component's own filter; if none of some does, it is told.
@@ -88,6 +88,11 @@ class Guarding(Generic[Record]):
         """Whether what the source searches for may be a view of the record's section."""
         forms = [record.model_copy(update={"metadata": form}) for form in in_views(record.metadata)]
         return all(holds is None or any(map(holds, forms)) for holds in self._inherited)
+
+    @property
+    def restriction(self) -> str:
+        """What decides on what may be seen, for a message; empty if all may be."""
+        return "the filter" if self.restricts else ""
 
     @property
     def restricts(self) -> bool:

@@ -35,7 +35,7 @@ class MergedViews:
             or None for a single retriever, whose results are ranked by their view.
         read: Reads a host's record, or hit.
         given: Sections at hand beside the source.
-        restricted: Whether a filter hides records, so that those that are missing may be there.
+        restricted: What decides on what may be seen, if anything: records that are missing may be there.
         resolved: Whether the source's retrievers replace views by a copy of their section.
         maker: What cuts sections, in this host.
     """
@@ -46,7 +46,7 @@ class MergedViews:
     source: Literal["store"] | list[View] | None
     read: Callable[[Any], StoredSection]
     given: Given
-    restricted: bool
+    restricted: str
     resolved: bool
     maker: str
 
@@ -166,7 +166,7 @@ def merged_in_memory(
         restricted: Whether a filter hides sections.
     """
     if not sections and restricted:
-        _tell_nothing("index", restricted)
+        _tell_nothing("index", "the filter")
     around = {section.section_id: _around(raw[section.section_id], expand) for section in sections}
     return [
         (raw[section.section_id], section, origin)
@@ -193,8 +193,11 @@ def _tell_missing_around(ids: Sequence[str]) -> None:
         _warn(f"{len(set(ids))} sections around those found are not at hand, for example {ids[0]!r}. They are left out")
 
 
-def _tell_nothing(where: str, restricted: bool) -> None:
-    _warn(f"nothing was found: the {where} holds nothing" + (", or nothing that the filter shows" * restricted))
+def _tell_nothing(where: str, restricted: str) -> None:
+    _warn(
+        f"nothing was found: the {where} holds nothing"
+        + (f", or nothing that {restricted} shows" if restricted else "")
+    )
 
 
 def _warn(what: str) -> None:

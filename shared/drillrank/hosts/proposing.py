@@ -114,7 +114,7 @@ def grouped(chunks: Sequence[StoredChunk[Record]], hidden: bool = False) -> Prop
 
 
 def proposed(
-    reading: Reading[Record], given: Sequence[StoredChunk[Record]], k: int, limit: int, filtered: bool
+    reading: Reading[Record], given: Sequence[StoredChunk[Record]], k: int, limit: int, restriction: str
 ) -> Lookups[Proposed[Record]]:
     """Looks up the documents of the best records.
 
@@ -124,7 +124,7 @@ def proposed(
             looked up, as far as it agrees with what the source found.
         k: Records to search for.
         limit: Documents to look up.
-        filtered: Whether there is a filter, which may be why nothing is found.
+        restriction: What decides on what may be seen, and may be why nothing is found.
     """
     [found] = yield [Search(k)]
     hits = _by_document(reading.chunks(found or ()))
@@ -146,8 +146,8 @@ def proposed(
         ids = {hit.id for hit in mine}
         documents.append((name, document, [record for record in records if record.id in ids] or records))
     result = _checked(documents)
-    if not hits and filtered:
-        result.problems.append("The source found nothing that the filter lets through: there is nothing to drill into.")
+    if not hits and restriction:
+        result.problems.append(f"The source found nothing that {restriction} shows: there is nothing to drill into.")
     if hits and not lost and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
         result.problems.append("What the source found holds no text: there is nothing to drill into.")
     if stale:
