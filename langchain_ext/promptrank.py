@@ -20,7 +20,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.settings import Ensemble
 from langchain_ext._documents import document_names
 from langchain_ext._filters import Filter, Guard
@@ -50,7 +50,10 @@ class PathSettings(BaseModel):
     beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
     branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
     pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")
-    prior: PathPrior | None = Field(default=PathPrior(), description="How likely a path is before it is read.")
+    prior: PathPrior | Prior | None = Field(
+        default=PathPrior(),
+        description='How likely a path is before it is read; "retrieval" and "cosine" count the first stage, too.',
+    )
     cascade: int | None = Field(
         default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
     )
@@ -75,9 +78,10 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
             over links obeys the filter of `retriever`, too.
 
     The other fields: those of `UPRRerank` but for its template, `links_key`, and the arguments of `PromptRank`
-    (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore`, `retriever`
-    and `filter` are no part of the serialised configuration. Inside a run every hop dispatches the custom event
-    `promptrank_hop`.
+    (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. Its `prior` counts links;
+    `"retrieval"` and `"cosine"`, or a `PathPrior` that says so, count what the first stage brought, too: the documents'
+    scores or order, as for `UPRRerank`. `docstore`, `retriever` and `filter` are no part of the serialised
+    configuration. Inside a run every hop dispatches the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -122,7 +126,9 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
         guard = Guard(self.filter, self.retriever, ensure_config())
         known = Recognised(Given(passages))
         source = DocumentSource(self._named, guard, known, self.retriever, self.docstore)
-        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(source.tell, query))
+        search = self.path_rerank()
+        counted = scores if search.counts_first_stage else None
+        ranking = search.rank(query, passages, scores=counted, source=source, on_hop=partial(source.tell, query))
         for item in ranking:
             if item.details["position"] >= len(passages):
                 item.details["reached"] = source.documents[item.passage.id]

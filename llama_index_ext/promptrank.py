@@ -17,7 +17,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.settings import Ensemble
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
@@ -42,8 +42,9 @@ class PromptRankRerank(LikelihoodRerank):
             `retriever`, too.
 
     The other fields: those of `UPRRerank` but for its template, `links_key`, `title_key`, and the arguments of
-    `PromptRank` (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. `docstore`,
-    `retriever` and `filters` are no part of the serialised configuration.
+    `PromptRank` (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. Its `prior`
+    counts links; `"retrieval"` and `"cosine"`, or a `PathPrior` that says so, count the nodes' scores, too, as for
+    `UPRRerank`. `docstore`, `retriever` and `filters` are no part of the serialised configuration.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -79,7 +80,10 @@ class PromptRankRerank(LikelihoodRerank):
     beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
     branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
     pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")
-    prior: PathPrior | None = Field(default=PathPrior(), description="How likely a path is before it is read.")
+    prior: PathPrior | Prior | None = Field(
+        default=PathPrior(),
+        description='How likely a path is before it is read; "retrieval" and "cosine" count the first stage, too.',
+    )
     cascade: int | None = Field(
         default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
     )
@@ -111,7 +115,9 @@ class PromptRankRerank(LikelihoodRerank):
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         guard = Guard(self.filters, self.retriever)
         source = NodeSource(self._passage, guard, Recognised(Given(passages)), self.retriever, self.docstore)
-        ranking = self.path_rerank().rank(query, passages, source=source, on_hop=partial(source.tell, query))
+        search = self.path_rerank()
+        counted = scores if search.counts_first_stage else None
+        ranking = search.rank(query, passages, scores=counted, source=source, on_hop=partial(source.tell, query))
         for item in ranking:
             if item.details["position"] >= len(passages):
                 item.details["reached"] = NodeWithScore(node=source.nodes[item.passage.id])

@@ -31,7 +31,7 @@ class LangChain:
     """Documents, with the scores under `score_key` that a retriever may write."""
 
     def __init__(self, name, **fields):
-        self.component = getattr(langchain_ext, name)(**{"top_n": None} | fields)
+        self.component = getattr(langchain_ext, name)(**{"top_n": None} | ALONE.get(name, {}) | fields)
 
     def found(self, scores, generated=()):
         documents = [
@@ -55,7 +55,7 @@ class LlamaIndex:
     """Nodes with scores, or None."""
 
     def __init__(self, name, **fields):
-        self.component = getattr(llama_index_ext, name)(**fields)
+        self.component = getattr(llama_index_ext, name)(**ALONE.get(name, {}) | fields)
 
     def found(self, scores, generated=()):
         nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS[: len(scores)]]
@@ -76,7 +76,8 @@ class LlamaIndex:
 
 HOSTS = {"langchain": LangChain, "llama_index": LlamaIndex}
 for_each_host = pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
-for_each = pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank"])
+for_each = pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank", "PromptRankRerank"])
+ALONE = {"PromptRankRerank": {"pairs": 0}}  # where no passage shares the score of a path that holds a better one
 for_each_prior = pytest.mark.parametrize("prior", ["retrieval", "cosine"])
 
 
@@ -181,7 +182,7 @@ def test_the_setting_makes_the_round_trip_and_takes_effect_when_assigned(host, n
         assert with_prior.found(COSINES) == by(COSINES)
     without.component.prior = prior
     assert without.found(COSINES) == by(COSINES)
-    without.component.prior = None
+    without.component.prior = type(without.component).model_fields["prior"].default
     assert without.found(COSINES) == TEXTS
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from drillrank.errors import InvalidInput
 from drillrank.multihop.title_mentions import TitleIndex, title_tokens
 from drillrank.passages import Passage
+from drillrank.rerank.first_stage import Prior, check_prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,11 @@ class PathPrior:
     Attributes:
         jump: γ, the share of steps that follow no link.
         named: ν, the share of jumps to passages that the question names.
+        first_stage: What the first stage said of the passage that a path begins with, as for `UPR`: `"retrieval"`,
+            `"cosine"`, or None for nothing. The prior of a path is multiplied with it.
 
     Raises:
-        InvalidInput: a share that is not between 0 and 1.
+        InvalidInput: a share that is not between 0 and 1, or a first stage that is unknown.
 
     >>> reader = PathPrior().reader(1000, {"turing"})
     >>> reader.start("turing") > reader.start("vale")
@@ -42,11 +45,22 @@ class PathPrior:
 
     jump: float = 0.5
     named: float = 0.5
+    first_stage: Prior | None = None
+
+    @staticmethod
+    def of(given: PathPrior | Prior | None) -> PathPrior | None:
+        """The prior itself; `"retrieval"` and `"cosine"` are short for the usual habits and that `first_stage`.
+
+        Raises:
+            InvalidInput: it is none of these.
+        """
+        return given if given is None or isinstance(given, PathPrior) else PathPrior(first_stage=given)
 
     def __post_init__(self) -> None:
         for name, share in (("jump", self.jump), ("named", self.named)):
             if not isinstance(share, int | float) or not 0 < share < 1:
                 raise InvalidInput(f"{name} is a share between 0 and 1, without these themselves; not {share!r}.")
+        check_prior(self.first_stage)
 
     def reader(self, size: int, named: Collection[str]) -> Reader:
         """The reader of one question.

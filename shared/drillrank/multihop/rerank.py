@@ -13,6 +13,7 @@ from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 
 LinkName = Literal["metadata", "hyperlinks", "titles", "relationships", "retrieval"]
@@ -94,6 +95,11 @@ class PathRerank:
     ) -> None:
         self.search = PathSearch(prompt_rank, corpus, first_stage=Nowhere(), links=links, **search)
 
+    @property
+    def counts_first_stage(self) -> bool:
+        """Whether the prior takes scores of the first stage."""
+        return self.search.first_stage_prior is not None
+
     @classmethod
     def configured(
         cls,
@@ -116,6 +122,7 @@ class PathRerank:
         passages: Iterable[Passage | str],
         top_n: int | None = None,
         *,
+        scores: RetrievalScores | None = None,
         source: Source | None = None,
         on_hop: OnHop | None = None,
     ) -> list[Ranked[Passage]]:
@@ -125,6 +132,7 @@ class PathRerank:
             query: The question.
             passages: What is reranked.
             top_n: How many to return; None returns all.
+            scores: The first stage's score of each passage, for a prior that counts it; as for `UPR.rank`.
             source: Where linked passages come from that are neither given nor in the corpus.
             on_hop: Is told of every hop.
 
@@ -133,12 +141,17 @@ class PathRerank:
             `details["position"]` is beyond the given ones.
 
         Raises:
-            InvalidInput: the query is blank, or `top_n` is below 1.
+            InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
         """
-        return run_steps(self.steps(query, passages, top_n), source or Nowhere(), on_hop)
+        return run_steps(self.steps(query, passages, top_n, scores=scores), source or Nowhere(), on_hop)
 
     def steps(
-        self, query: str, passages: Iterable[Passage | str], top_n: int | None = None
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
     ) -> Steps[list[Ranked[Passage]]]:
         """The same as a generator of lookups, for `run_steps` and `arun_steps`."""
         check_query(query)
@@ -147,7 +160,7 @@ class PathRerank:
         if not given:
             return []
         distinct = by_id(given)
-        found = yield from self.search.steps(query, candidates=list(distinct.values()))
+        found = yield from self.search.steps(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
         reached = [item.passage for item in found if item.passage.id not in distinct]
         items = [*given, *reached]

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import LinkSource, Target, bound_links, linked, restricted_links, targets_of
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
 from drillrank.multihop.prior import NamedPassages, PathPrior
 from drillrank.multihop.scoring import PathScorer, Weighed
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n, ranked
+from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
 
@@ -60,6 +62,8 @@ class PathSearch:
         branch: Links followed from each of them, L; by default the paper's 3, or 8 with the unigram model.
         pairs: P: any two of the best P passages are a path as well if neither links to the other; 0 for none.
         prior: How likely a path is before its texts are read; None scores by the likelihood alone, as the paper does.
+            `"retrieval"` and `"cosine"` stand for a `PathPrior` that counts the first stage, too, as does the prior of
+            `prompt_rank`: by the order of what it brought, or by `scores` of given candidates.
         cascade: Paths of each hop that `prompt_rank` scores; the embedded unigram model chooses them. None for all.
 
     Raises:
@@ -86,7 +90,7 @@ class PathSearch:
         beam: int | None = None,
         branch: int | None = None,
         pairs: int = 6,
-        prior: PathPrior | None = PathPrior(),  # noqa: B008  # frozen
+        prior: PathPrior | Prior | None = PathPrior(),  # noqa: B008  # frozen
         cascade: int | None = None,
     ) -> None:
         lexical = not prompt_rank.lm.reads_instructions
@@ -100,7 +104,8 @@ class PathSearch:
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
         self._prompt_rank, self._links, self._cascade = prompt_rank, links, cascade
-        self._hops, self._pool, self._pairs, self._prior = hops, pool, pairs, prior
+        self._hops, self._pool, self._pairs, self._prior = hops, pool, pairs, PathPrior.of(prior)
+        self.first_stage_prior = (self._prior and self._prior.first_stage) or prompt_rank.prior
         self._collection = self._collect(as_passages(passages or []))
         self._source: Source = self._collection if first_stage is None else as_source(first_stage)
 
@@ -138,15 +143,17 @@ class PathSearch:
         top_n: int | None = None,
         *,
         candidates: Sequence[Passage] | None = None,
+        scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
     ) -> Steps[list[Ranked[Passage]]]:
         """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage.
 
-        The `scope` says which of the own passages may be linked to, and whether they may be read.
+        Their `scores` are the first stage's, for a prior that counts it. The `scope` says which of the own passages
+        may be linked to, and whether they may be read.
         """
         check_top_n(top_n)
         best: dict[str, Ranked[Passage]] = {}
-        for scored in (yield from self.path_steps(query, candidates=candidates, scope=scope)):
+        for scored in (yield from self.path_steps(query, candidates=candidates, scores=scores, scope=scope)):
             for passage in scored.passage.passages:
                 if passage.id not in best:
                     best[passage.id] = Ranked(passage, scored.score, len(best) + 1, {**scored.details})
@@ -158,6 +165,7 @@ class PathSearch:
         top_n: int | None = None,
         *,
         candidates: Sequence[Passage] | None = None,
+        scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
     ) -> Steps[list[Ranked[Path]]]:
         """`search_paths` as a generator of lookups; further arguments as of `steps`."""
@@ -170,12 +178,15 @@ class PathSearch:
         collection = self._collection.within(scope.ids)
         if not collection.by_id:
             collection = self._collect(list(first.values()))
+        first_hop = FirstHop(self.first_stage_prior, candidates, scores)
         walk = _Walk(query, collection, ChainMap(first, {} if scope.fetched else collection.by_id), self._prior)
         similarities = collection.similarity_to(query)
         waiting = [walk.start(passage) for passage in first.values()]
         found: list[Ranked[Path]] = []
         for number in range(1, self._hops + 1):
             frontier = collection.scorer.ranked(query, waiting)
+            if number == 1:
+                frontier = first_hop.posteriors(frontier)
             found += frontier
             yield [Hop(number, tuple(frontier))]
             if number == self._hops:
@@ -193,17 +204,22 @@ class PathSearch:
             if not waiting:
                 break
             waiting = list({weighed.path.ids: weighed for weighed in waiting}.values())  # a pair may be linked, too
-        return _ordered(found)[:top_n]
+        return _ordered(found, first_hop.counts)[:top_n]
 
     def _collect(self, passages: Sequence[Passage]) -> _Collection:
         return _Collection(passages, self._prompt_rank, self._links, self._cascade)
 
 
-def _ordered(found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
-    """The paths of all hops as one ranking; where none holds a word of the question, all count alike."""
+def _ordered(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:
+    """The paths of all hops as one ranking; where none holds a word of the question, all count alike.
+
+    That is, unless the first stage tells those of the first hop apart (`keep_first`): longer ones come last then.
+    """
     nothing = all(item.details["nothing_matched"] for item in found)
     lowest = min((item.score for item in found), default=0.0)
-    levels = [lowest if nothing else item.score for item in found]
+    levels = [
+        lowest if nothing and not (keep_first and len(item.passage.passages) == 1) else item.score for item in found
+    ]
     details = [item.details | {"nothing_matched": nothing} for item in found]
     ordered = ranked([item.passage for item in found], levels, details)
     for item in ordered:

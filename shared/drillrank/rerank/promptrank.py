@@ -15,7 +15,9 @@ from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt
 from drillrank.rerank.base import Scored
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, demonstration_text
+from drillrank.rerank.first_stage import NO_PRIOR, Prior, RetrievalScores, check_prior, meaning_details
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
+from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.settings import Ensemble, PromptRankSettings
 from drillrank.rerank.unmatched import levelled
 
@@ -43,12 +45,16 @@ class PromptRank:
             question never do. None for the paper's 600, or 1,024 with demonstrations.
         preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.parity`);
             that code's own ensemble is "mean".
+        prior: What the first stage said of the document that a path begins with, before texts are read, as for `UPR`:
+            `"cosine"`, `"retrieval"`, or None for the paper's uniform prior. `PathSearch` multiplies it with its own
+            prior over links.
 
-    Scores are mean log-probabilities per question token, at most 0, comparable within one question only.
+    Scores are mean log-probabilities per question token, at most 0, comparable within one question only. With a prior
+    they are the posterior's, and `details` holds `log_prior`.
 
     Raises:
         InvalidInput: an instruction without `{path}`, an unknown ensemble, a limit below 1, an item that is no
-            demonstration, or a preset that is unknown or given to the unigram model.
+            demonstration, an unknown prior, or a preset that is unknown or given to the unigram model.
 
     >>> from drillrank import Passage
     >>> turing, london = Passage("Alan Turing was born in London."), Passage("London lies on the Thames.")
@@ -70,6 +76,7 @@ class PromptRank:
         max_document_tokens: int = 230,
         max_prompt_tokens: int | None = None,
         preset: str | LikelihoodFormula | None = None,
+        prior: Prior | None = None,
     ) -> None:
         check_positive(max_document_tokens=max_document_tokens)
         if max_prompt_tokens is not None:
@@ -82,6 +89,7 @@ class PromptRank:
         self._max_document_tokens = max_document_tokens
         self._max_prompt_tokens = max_prompt_tokens
         self._preset = preset
+        self.prior = check_prior(prior)
         self._formula = LikelihoodFormula("{path}") if preset is None else preset_formula(preset, self.lm, "{path}")
 
     def with_language_model(self, lm: LanguageModel) -> PromptRank:
@@ -93,10 +101,10 @@ class PromptRank:
         return self._changed(self.lm, settings)
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
-        """Score each path, in the order of the paths.
+        """Score each path by the likelihood alone, in the order of the paths.
 
         The details are `tokens` (of the question), `reduce` (`"mean"`, or `"sum"` with a formula that adds up),
-        `cut_tokens` and `nothing_matched` (see `drillrank.rerank.unmatched`).
+        `cut_tokens`, `nothing_matched` (see `drillrank.rerank.unmatched`) and, with an `st:` model, `log_meaning`.
         """
         scored: list[Scored] = []
         groups = self._likelihoods(query, paths)
@@ -106,6 +114,7 @@ class PromptRank:
                 "tokens": len(group[0].tokens),
                 "reduce": self._formula.reduce,
                 "cut_tokens": max(item.cut_tokens for item in group),
+                **meaning_details(group[0]),
             }
             scored.append((score, details))
         return levelled(scored, [group[0].matched for group in groups])
@@ -125,21 +134,40 @@ class PromptRank:
             scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
         return scored
 
-    def rank_paths(self, query: str, paths: Sequence[Path], top_n: int | None = None) -> list[Ranked[Path]]:
-        """Rank paths by the likelihood of the question; ties keep the input order.
+    def rank_paths(
+        self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
+    ) -> list[Ranked[Path]]:
+        """Rank paths by the likelihood of the question, and the prior if there is one; ties keep the input order.
+
+        Args:
+            query: The question.
+            paths: The paths; where the prior has nothing but their order, best first document first.
+            top_n: How many to keep; None keeps all.
+            scores: The first stage's score of each path's first document, for the prior; as for `UPR.rank`.
 
         Returns:
             One `Ranked` per path: `passage` is the `Path`, `details["path"]` its passages' ids.
 
         Raises:
-            InvalidInput: the query is blank, `top_n` is below 1, or an item is not a `Path`.
+            InvalidInput: the query is blank, `top_n` is below 1, an item is not a `Path`, or a score cannot be used.
+
+        >>> from drillrank import Passage
+        >>> towns = [Path((Passage(f"{name} is a town on the Rhine."),)) for name in ("Basel", "Bonn")]
+        >>> [best, _] = PromptRank(prior="retrieval").rank_paths("Which town on the Rhine?", towns, scores=[0.6, 0.8])
+        >>> best.passage.text
+        'Bonn is a town on the Rhine.'
         """
         check_top_n(top_n)
         paths = list(paths)
         for position, path in enumerate(paths):
             if not isinstance(path, Path):
                 raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path.")
+        if self.prior is None and scores is not None:
+            raise InvalidInput(NO_PRIOR)
+        starts = self.prior and PathStarts.read(self.prior, paths, scores)  # what is wrong, before a model is asked
         scored = self.score_paths(query, paths)
+        if starts:
+            scored = starts.posteriors(scored)
         details = [{**detail, "path": path.ids} for path, (_, detail) in zip(paths, scored, strict=True)]
         return ranked(paths, [score for score, _ in scored], details, top_n)
 
@@ -191,4 +219,5 @@ class PromptRank:
             max_document_tokens=self._max_document_tokens,
             max_prompt_tokens=self._max_prompt_tokens,
             preset=self._preset,
+            prior=self.prior,
         )

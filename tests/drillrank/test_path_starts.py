@@ -1,0 +1,194 @@
+"""The first stage as prior of paths: PromptRank's, and that of a path search."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput
+from drillrank.multihop.lookups import Nowhere, run_steps
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.rerank import PathRerank
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage, Path
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.upr import UPR
+
+WORDS = ["a red fox", "a red fox crossed the river", "a river", "whales", "The town lies on a red river."]
+QUERIES = st.sampled_from(["red fox", "which river?", "the fox crossed", "zebra"])
+SCORES = st.integers(-2000, 2000).map(lambda score: score / 2)
+PRIORS = st.sampled_from(["retrieval", "cosine"])
+POOL = [Passage(text, id=str(number)) for number, text in enumerate(WORDS)]
+PATHS = st.lists(st.lists(st.sampled_from(POOL), min_size=1, max_size=3, unique=True).map(Path), max_size=8)
+
+
+def of_starts(paths, scores):
+    return [scores[int(path.ids[0])] for path in paths]
+
+
+def in_order(ranking):
+    return sorted(ranking, key=lambda item: item.details["position"])
+
+
+def scores_of(prior, data):
+    return data.draw(st.lists(st.floats(-1, 1) if prior == "cosine" else SCORES, min_size=5, max_size=5))
+
+
+@given(QUERIES, PATHS, PRIORS, st.booleans(), st.data())
+def test_the_prior_of_a_path_is_that_of_its_first_document(hash_model, query, paths, prior, lexical, data):
+    model = "unigram" if lexical else hash_model()
+    scores = scores_of(prior, data)
+    alone = in_order(PromptRank(model).rank_paths(query, paths))
+    found = in_order(PromptRank(model, prior=prior).rank_paths(query, paths, scores=of_starts(paths, scores)))
+    by_start = {}
+    for path, item, plain in zip(paths, found, alone, strict=True):
+        log_prior = item.details["log_prior"]
+        assert by_start.setdefault(path.ids[0], log_prior) == log_prior
+        assert item.score == pytest.approx(plain.score + log_prior / max(item.details["tokens"], 1))
+        assert {**item.details, "log_prior": None} == {**plain.details, "log_prior": None}
+    assert math.fsum(map(math.exp, by_start.values())) == pytest.approx(1 if paths else 0)
+    for one, first in by_start.items():
+        for two, second in by_start.items():
+            if scores[int(one)] > scores[int(two)]:
+                assert first >= second - 1e-9
+
+
+@given(QUERIES, st.permutations(POOL), PRIORS, st.data())
+def test_paths_of_one_passage_have_the_prior_that_upr_gives_them(query, passages, prior, data):
+    scores = scores_of(prior, data)
+    ranking = PromptRank(prior=prior).rank_paths(query, [Path((passage,)) for passage in passages], scores=scores)
+    upr = UPR(prior=prior).rank(query, passages, scores=scores)
+    expected = {item.details["position"]: item.details["log_prior"] for item in upr}
+    assert {item.details["position"]: item.details["log_prior"] for item in ranking} == pytest.approx(expected)
+
+
+@given(QUERIES, PATHS)
+def test_without_scores_the_order_of_first_documents_stands_for_them(query, paths):
+    starts = list(dict.fromkeys(path.ids[0] for path in paths))
+    scores = [-starts.index(path.ids[0]) for path in paths]
+    ranker = PromptRank(prior="retrieval")
+    shown = [(item.passage, item.score) for item in ranker.rank_paths(query, paths, scores=scores)]
+    assert [(item.passage, item.score) for item in ranker.rank_paths(query, paths)] == shown
+    assert [(item.passage, item.score) for item in ranker.rank_paths(query, paths, scores=[None] * len(paths))] == shown
+
+
+@given(QUERIES, st.integers(1, 6))
+def test_how_many_paths_begin_with_a_document_does_not_change_its_rank(query, copies):
+    one, two, three = POOL[:3]
+    paths = [Path((one,)), *[Path((two, three))] * copies, Path((three,))]
+    scores = [3.0, *[2.0] * copies, 1.0]
+    found = in_order(PromptRank(prior="retrieval").rank_paths(query, paths, scores=scores))
+    once = in_order(PromptRank(prior="retrieval").rank_paths(query, [paths[0], paths[1], paths[-1]], scores=[3, 2, 1]))
+    assert [found[place].details["log_prior"] for place in (0, 1, -1)] == [item.details["log_prior"] for item in once]
+
+
+def test_settings_go_with_a_changed_ranker(hash_model):
+    ranker = PromptRank(prior="cosine").with_language_model(hash_model())
+    assert (ranker.prior, ranker.with_settings(ranker.settings).prior) == ("cosine", "cosine")
+
+
+class Unasked(PromptRank):
+    def score_paths(self, *_):
+        raise AssertionError("the model was asked")
+
+
+def test_what_cannot_be_used_is_refused_before_a_model_is_asked():
+    fox, river = Path((POOL[0],)), Path((POOL[2],))
+    ranker = Unasked(prior="retrieval")
+    for scores, message in (
+        ([1.0], "1 scores and 2 paths"),
+        ([1.0, math.nan], r"score of passage 1 \(id '2'\) is nan"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            ranker.rank_paths("fox", [fox, river], scores=scores)
+    with pytest.raises(InvalidInput, match=r"Paths 0 and 1 begin with the same passage \(id '0'\)"):
+        ranker.rank_paths("fox", [fox, fox.extended(POOL[1])], scores=[1.0, 2.0])
+    with pytest.raises(InvalidInput, match="needs scores, the cosine"):
+        Unasked(prior="cosine").rank_paths("fox", [fox])
+    with pytest.raises(InvalidInput, match="this ranker has no prior"):
+        Unasked().rank_paths("fox", [fox], scores=[1.0])
+    with pytest.raises(InvalidInput, match="prior"):
+        PromptRank(prior="uniform")
+    for wrong in ("uniform", 1, True):
+        with pytest.raises(InvalidInput, match="prior of passages"):
+            PathSearch(PromptRank(), POOL, prior=wrong)
+    with pytest.raises(InvalidInput, match="this ranker has no prior"):
+        PathRerank(PromptRank()).rank("fox", POOL, scores=[1.0] * 5)
+    with pytest.raises(InvalidInput, match="4 scores and 5 passages"):
+        PathRerank(PromptRank(), prior="retrieval").rank("fox", POOL, scores=[1.0] * 4)
+
+
+LINKED = [
+    Passage("Turing was born in Maida Vale.", title="Alan Turing", id="turing"),
+    Passage("It is a district of London.", title="Maida Vale", id="vale"),
+    Passage("London is a city.", title="London", id="london"),
+    Passage("Basel lies on the Rhine.", title="Basel", id="basel"),
+]
+QUESTION = "Which district was Turing born in?"
+
+
+@given(st.permutations(LINKED), PRIORS, st.none() | st.just(PathPrior(jump=0.2)), st.sampled_from([None, 1, 2]))
+def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(passages, prior, links, cascade):
+    scores = [0.1 * place for place in range(len(passages))]
+    options = {"hops": 2, "cascade": cascade}
+    alone = {
+        item.passage.ids: item
+        for item in _paths(PathRerank(PromptRank(), prior=links, **options).search, QUESTION, passages)
+    }
+    search = PathRerank(PromptRank(prior=prior), prior=links, **options).search
+    found = _paths(search, QUESTION, passages, scores)
+    begun = {item.passage.ids[0]: item for item in found if len(item.passage.ids) == 1}
+    assert set(begun) == {passage.id for passage in passages}
+    starts = {name: item.details["log_prior"] - alone[name,].details["log_prior"] for name, item in begun.items()}
+    assert math.fsum(map(math.exp, starts.values())) == pytest.approx(1)
+    for item in found:
+        plain = alone.get(item.passage.ids)
+        if plain is not None and cascade is None:
+            start = starts[item.passage.ids[0]]
+            assert item.details["log_prior"] == pytest.approx(plain.details["log_prior"] + start)
+            assert item.score == pytest.approx(plain.score + start / item.details["tokens"])
+
+
+def _paths(search, query, passages, scores=None):
+    return run_steps(search.path_steps(query, candidates=passages, scores=scores), Nowhere())
+
+
+@given(QUERIES, st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5, unique=True))
+def test_the_ways_to_ask_for_it_agree(query, passages, scores):
+    def ranked(path_rerank):
+        return [(item.passage.id, item.score) for item in path_rerank.rank(query, passages, scores=scores)]
+
+    expected = ranked(PathRerank(PromptRank(), prior="retrieval"))
+    assert ranked(PathRerank(PromptRank(), prior=PathPrior(first_stage="retrieval"))) == expected
+    assert ranked(PathRerank(PromptRank(prior="retrieval"))) == expected
+    assert ranked(PathRerank(PromptRank(prior="cosine"), prior="retrieval")) == expected
+
+
+def test_a_search_counts_the_order_of_what_its_first_stage_brought():
+    passages = [Passage(f"The {town} bridge crosses the river.", id=town) for town in ("Basel", "Bonn", "Worms")]
+    for order in (passages, passages[::-1]):
+        search = PathSearch(
+            PromptRank(), first_stage=lambda query, n, order=tuple(order): order[:n], prior="retrieval", pairs=0
+        )
+        found = search.search("Which bridge crosses the river?")
+        assert [item.passage for item in found] == order
+        assert found[0].score > found[1].score > found[2].score
+
+
+@given(st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5, unique=True))
+def test_where_nothing_matches_the_first_stage_decides(passages, scores):
+    found = PathRerank(PromptRank(), prior="retrieval").rank("zebra", passages, scores=scores)
+    assert [item.details["position"] for item in found] == sorted(range(5), key=lambda place: -scores[place])
+    assert all(item.details["nothing_matched"] for item in found)
+
+
+@given(QUERIES, st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5), st.integers(0, 4))
+def test_a_passage_given_twice_has_the_score_it_was_first_given(query, passages, scores, place):
+    search = PathRerank(PromptRank(), prior="retrieval")
+    once = {item.passage.id: item.score for item in search.rank(query, passages, scores=scores)}
+    twice = search.rank(query, [*passages, passages[place]], scores=[*scores, 5000.0])
+    assert len(twice) == 6
+    assert all(item.score == pytest.approx(once[item.passage.id]) for item in twice)
