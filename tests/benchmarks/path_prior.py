@@ -1,4 +1,4 @@
-"""The path prior on training questions: how little its two shares matter.
+"""The path prior on training questions: how little its two shares matter, and what the first stage's order adds.
 
 HotpotQA: the demonstrations' questions, their passages added to the development pool. MuSiQue: the tuning questions.
 """
@@ -21,7 +21,7 @@ SHARES = (0.1, 0.5, 0.9)
 
 
 def main() -> None:
-    """Print R@2 and R@10 for every pair of shares."""
+    """Print R@2 and R@10 for every pair of shares, and for the usual ones with the order of TF-IDF's candidates."""
     hotpotqa, asked = with_demonstrations("hotpotqa")
     data = [
         ("HotpotQA", hotpotqa, asked),
@@ -29,7 +29,8 @@ def main() -> None:
     ]
     table = Table("data", "questions", "jump", "named", "R@2", "R@10", title="The prior on training questions")
     for name, pool, questions in data:
-        for prior in (None, *(PathPrior(jump, named) for jump in SHARES for named in SHARES)):
+        shares = [PathPrior(jump, named) for jump in SHARES for named in SHARES]
+        for prior in (None, *shares, PathPrior(first_stage="retrieval")):
             search = PathSearch(PromptRank(), pool, prior=prior)
             rankings = [[item.passage.id for item in search.search(one["question"])] for one in questions]
             recalls = [
@@ -37,8 +38,10 @@ def main() -> None:
                 / len(questions)
                 for k in (2, 10)
             ]
-            shares = ("no prior", "") if prior is None else (str(prior.jump), str(prior.named))
-            table.add_row(name, str(len(questions)), *shares, *(f"{value:.3f}" for value in recalls))
+            jump, named = ("no prior", "") if prior is None else (str(prior.jump), str(prior.named))
+            if prior is not None and prior.first_stage is not None:
+                jump = f"{jump}, {prior.first_stage}"
+            table.add_row(name, str(len(questions)), jump, named, *(f"{value:.3f}" for value in recalls))
     Console().print(table)
 
 
