@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from functools import partial
 from typing import Any, Literal
 
@@ -12,18 +13,22 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
+from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
 from drillrank.multihop.search import Scope
+from drillrank.once import Once
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._component import Component, index_fields
 from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext.promptrank import PathSettings, PromptRankRerank
 from langchain_ext.promptrank_documents import DocumentSource, names_of
+
+_TENANTS = 16  # for whom of those whose documents have equal ids an index is kept
 
 
 class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
@@ -58,7 +63,8 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     a `DrillrankWarning`.
 
     Raises:
-        InvalidInput: the question is blank, or the retriever has a filter that cannot be checked on linked documents.
+        InvalidInput: two of the `documents` that may be seen share an id, the question is blank, or the retriever has a
+            filter that cannot be checked on linked documents.
 
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})
     >>> vale = Document("It is a residential district.", id="vale", metadata={"title": "Maida Vale"})
@@ -90,8 +96,9 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
 
     _rerank: PromptRankRerank = PrivateAttr()
     _language_model: LanguageModel = PrivateAttr()
-    _search: Shared[tuple[PathSearch, Given]] = PrivateAttr()
-    _known: dict[str, Document] = PrivateAttr()
+    _names: list[str] = PrivateAttr()
+    _equal_ids: EqualIds = PrivateAttr()
+    _prepared: Once[Shared[tuple[Given, PathSearch]]] = PrivateAttr(default_factory=lambda: Once(_TENANTS))
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
         language_model = load_language_model(model, **fields.pop("model_options", {}))
@@ -105,14 +112,10 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         ranking["links"] = tuple(name for name in self.links if name != "retrieval")
         ranking["retriever"] = self.retriever if "retrieval" in self.links else None
         self._rerank = PromptRankRerank(**ranking)
-        named = list(zip(names_of(self.documents), self.documents, strict=True))
-        self._known = dict(named)
-
-        def made() -> tuple[PathSearch, Given]:
-            passages = [self._rerank._named(document, name) for name, document in named]
-            return self._rerank.path_rerank(passages).search, Given(passages)
-
-        self._search = shared("paths", index_fields(self, language_model, self.documents), made)
+        self._names = names_of(self.documents)
+        self._equal_ids = EqualIds(self._names, "documents")
+        if not (self._equal_ids and Guard(self.filter, self.retriever).restricts):
+            self._search_of(range(len(self._names)))
 
     @property
     def _all_from(self) -> Retriever | None:
@@ -124,8 +127,8 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     ) -> list[Document]:
         config = child_config(run_manager)
         check_query(query)
-        source = self._source(config)
-        steps = self._steps(query, source, self.retriever.invoke(query, config), top_n)
+        source, search = self._source(config)
+        steps = self._steps(query, source, search, self.retriever.invoke(query, config), top_n)
         return self._found(run_steps(steps, source, partial(source.tell, query)), source)
 
     async def _aget_relevant_documents(
@@ -133,26 +136,42 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     ) -> list[Document]:
         config = child_config(run_manager)
         check_query(query)
-        source = await asyncio.to_thread(self._source, config)  # a filter looks at all that was given
-        steps = self._steps(query, source, await self.retriever.ainvoke(query, config), top_n)
+        source, search = await asyncio.to_thread(self._source, config)  # a filter looks at all that was given
+        steps = self._steps(query, source, search, await self.retriever.ainvoke(query, config), top_n)
         return self._found(await arun_steps(steps, source, partial(source.atell, query)), source)
 
-    def _source(self, config: RunnableConfig) -> DocumentSource:
-        """Answers the lookups of one question, of what may be seen."""
+    def _source(self, config: RunnableConfig) -> tuple[DocumentSource, PathSearch]:
+        """Answers the lookups of one question, of what may be seen; and the search that asks them."""
         guard = Guard(self.filter, self.retriever, config)
         allowed = set(map(id, guard.allowed(self.documents))) if self.documents else set()
-        seen = {name: document for name, document in self._known.items() if id(document) in allowed}
-        recognised = Recognised(self._search.made[1], seen)
-        return DocumentSource(
+        shown = {number for number, document in enumerate(self.documents) if id(document) in allowed}
+        given, search = self._search_of(shown)
+        seen = {self._names[number]: self.documents[number] for number in sorted(shown)}
+        recognised = Recognised(given, seen)
+        source = DocumentSource(
             self._rerank._named, guard, recognised, self.retriever, self.docstore, given=seen, config=config
         )
+        return source, search
+
+    def _search_of(self, shown: Collection[int]) -> tuple[Given, PathSearch]:
+        """Of all that was given, but for the hidden ones under the id of another."""
+        chosen = self._equal_ids.chosen(shown)
+
+        def made() -> tuple[Given, PathSearch]:
+            passages = [self._rerank._named(self.documents[number], self._names[number]) for number in chosen]
+            return Given(passages), self._rerank.path_rerank(passages).search
+
+        def prepared() -> Shared[tuple[Given, PathSearch]]:
+            documents = [self.documents[number] for number in chosen]
+            return shared("paths", index_fields(self, self._language_model, documents), made)
+
+        return self._prepared.get(chosen, prepared).made
 
     def _steps(
-        self, query: str, source: DocumentSource, hits: list[Document], top_n: int | None
+        self, query: str, source: DocumentSource, search: PathSearch, hits: list[Document], top_n: int | None
     ) -> Steps[list[Ranked[Passage]]]:
         check_top_n(top_n)
-        scope = Scope(None if len(source.given) == len(self._known) else source.given.keys(), fetched=True)
-        search, _ = self._search.made
+        scope = Scope(None if len(source.given) == len(self.documents) else source.given.keys(), fetched=True)
         first = source.passages(hits, told_by=type(self).__name__)
         return search.steps(query, self.top_n if top_n is None else top_n, candidates=first, scope=scope)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,19 +12,23 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from drillrank import LanguageModel, Passage, Ranked
+from drillrank import LanguageModel, Passage, PathSearch, Ranked
+from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.notes import noted, notes, path_notes
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.multihop.search import Scope
+from drillrank.once import Once
 from drillrank.passages import check_query, check_top_n
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._nodes import unread
 from llama_index_ext._waiting import aretrieved
 from llama_index_ext.promptrank import PromptRankRerank
 from llama_index_ext.promptrank_nodes import NodeSource
+
+_TENANTS = 16  # for whom of those whose nodes have equal ids an index is kept
 
 
 class PromptRankRetriever(Fixed, BaseRetriever):
@@ -58,8 +62,8 @@ class PromptRankRetriever(Fixed, BaseRetriever):
     `DrillrankWarning`.
 
     Raises:
-        InvalidInput: a setting is unknown or cannot be used, two of the `nodes` share an id, the question is blank, or
-            the retriever has a filter that cannot be checked on linked nodes.
+        InvalidInput: a setting is unknown or cannot be used, two of the `nodes` that may be seen share an id, the
+            question is blank, or the retriever has a filter that cannot be checked on linked nodes.
 
     >>> from llama_index.core.schema import TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})
@@ -103,10 +107,11 @@ class PromptRankRetriever(Fixed, BaseRetriever):
             "retriever": retriever if "retrieval" in links else None,
         }
         self._rerank = PromptRankRerank(**settings)
-        self._nodes = {node.node_id: node for node in nodes}
-        passages = [self._rerank._passage(node) for node in nodes]
-        self._given = Given(passages)
-        self._search = self._rerank.path_rerank(passages).search
+        self._nodes = list(nodes)
+        self._equal_ids = EqualIds([node.node_id for node in nodes], "nodes")
+        self._prepared: Once[tuple[Given, PathSearch]] = Once(_TENANTS)
+        if not (self._equal_ids and Guard(filters, retriever).restricts):
+            self._search_of(range(len(self._nodes)))
 
     @property
     def _all_from(self) -> BaseRetriever | None:
@@ -115,33 +120,48 @@ class PromptRankRetriever(Fixed, BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
-        source = self._source()
-        steps = self._steps(query, source, self._retriever.retrieve(query_bundle))
+        source, search = self._source()
+        steps = self._steps(query, source, search, self._retriever.retrieve(query_bundle))
         return self._found(run_steps(steps, source, partial(source.tell, query)), source)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
-        source = await asyncio.to_thread(self._source)  # filters look at all that was given
+        source, search = await asyncio.to_thread(self._source)  # filters look at all that was given
 
         async def atell(hop: Hop) -> None:
             source.tell(query, hop)
 
         [hits] = await aretrieved([self._retriever], query_bundle)
-        steps = self._steps(query, source, hits)
+        steps = self._steps(query, source, search, hits)
         return self._found(await arun_steps(steps, source, atell), source)
 
-    def _source(self) -> NodeSource:
-        """Answers the lookups of one question, of what may be seen."""
+    def _source(self) -> tuple[NodeSource, PathSearch]:
+        """Answers the lookups of one question, of what may be seen; and the search that asks them."""
         guard = Guard(self._filters, self._retriever)
-        allowed = guard.allowed(self._nodes.values()) if self._nodes else []
-        seen = {node.node_id: node for node in allowed}
-        recognised = Recognised(self._given, seen)
-        return NodeSource(self._rerank._passage, guard, recognised, self._retriever, self._docstore, given=seen)
+        allowed = set(map(id, guard.allowed(self._nodes))) if self._nodes else set()
+        shown = {number for number, node in enumerate(self._nodes) if id(node) in allowed}
+        given, search = self._search_of(shown)
+        seen = {self._nodes[number].node_id: self._nodes[number] for number in sorted(shown)}
+        recognised = Recognised(given, seen)
+        source = NodeSource(self._rerank._passage, guard, recognised, self._retriever, self._docstore, given=seen)
+        return source, search
 
-    def _steps(self, query: str, source: NodeSource, hits: list[NodeWithScore]) -> Steps[list[Ranked[Passage]]]:
+    def _search_of(self, shown: Collection[int]) -> tuple[Given, PathSearch]:
+        """Of all that was given, but for the hidden ones under the id of another."""
+        chosen = self._equal_ids.chosen(shown)
+
+        def made() -> tuple[Given, PathSearch]:
+            passages = [self._rerank._passage(self._nodes[number]) for number in chosen]
+            return Given(passages), self._rerank.path_rerank(passages).search
+
+        return self._prepared.get(chosen, made)
+
+    def _steps(
+        self, query: str, source: NodeSource, search: PathSearch, hits: list[NodeWithScore]
+    ) -> Steps[list[Ranked[Passage]]]:
         scope = Scope(None if len(source.given) == len(self._nodes) else source.given.keys(), fetched=True)
         first = source.passages(hits, told_by=type(self).__name__)
-        return self._search.steps(query, self._top_n, candidates=first, scope=scope)
+        return search.steps(query, self._top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
         source.recognised.warn(source.missed)

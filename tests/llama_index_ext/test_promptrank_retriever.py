@@ -261,7 +261,7 @@ def test_the_query_bundle_reaches_the_base_retriever():
 
 @pytest.mark.parametrize("wrong", [{"hop": 3}, {"links": ["title"]}, {"nodes": [FILM, FILM]}, {"top_n": 0}])
 def test_settings_that_cannot_be_used_are_refused_at_once(wrong):
-    with pytest.raises((InvalidInput, ValueError), match=r"hop|title|share their id|top_n"):
+    with pytest.raises((InvalidInput, ValueError), match=r"hop|title|share the id|top_n"):
         PromptRankRetriever(Words(NODES), **wrong)
 
 
