@@ -19,6 +19,8 @@ from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections, stored_section
+from drillrank.hosts.view_rankings import texts_of
+from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -27,7 +29,6 @@ from drillrank.views import (
     MultiViewIndex,
     RetrieverName,
     View,
-    ViewText,
     check_weights,
 )
 from langchain_ext._component import Component
@@ -45,10 +46,10 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     Args:
         documents: What `MultiViewTextSplitter` made of one or many documents. Without a `source`, they are indexed in
             memory. Beside a source they serve where no store can be asked for a section.
-        source: Where to look instead: a vector store that holds such documents, asked once for each view with the
-            filter `{"drillrank_view": ...}`; a retriever for each view, as a dictionary; or a single retriever over all
-            of them, whose results are ranked by their view. A retriever is any Runnable or function from a query to
-            documents.
+        source: Where to look instead: a vector store that holds such documents, searched for keywords and summaries
+            with the filter `{"drillrank_view": ...}`, and once without; a retriever for each view, as a dictionary; or
+            a single retriever over all of them, whose results are ranked by their view. A retriever is any Runnable or
+            function from a query to documents.
         filter: Which documents may be seen: metadata values and operators as vector stores take them, or a function
             from a document to True or False. It governs every look-up, as do the filters of the source's retrievers.
         top_n: Sections to return. `invoke(query, top_n=...)` overrides it.
@@ -68,7 +69,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     one behind retrievers, too, if there is a single one. Only where there is none, `documents` stand in, unless they
     differ from what was found.
 
-    Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`.
+    Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and
+    records of earlier releases, are found beside sections of this one, whenever they were stored.
 
     Raises:
         InvalidInput: the raw view of a section is missing, `source` is an empty dictionary, a weight is below 0, the
@@ -101,6 +103,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     _sections: list[StoredSection] = PrivateAttr()
     _raw: dict[str, StoredSection] = PrivateAttr()
     _index: Shared[MultiViewIndex] | None = PrivateAttr(default=None)
+    _owners: list[int] = PrivateAttr(default_factory=list)
+    _told: Told = PrivateAttr(default_factory=Told)
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
@@ -109,11 +113,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         self._sections = _read(self.documents)
         self._raw = raw_sections(self._sections)
         if self.source is None:
-            tell_foreign(self._sections, _MAKER)
-            texts = [
-                ViewText(section.section_id, section.view or "raw", document.page_content)  # type: ignore[arg-type]  # one of the views
-                for section, document in zip(self._sections, self.documents, strict=True)
-            ]
+            tell_foreign(self._sections, _MAKER, self._told)
+            texts, self._owners = texts_of(self._sections, [document.page_content for document in self.documents])
             fields = {"texts": texts, "retriever": self.retriever, "weights": self.weights}
             self._index = shared("views", fields, lambda: MultiViewIndex(texts, self.retriever, self.weights))
         elif self.source == {}:
@@ -151,8 +152,9 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         sections, among = self._sections, None
         if self.filter is not None:
             guard = Guard(self.filter)
-            among = {number for number, document in enumerate(self.documents) if guard.kept([document])}
-            sections = [sections[number] for number in sorted(among)]
+            seen = {number for number, document in enumerate(self.documents) if guard.kept([document])}
+            among = {number for number, owner in enumerate(self._owners) if owner in seen}
+            sections = [sections[number] for number in sorted(seen)]
         raw = self._raw if among is None else raw_sections(sections)
         found = self._index.made.search(query, k, among)
         return self._results(merged_in_memory(found, raw, self.expand, among is not None))
@@ -167,10 +169,11 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             expand=self.expand,
             source="store" if isinstance(source, VectorStore) else list(source) if isinstance(source, dict) else None,
             read=lambda document: _read([document])[0],
-            given=Given(by_view(self._sections), "documents", guard.allowed),
+            given=Given(by_view(self._sections), "documents", guard.allowed, self._told),
             restricted=guard.restriction,
             resolved=False,
             maker=_MAKER,
+            told=self._told,
         )
         return StoreLookups(query, source, guard, config), views.lookups()  # type: ignore[arg-type]  # a dictionary by view
 

@@ -16,6 +16,8 @@ from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections, stored_section
+from drillrank.hosts.view_rankings import texts_of
+from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
 from drillrank.views import (
     VIEWS,
@@ -24,7 +26,6 @@ from drillrank.views import (
     MultiViewIndex,
     RetrieverName,
     View,
-    ViewText,
     check_expansion,
     check_weights,
 )
@@ -41,9 +42,9 @@ class MultiViewRetriever(Fixed, BaseRetriever):
     Args:
         nodes: What `MultiViewNodeParser` made of one or many documents. Without a `source`, they are indexed in memory.
             Beside a source they serve where no index can be asked for a section.
-        source: Where to look instead: a `VectorStoreIndex` over such nodes, asked once for each view with a metadata
-            filter; a retriever for each view, as a dictionary; or a single retriever over all of them, whose results
-            are ranked by their view.
+        source: Where to look instead: a `VectorStoreIndex` over such nodes, searched for keywords and summaries with a
+            metadata filter, and once without; a retriever for each view, as a dictionary; or a single retriever over
+            all of them, whose results are ranked by their view.
         filters: Which nodes may be seen: `MetadataFilters`, or a function from a node to True or False. They govern
             every look-up, as do the filters of the source's retrievers.
         top_n: Sections to return.
@@ -62,7 +63,8 @@ class MultiViewRetriever(Fixed, BaseRetriever):
     neighbours by id; the one behind retrievers, too, if there is a single one. Only where there is none, `nodes` stand
     in, unless they differ from what was found.
 
-    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`.
+    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and
+    records of earlier releases, are found beside sections of this one, whenever they were stored.
 
     Raises:
         InvalidInput: the raw node of a section is missing, a setting cannot be used, or the query is blank.
@@ -100,12 +102,12 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         self._sections = list(map(_read, nodes))
         self._raw = raw_sections(self._sections)
         self._source = source
+        self._told = Told()
         if source is None:
-            tell_foreign(self._sections, _MAKER)
-            texts = [
-                ViewText(section.section_id, section.view or "raw", node.get_content(metadata_mode=MetadataMode.EMBED))  # type: ignore[arg-type]  # one of the views
-                for section, node in zip(self._sections, nodes, strict=True)
-            ]
+            tell_foreign(self._sections, _MAKER, self._told)
+            texts, self._owners = texts_of(
+                self._sections, [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes]
+            )
             self._index = MultiViewIndex(texts, retriever, weights)
         elif not isinstance(source, VectorStoreIndex | BaseRetriever) and not (isinstance(source, Mapping) and source):
             raise InvalidInput(f"source is a VectorStoreIndex, a retriever, or one for each view; not {source!r:.100}.")
@@ -135,8 +137,9 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         sections, among = self._sections, None
         if self._filters is not None:
             guard = Guard(self._filters)
-            among = {number for number, section in enumerate(sections) if guard.kept([section.record])}
-            sections = [sections[number] for number in sorted(among)]
+            seen = {number for number, section in enumerate(sections) if guard.kept([section.record])}
+            among = {number for number, owner in enumerate(self._owners) if owner in seen}
+            sections = [sections[number] for number in sorted(seen)]
         raw = self._raw if among is None else raw_sections(sections)
         found = self._index.search(query, self._top_n, among)
         return _results(merged_in_memory(found, raw, self._expand, among is not None))
@@ -155,10 +158,11 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             if isinstance(source, Mapping)
             else None,
             read=_read,
-            given=Given(by_view(self._sections), "nodes", guard.allowed),
+            given=Given(by_view(self._sections), "nodes", guard.allowed, self._told),
             restricted=guard.restriction,
             resolved=not isinstance(source, VectorStoreIndex),
             maker=_MAKER,
+            told=self._told,
         )
         return StoreLookups(query_bundle, source, guard), views.lookups()  # type: ignore[arg-type]  # a mapping by view
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
+Thing = TypeVar("Thing", bound=Hashable)
 Steps = Generator[Any, Any, Value]
 
 
@@ -55,6 +56,36 @@ class Waiting(list[str]):
     async def await_(self) -> None:
         """Wait without blocking the event loop; being cancelled does not concern anyone else."""
         await asyncio.wrap_future(self._until)
+
+
+class Told:
+    """What somebody was told: nothing is told twice, whatever threads ask.
+
+    >>> told = Told()
+    >>> told.anew("stale", ["a.md"]), told.anew("stale", ["a.md", "b.md"]), told.anew("missing", ["a.md"])
+    (['a.md'], ['b.md'], ['a.md'])
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: set[tuple[str, Hashable]] = set()
+
+    def __reduce__(self) -> tuple[type[Told], tuple[()]]:
+        """A copy has told nothing."""
+        return type(self), ()
+
+    def anew(self, kind: str, things: Iterable[Thing]) -> list[Thing]:
+        """Of what is told of some things those of which it was not told before; now it is.
+
+        Args:
+            kind: What is told.
+            things: Of which.
+        """
+        wanted = dict.fromkeys(things)
+        with self._lock:
+            new = [thing for thing in wanted if (kind, thing) not in self._told]
+            self._told.update((kind, thing) for thing in new)
+        return new
 
 
 class Once(Generic[Value]):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +14,7 @@ import pytest
 from drillrank import D3
 from drillrank.dialogue import arun, run
 from drillrank.drilldown.rebuilding import Library, Piece
-from drillrank.once import Once
+from drillrank.once import Once, Told
 
 BOOK = "\n\n".join(
     f"# Part {n}\n\n" + " ".join(f"Sentence {m} of part {n} is about stones." for m in range(20)) + "\n\nThe end."
@@ -249,3 +251,19 @@ def test_a_collection_is_prepared_once(later):
     found = asyncio.run(all_at_once()) if later else at_once(8, lambda _: library.ready([[Piece(BOOK)]]))
     assert len(prepared) == 1
     assert all(ready is found[0] for ready in found)
+
+
+def test_of_many_threads_one_is_told_each_thing():
+    told = Told()
+    things = [f"document {number}" for number in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        heard = list(pool.map(lambda _: told.anew("stale", things), range(8)))
+    assert sorted(thing for one in heard for thing in one) == sorted(things)
+    assert told.anew("missing", things[:1]) == things[:1]
+
+
+def test_a_copy_has_told_nothing():
+    told = Told()
+    assert told.anew("stale", ["a"]) == ["a"]
+    assert copy.deepcopy(told).anew("stale", ["a"]) == pickle.loads(pickle.dumps(told)).anew("stale", ["a"]) == ["a"]
+    assert told.anew("stale", ["a"]) == []

@@ -102,7 +102,7 @@ def asked(retriever, question=QUESTION):
             outcomes.append(ask(question))
         told.append([str(warning.message) for warning in caught if warning.category is DrillrankWarning])
     assert outcomes[0] == outcomes[1]
-    assert told[0] == told[1]
+    assert {*told[1]} <= {*told[0]}  # some things are told once
     return outcomes[0], told[0]
 
 
@@ -292,9 +292,8 @@ def test_a_store_that_can_do_little_is_searched_by_metadata_and_its_results_are_
     assert len(found) >= 2
     assert {hit.metadata["tenant"] for hit in found} == {"a"}
     assert told == []
-    assert any(2 < k < 1000 for k in store.searched) is callable(
-        filter
-    )  # more are searched only where the store cannot filter
+    # Of each view, without a view, and perhaps all of a document; more only where the store cannot filter.
+    assert (len({k for k in store.searched if k < 10_000}) > 2) is callable(filter)
 
 
 class CarelessStore(DictionaryStore):

@@ -99,7 +99,7 @@ def asked(retriever, question=QUESTION):
     assert [(hit.score, hit.node.to_dict()) for hit in outcomes[0]] == [
         (hit.score, hit.node.to_dict()) for hit in outcomes[1]
     ]
-    assert told[0] == told[1]
+    assert {*told[1]} <= {*told[0]}  # some things are told once
     return [hit.node for hit in outcomes[0]], told[0]
 
 

@@ -7,15 +7,17 @@ raw record as the store has it at that moment.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from drillrank.errors import DrillrankWarning
 from drillrank.hosts.keys import prefixed
 from drillrank.hosts.lookups import ById, Holding, Lookups, Search
 from drillrank.hosts.stored_sections import AROUND, Given, StoredSection
-from drillrank.views import VIEWS, Expansion, MergedSection, View, expanded, merge_views
+from drillrank.hosts.view_rankings import Rankings, of_hits, of_store
+from drillrank.once import Told
+from drillrank.views import Expansion, MergedSection, View, expanded, merge_views
 
 Merged = tuple[StoredSection, MergedSection, str | None]
 """A section, how it was found, and for one that was not found the id of the section that it stands around."""
@@ -31,13 +33,14 @@ class MergedViews:
         k: Sections wanted.
         weights: Of the views, as `merge_views` takes them.
         expand: What comes behind each section found.
-        source: `"store"`: one that is searched once for each view, by metadata; the views that have a retriever each;
+        source: `"store"`: one that is searched by metadata, for each view; the views that have a retriever each;
             or None for a single retriever, whose results are ranked by their view.
         read: Reads a host's record, or hit.
         given: Sections at hand beside the source.
         restricted: What decides on what may be seen, if anything: records that are missing may be there.
         resolved: Whether the source's retrievers replace views by a copy of their section.
         maker: What cuts sections, in this host.
+        told: What the component's user was told.
     """
 
     k: int
@@ -49,14 +52,15 @@ class MergedViews:
     restricted: str
     resolved: bool
     maker: str
+    told: Told
 
     def lookups(self) -> Lookups[list[Merged]]:
         """The sections found, best first, each once, and behind each those around it."""
-        hits = yield from self._hits()
+        hits, beside = yield from self._hits()
         found = [section for of_view in hits.values() for section in of_view]
         self.given.check(found)
-        known, asked = yield from self._raw(found)
-        self._tell_missing([section.section_id for section in found if section.section_id not in known], asked)
+        known, asked = yield from self._raw(found, beside)
+        self._tell_missing([section for section in found if section.section_id not in known], asked)
         rankings = {
             view: [section.section_id for section in of_view if section.section_id in known]
             for view, of_view in hits.items()
@@ -67,53 +71,40 @@ class MergedViews:
         around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
         wanted = [id_ for ids in around.values() for id_ in ids if id_ not in known]
         if wanted:
-            beside, asked = yield from self._fetched(wanted, any(section.old for section in found))
-            self.given.check(beside.values())
-            known |= beside if asked else self.given.lent(wanted, found=False)
-            if not self.restricted:
-                _tell_missing_around([id_ for id_ in wanted if id_ not in known])
-        return [
-            (known[section.section_id], section, origin)
-            for section, origin in expanded(sections, around.__getitem__)
-            if section.section_id in known
-        ]
+            fetched, asked = yield from self._fetched(wanted, any(section.old for section in found))
+            self.given.check(fetched.values())
+            known |= fetched if asked else self.given.lent(wanted, found=False)
+            missing = {
+                id_: known[section_id].document or section_id
+                for section_id, ids in around.items()
+                for id_ in ids
+                if id_ not in known and not self.restricted
+            }
+            self._tell_missing_around(missing)
+        return _with_those_around(sections, known, around)
 
-    def _hits(self) -> Lookups[dict[str, list[StoredSection]]]:
+    def _hits(self) -> Lookups[tuple[Rankings, list[StoredSection]]]:
+        """The rankings, and what else was found."""
+        beside: list[StoredSection] = []
         if self.source is None:
             [answer] = yield [Search(self.k)]
-            return self._by_view(map(self.read, answer or ()))
-        if self.source != "store":
+            hits = of_hits(map(self.read, answer or ()))
+        elif self.source == "store":
+            hits, beside = yield from of_store(self.k, self.read)
+        else:
             answers = yield [Search(self.k, source=view) for view in self.source]
-            hits: dict[str, list[StoredSection]] = {
-                view: [*map(self.read, answer or ())] for view, answer in zip(self.source, answers, strict=True)
-            }
-            tell_foreign((section for of_view in hits.values() for section in of_view), self.maker)
-            return hits
-        hits = yield from self._searched(prefixed("view"))
-        if not any(hits.values()):
-            [answer] = yield [Search(self.k)]
-            anything = [*map(self.read, answer or ())]
-            hits = self._by_view(anything)
-            if any(section.old for section in anything):
-                hits = yield from self._searched("view")
-        return hits
+            hits = {view: [*map(self.read, answer or ())] for view, answer in zip(self.source, answers, strict=True)}
+        tell_foreign((section for of_view in hits.values() for section in of_view), self.maker, self.told)
+        return hits, beside
 
-    def _searched(self, key: str) -> Lookups[dict[str, list[StoredSection]]]:
-        """What the store finds in each view, by the key that names it there."""
-        answers = yield [Search(self.k, {key: view}) for view in VIEWS]
-        read = {view: map(self.read, answer or ()) for view, answer in zip(VIEWS, answers, strict=True)}
-        return {view: [section for section in of_view if section.view == view] for view, of_view in read.items()}
-
-    def _by_view(self, sections: Iterable[StoredSection]) -> dict[str, list[StoredSection]]:
-        found: dict[str, list[StoredSection]] = {}
-        for section in sections:
-            found.setdefault(section.view or "raw", []).append(section)
-        tell_foreign((section for of_view in found.values() for section in of_view), self.maker)
-        return found
-
-    def _raw(self, found: Sequence[StoredSection]) -> Lookups[_Fetched]:
-        """The raw records of the sections found."""
-        at_hand = {section.section_id: section for section in reversed(found) if section.is_raw}
+    def _raw(self, found: Sequence[StoredSection], beside: Sequence[StoredSection]) -> Lookups[_Fetched]:
+        """The raw records of the sections found; some are among these, or beside them."""
+        ids = {section.section_id for section in found}
+        at_hand: dict[str, StoredSection] = {}
+        # Of a section that was stored before and after the prefix the later record counts.
+        for section in sorted((*found, *beside), key=lambda section: section.old):
+            if section.is_raw and section.section_id in ids:
+                at_hand.setdefault(section.section_id, section)
         known = {id_: section for id_, section in at_hand.items() if not (section.old and self.resolved)}
         wanted = [section.section_id for section in found if section.section_id not in known]
         if not wanted:
@@ -126,32 +117,43 @@ class MergedViews:
         return copies | self.given.lent(wanted, found=True) | at_hand, False
 
     def _fetched(self, ids: Sequence[str], old: bool) -> Lookups[_Fetched]:
-        """Raw records by section id; where the store has ids of its own, by metadata."""
+        """Raw records by section id; where the store has ids of its own, by metadata, those of old records, too."""
         ids = list(dict.fromkeys(ids))
         [answer] = yield [ById(tuple(ids))]
         fetched = self._sections(ids, answer or ())
         left = tuple(id_ for id_ in ids if id_ not in fetched)
         if not left:
             return fetched, True
-        names = ("section_id", "view") if old else (prefixed("section_id"), prefixed("view"))
-        [by_metadata] = yield [Holding(dict(zip(names, (left, "raw"), strict=True)))]
-        return fetched | self._sections(left, by_metadata or ()), not (answer is None and by_metadata is None)
+        forms = [("section_id", "view")] if old else []
+        forms.append((prefixed("section_id"), prefixed("view")))
+        answers = yield [Holding({id_: left, view: "raw"}) for id_, view in forms]
+        for by_metadata in answers:
+            fetched |= self._sections(left, by_metadata or ())
+        return fetched, not (answer is None and all(by_metadata is None for by_metadata in answers))
 
     def _sections(self, ids: Iterable[str], records: Iterable[Any]) -> dict[str, StoredSection]:
         wanted = set(ids)
         sections = map(self.read, records)
         return {section.section_id: section for section in sections if section.is_raw and section.section_id in wanted}
 
-    def _tell_missing(self, ids: Sequence[str], asked: bool) -> None:
+    def _tell_missing(self, missing: Iterable[StoredSection], asked: bool) -> None:
         if asked and self.restricted:  # perhaps they are hidden: nothing is said of them
             return
-        ids = ids if asked else [id_ for id_ in ids if id_ not in self.given]
+        left = [section.section_id for section in missing if asked or section.section_id not in self.given]
+        ids = self.told.anew("raw", left)
         if ids:
             where = "is no longer in the store" if asked else f"cannot be looked up: pass {self.given.name}, too"
             _warn(
-                f"the raw record of {len(set(ids))} sections, found by keywords or summary, {where}; for example "
+                f"the raw record of {len(ids)} sections, found by keywords or summary, {where}; for example "
                 f"{ids[0]!r}. They are left out"
             )
+
+    def _tell_missing_around(self, missing: Mapping[str, Hashable]) -> None:
+        """Warn of sections that are not there, by the document that they are missing of."""
+        documents = self.told.anew("around", missing.values())
+        ids = [id_ for id_, document in missing.items() if document in documents]
+        if ids:
+            _warn(f"{len(ids)} sections around those found are not at hand, for example {ids[0]!r}. They are left out")
 
 
 def merged_in_memory(
@@ -168,29 +170,37 @@ def merged_in_memory(
     if not sections and restricted:
         _tell_nothing("index", "the filter")
     around = {section.section_id: _around(raw[section.section_id], expand) for section in sections}
-    return [
-        (raw[section.section_id], section, origin)
-        for section, origin in expanded(sections, around.__getitem__)
-        if section.section_id in raw
-    ]
+    return _with_those_around(sections, raw, around)
 
 
-def tell_foreign(sections: Iterable[StoredSection], maker: str) -> None:
-    """Warn if another splitter made one of them."""
-    if any(section.view is None for section in sections):
+def tell_foreign(sections: Iterable[StoredSection], maker: str, told: Told) -> None:
+    """Warn if another splitter made one of them, once."""
+    if any(section.view is None for section in sections) and told.anew("foreign", [maker]):
         _warn(
             f"there are chunks that {maker} did not make: they are ranked as they are, each by its text alone, without "
             f"keywords and summaries. Cut the documents with {maker} to have these"
         )
 
 
+def _with_those_around(
+    sections: Sequence[MergedSection], known: Mapping[str, StoredSection], around: Mapping[str, list[str]]
+) -> list[Merged]:
+    return [
+        (known[section.section_id], _as_matched(section, known[section.section_id]), origin)
+        for section, origin in expanded(sections, around.__getitem__)
+        if section.section_id in known
+    ]
+
+
+def _as_matched(section: MergedSection, stored: StoredSection) -> MergedSection:
+    """Of another splitter's chunk, which stands in all rankings, the view that it has."""
+    if stored.view is not None or "raw" not in section.ranks:
+        return section
+    return replace(section, ranks={"raw": section.ranks["raw"]})
+
+
 def _around(section: StoredSection, expand: Expansion | None) -> list[str]:
     return [section.around[name] for name in AROUND[expand] if name in section.around]
-
-
-def _tell_missing_around(ids: Sequence[str]) -> None:
-    if ids:
-        _warn(f"{len(set(ids))} sections around those found are not at hand, for example {ids[0]!r}. They are left out")
 
 
 def _tell_nothing(where: str, restricted: str) -> None:

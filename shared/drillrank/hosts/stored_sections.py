@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from drillrank.errors import DrillrankWarning
 from drillrank.hosts.keys import is_old_record, is_section, own, theirs
+from drillrank.once import Told
 from drillrank.views import Expansion
 
 AROUND: dict[Expansion | None, tuple[str, ...]] = {
@@ -30,7 +31,7 @@ class StoredSection:
         section_id: Of the section; of a chunk that another splitter made, its own id.
         view: Which view of the section it is; None for another splitter's chunk.
         old: Whether it was written before our keys had a prefix.
-        document: Identifier of the document that it is a piece of, if it says so.
+        document: Namespace, or nothing, and id of the document that it is a piece of; None if it does not say so.
         text: Of the view; of the raw one the section's own, without context.
         metadata: The user's.
         place: The section's in its document.
@@ -42,7 +43,7 @@ class StoredSection:
     section_id: str
     view: str | None
     old: bool
-    document: str | None
+    document: tuple[str, str] | None
     text: str
     metadata: Mapping[str, Any]
     place: tuple[Any, ...]
@@ -83,13 +84,14 @@ def stored_section(
     """
     ours = is_section(metadata)
     names = own(metadata) if ours else {}
+    source = names.get("source_id", document)
     links = around if around is not None else {name: names.get(name) for name in sum(AROUND.values(), ())}
     return StoredSection(
         record=record,
         section_id=str(names["section_id"]) if ours else id,
         view=names["view"] if ours else None,
         old=ours and is_old_record(metadata),
-        document=names.get("source_id", document),
+        document=None if source is None else (str(names.get("namespace") or ""), str(source)),
         text=text,
         metadata=theirs(metadata),
         place=tuple(names.get(name) for name in _PLACE),
@@ -106,29 +108,33 @@ class Given:
         sections: By id and view.
         name: Of the component's parameter.
         allowed: Of the host's records those that may be looked up beside the source.
+        told: What the component's user was told.
     """
 
     sections: Mapping[tuple[str, str | None], StoredSection]
     name: str
     allowed: Callable[[Iterable[Any]], Collection[Any]]
+    told: Told
     _differing: dict[str, StoredSection] = field(init=False, default_factory=dict)
 
     def __contains__(self, section_id: str) -> bool:
         return (section_id, "raw") in self.sections
 
     def check(self, found: Iterable[StoredSection]) -> None:
-        """Compare with what the source holds; what differs lends nothing, and one warning says so."""
-        before = len(self._differing)
+        """Compare with what the source holds; what differs lends nothing, and one warning a document says so."""
+        differing: list[Hashable] = []
         for section in found:
             given = self.sections.get((section.section_id, section.view)) or self.sections.get(
                 (section.section_id, "raw")
             )
             if given is not None and _differ(given, section):
                 self._differing.setdefault(section.section_id, given)
-        if self._differing and not before:
+                differing.append(given.document or given.section_id)
+        if stale := self.told.anew("differ", differing):
+            sections = sum(differing.count(document) for document in stale)
             warnings.warn(
-                f"{self.name} differ from what the source holds, in {len(self._differing)} sections at least: what the "
-                "source holds counts.",
+                f"{self.name} differ from what the source holds, in {sections} sections at least: what the source "
+                "holds counts.",
                 DrillrankWarning,
                 stacklevel=2,
             )

@@ -1,0 +1,143 @@
+"""The rankings of a store's views, whoever wrote its records: this release, an earlier one, or another splitter.
+
+One of a question's three searches asks for no view. What is near the question shows in it, of whatever kind it is, so
+that nothing has to be known of the store beforehand, nor remembered: it may be filled with anything at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from drillrank.hosts.keys import prefixed
+from drillrank.hosts.lookups import Lookups, Search
+from drillrank.hosts.stored_sections import StoredSection
+from drillrank.views import VIEWS, View, ViewText
+
+Rankings = dict[str, list[StoredSection]]
+"""By view the records of it, best first."""
+
+_Identity = tuple[str, "str | None", bool]
+
+_OF_SECTIONS = VIEWS[1:]  # what only sections have; anything else stands by its own text
+
+
+def in_sight(k: int) -> int:
+    """How many records are searched for without a view, so that `k` are seldom not among them that are none.
+
+    Twice the views of `k` sections, and room for chance where `k` is small.
+
+    >>> in_sight(5)
+    80
+    """
+    return 2 * len(VIEWS) * k + 50
+
+
+def of_store(k: int, read: Callable[[Any], StoredSection]) -> Lookups[tuple[Rankings, list[StoredSection]]]:
+    """The `k` best records of each view in a store, and all that the search without a view found.
+
+    Three searches; up to four more where fewer than `k` raw texts are in sight, and where there are records from before
+    the prefix.
+
+    Args:
+        k: Records of each view.
+        read: Reads a host's hit.
+    """
+    answers = yield [Search(in_sight(k)), *(Search(k, {prefixed("view"): view}) for view in _OF_SECTIONS)]
+    near, *of_sections = ([*map(read, answer or ())] for answer in answers)
+    whole = _is_whole(near, of_sections, in_sight(k))
+    found = {old: {view: _only(near, view, old) for view in VIEWS} for old in (False, True)}
+    for view, more in zip(_OF_SECTIONS, of_sections, strict=True):
+        found[False][view] += _only(more, view, False)
+    foreign = [section for section in near if section.view is None]
+    wanted: list[tuple[bool, View]] = []
+    if not whole and len(found[False]["raw"]) + len(found[True]["raw"]) + len(foreign) < k:
+        wanted.append((False, "raw"))
+    if not whole and any(found[True].values()):
+        wanted += [(True, view) for view in VIEWS if len(found[True][view]) < k]
+    if wanted:
+        answers = yield [Search(k, {"view" if old else prefixed("view"): view}) for old, view in wanted]
+        for (old, view), answer in zip(wanted, answers, strict=True):
+            found[old][view] += _only(map(read, answer or ()), view, old)
+    place = _places(near)
+    rankings: Rankings = {view: _joined(place, found[False][view], found[True][view]) for view in VIEWS}
+    return _with_foreign(rankings, foreign, place, k), near
+
+
+def of_hits(sections: Iterable[StoredSection]) -> Rankings:
+    """The rankings of a single one by view; other splitters' chunks are in each of them."""
+    listed = list(sections)
+    views = dict.fromkeys(section.view for section in listed if section.view is not None)
+    rankings = {view: [section for section in listed if section.view == view] for view in views}
+    return _with_foreign(rankings, [section for section in listed if section.view is None], _places(listed))
+
+
+def texts_of(sections: Sequence[StoredSection], texts: Iterable[str]) -> tuple[list[ViewText], list[int]]:
+    """What an index in memory is made of, and for each of it the number of its section.
+
+    Args:
+        sections: As they were given.
+        texts: What is to be indexed of each.
+    """
+    there = [view for view in VIEWS if view == "raw" or any(section.view == view for section in sections)]
+    made: list[ViewText] = []
+    owners: list[int] = []
+    for number, (section, text) in enumerate(zip(sections, texts, strict=True)):
+        for view in there if section.view is None else [section.view]:
+            made.append(ViewText(section.section_id, view, text))  # type: ignore[arg-type]  # one of the views
+            owners.append(number)
+    return made, owners
+
+
+def _with_foreign(
+    rankings: Rankings, foreign: Sequence[StoredSection], place: Mapping[_Identity, int], k: int | None = None
+) -> Rankings:
+    """Rankings of views with other splitters' chunks, which have no views: each stands in all by its own text.
+
+    In one alone they would be behind every section that two views found, near or not.
+
+    Args:
+        rankings: Of each view.
+        foreign: The chunks, best first.
+        place: Of what was found together, the chunks among it: where.
+        k: Records of each view.
+    """
+    if foreign:
+        rankings = {"raw": rankings.get("raw", []), **{view: found for view, found in rankings.items() if found}}
+    return {view: _joined(place, foreign, found)[:k] for view, found in rankings.items()}
+
+
+def _only(sections: Iterable[StoredSection], view: str, old: bool) -> list[StoredSection]:
+    """Those of a view: a user may have its name under the key, and a store may heed no filter."""
+    return [section for section in sections if section.view == view and section.old is old]
+
+
+def _is_whole(near: Sequence[StoredSection], others: Iterable[Iterable[StoredSection]], searched: int) -> bool:
+    """Whether the search without a view brought all that there is; approximate indexes may bring less."""
+    there = _places(near)
+    return len(near) < searched and all(_identity(section) in there for found in others for section in found)
+
+
+def _identity(section: StoredSection) -> _Identity:
+    return section.section_id, section.view, section.old
+
+
+def _places(sections: Sequence[StoredSection]) -> dict[_Identity, int]:
+    return {_identity(section): number for number, section in enumerate(_each_once(sections))}
+
+
+def _each_once(sections: Iterable[StoredSection]) -> list[StoredSection]:
+    first: dict[_Identity, StoredSection] = {}
+    for section in sections:
+        first.setdefault(_identity(section), section)
+    return list(first.values())
+
+
+def _joined(place: Mapping[_Identity, int], *rankings: Sequence[StoredSection]) -> list[StoredSection]:
+    """One ranking of several: what was found together by its place, and the rest, which is behind, in turns."""
+    seen = [section for ranking in rankings for section in ranking if _identity(section) in place]
+    seen.sort(key=lambda section: place[_identity(section)])
+    behind = [[section for section in ranking if _identity(section) not in place] for ranking in rankings]
+    in_turns = [section for row in zip_longest(*behind) for section in row if section is not None]
+    return _each_once(seen + in_turns)

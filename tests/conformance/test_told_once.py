@@ -1,0 +1,131 @@
+"""What is wrong with a store, or with what was given beside it, a component says once; what is wrong anew, anew."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import Document as LlamaIndexDocument
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import TextNode
+
+import langchain_ext
+import llama_index_ext
+from drillrank.errors import DrillrankWarning
+from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
+from tests.llama_index_ext.test_multi_view_retriever import WordEmbedding
+
+OAK = "# Oak\n\nThe oak is tall.\n\n# Ash\n\nThe ash is tough.\n\n# Elm\n\nThe elm is rare.\n"
+FOX = OAK.replace("oak", "fox").replace("Oak", "Fox")
+
+
+class LangChain:
+    """A store in memory of the host."""
+
+    def __init__(self) -> None:
+        self.store = InMemoryVectorStore(WordEmbeddings())
+
+    def put(self, text: str, id_: str) -> list[Any]:
+        pieces = langchain_ext.MultiViewTextSplitter().split_documents([LangChainDocument(text, id=id_)])
+        self.store.add_documents(pieces)
+        return pieces
+
+    def chunk(self, text: str) -> None:
+        self.store.add_documents([LangChainDocument(text, metadata={"source": "x"})])
+
+    def delete(self, record: Any) -> None:
+        self.store.delete([record.id])
+
+    def views(self, given: list[Any] | None = None, **fields: Any) -> Any:
+        return langchain_ext.MultiViewRetriever(documents=given or [], source=self.store, top_n=9, **fields)
+
+    @staticmethod
+    def ask(component: Any, question: str, asynchronous: bool) -> list[Any]:
+        return asyncio.run(component.ainvoke(question)) if asynchronous else component.invoke(question)
+
+
+class LlamaIndex:
+    """An index of the host."""
+
+    def __init__(self) -> None:
+        self.store = VectorStoreIndex([], embed_model=WordEmbedding())
+
+    def put(self, text: str, id_: str) -> list[Any]:
+        nodes = llama_index_ext.MultiViewNodeParser()([LlamaIndexDocument(text=text, id_=id_)])
+        self.store.delete_nodes([node.node_id for node in nodes if node.node_id in self.store.docstore.docs])
+        self.store.insert_nodes(nodes)
+        return nodes
+
+    def chunk(self, text: str) -> None:
+        self.store.insert_nodes([TextNode(text=text)])
+
+    def delete(self, record: Any) -> None:
+        self.store.delete_nodes([record.node_id])
+
+    def views(self, given: list[Any] | None = None, **fields: Any) -> Any:
+        source = fields.pop("source", self.store)
+        return llama_index_ext.MultiViewRetriever(given or [], source=source, top_n=9, **fields)
+
+    @staticmethod
+    def ask(component: Any, question: str, asynchronous: bool) -> list[Any]:
+        return asyncio.run(component.aretrieve(question)) if asynchronous else component.retrieve(question)
+
+
+@pytest.fixture(params=[LangChain, LlamaIndex])
+def host(request: pytest.FixtureRequest) -> Any:
+    return request.param()
+
+
+def told(host: Any, component: Any, question: str = "How is the oak?") -> list[str]:
+    """What is told of three questions, sync and async: of each kind once."""
+    heard: list[str] = []
+    for asynchronous in (False, True, False):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert host.ask(component, question, asynchronous)
+        heard += [str(warning.message) for warning in caught if issubclass(warning.category, DrillrankWarning)]
+    return heard
+
+
+def test_stale_documents_are_told_once_and_another_one_anew(host):
+    given = [*host.put(OAK, "oak"), *host.put(FOX, "fox")]
+    component = host.views(given)
+    assert told(host, component) == []
+    host.put(OAK.replace("tall", "felled"), "oak")
+    [first] = told(host, component)
+    assert "differ from what the source holds" in first
+    host.put(FOX.replace("tall", "sly"), "fox")
+    [second] = told(host, component)
+    assert "differ from what the source holds" in second
+    assert told(host, component) == []
+    assert len(told(host, host.views(given))) == 1, "another component has told nothing yet"
+
+
+def test_missing_neighbours_and_sections_are_told_once(host):
+    raw: Callable[[list[Any]], list[Any]] = lambda records: [  # noqa: E731
+        record for record in records if record.metadata["drillrank_view"] == "raw"
+    ]
+    oak, fox = host.put(OAK, "oak"), host.put(FOX, "fox")
+    component = host.views(expand="neighbours")
+    assert told(host, component) == []
+    host.delete(raw(oak)[1])
+    heard = told(host, component)
+    assert [("raw record" in one, "around" in one) for one in heard] == [(True, False), (False, True)]
+    host.delete(raw(fox)[1])
+    assert [("raw record" in one, "around" in one) for one in told(host, component)] == [(True, False), (False, True)]
+    assert told(host, component) == []
+
+
+def test_chunks_of_another_splitter_are_told_once(host):
+    host.put(OAK, "oak")
+    component = host.views()
+    assert told(host, component) == []
+    for number in range(2):
+        host.chunk(f"The oak is chunk {number}.")
+        heard = told(host, component)
+        assert ["did not make" in one for one in heard] == [True] * (number == 0)
