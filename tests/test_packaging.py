@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+
+import drillrank
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib  # which pytest brings there
 
 ROOT = Path(__file__).resolve().parents[1]
 FRAMEWORKS = {"llama_index_ext": "langchain_core", "langchain_ext": "llama_index"}
@@ -33,6 +43,54 @@ def test_importing_the_core_loads_no_framework_and_no_heavy_library(module):
     assert "drillrank" in loaded
     assert not loaded & (HEAVY | {"llama_index", "langchain_core", "openai"})
     assert "rich" not in loaded or module == "drillrank.cli"
+
+
+def test_importing_the_package_loads_no_component_and_not_numpy():
+    result = python("import sys, drillrank\nprint(*sys.modules)")
+    assert result.returncode == 0, result.stderr
+    loaded = result.stdout.split()
+    assert [name for name in loaded if name.startswith("drillrank")] == ["drillrank"]
+    assert "numpy" not in loaded
+
+
+@pytest.mark.parametrize("name", drillrank.__all__)
+def test_a_public_name_can_be_asked_for_first(name):
+    result = python(f"import drillrank\nassert {name!r} in dir(drillrank)\nassert drillrank.{name} is drillrank.{name}")
+    assert result.returncode == 0, result.stderr
+
+
+def test_types_and_loader_know_the_same_public_names():
+    tree = ast.parse(Path(drillrank.__file__).read_text(encoding="utf-8"))
+    for_types = next(node for node in tree.body if isinstance(node, ast.If))
+    homes = {alias.name: node.module for node in for_types.body for alias in node.names}
+    assert homes == {name: f"drillrank.{home}" for name, home in drillrank._HOMES.items()}
+    assert sorted(homes) == sorted(drillrank.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'drillrank' has no attribute 'UPPR'"):
+        drillrank.UPPR  # noqa: B018
+    with pytest.raises(ImportError, match="UPPR"):
+        from drillrank import UPPR  # noqa: F401
+
+
+def test_the_bare_install_does_all_the_embedded_work():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.match(r"[\w-]+", line).group() for line in project["dependencies"]]
+    for name in names:  # what they need in turn
+        names += [re.match(r"[\w-]+", line).group() for line in requires(name) or () if "extra ==" not in line]
+    tops = {top for top, owners in packages_distributions().items() if {*map(_folded, owners)} & {*map(_folded, names)}}
+    assert not tops & {"scipy", "sklearn", "tiktoken", "torch", "pydantic"}
+    script = [sys.executable, str(ROOT / "tests" / "bare_install.py"), *sorted(tops)]
+    result = subprocess.run(script, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    said = "".join(result.stdout.split())  # tables wrap their lines
+    for extra in ("llama-index", "langchain", "clusters"):
+        assert f'pipinstall"drillrank[{extra}]"' in said
+
+
+def _folded(name):
+    return name.lower().replace("_", "-")
 
 
 @pytest.mark.parametrize(("adapter", "other"), FRAMEWORKS.items())
@@ -73,9 +131,10 @@ def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
     for package in ("drillrank", "llama_index_ext", "langchain_ext"):
         assert f"{package}/py.typed" in names
     assert "drillrank/handbook.md" in names
-    for file in ("english_stems.tsv.gz", "pinned_stems.tsv", "LICENSE-pyspellchecker"):
+    for file in ("english_stems.tsv.gz", "pinned_stems.tsv", "english_stop_words.txt", "LICENSE-pyspellchecker"):
         assert f"drillrank/data/{file}" in names
-    assert any(name.endswith("licenses/LICENSE") for name in names)
+    for licence in ("LICENSE", "LICENSE-pyspellchecker", "LICENSE-scikit-learn"):
+        assert any("licenses/" in name and name.endswith(f"/{licence}") for name in names)
     entry_points = next(name for name in names if name.endswith("entry_points.txt"))
     assert "drillrank = drillrank.cli:main" in wheel.read(entry_points).decode()
     metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
@@ -85,7 +144,7 @@ def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
     always = {
         line.split()[1].split(">")[0] for line in metadata.splitlines() if "Requires-Dist" in line and ";" not in line
     }
-    assert not always & {"tiktoken", "pyspellchecker"}
+    assert not always & {"tiktoken", "pyspellchecker", "scipy", "scikit-learn"}
 
 
 def test_no_file_of_the_packages_is_too_long():

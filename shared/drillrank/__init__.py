@@ -1,15 +1,21 @@
 """Find the right evidence without any training."""
 
-from drillrank.drilldown.d3 import D3
-from drillrank.drilldown.self_ask import SelfAsk
-from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.multihop.search import PathSearch
-from drillrank.passages import Passage, Path, Ranked
-from drillrank.rerank.brmgr import BRMGR
-from drillrank.rerank.monot5 import MonoT5
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.upr import UPR
-from drillrank.structure import parse_document
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from drillrank.drilldown.d3 import D3
+    from drillrank.drilldown.self_ask import SelfAsk
+    from drillrank.likelihood import LanguageModel, load_language_model
+    from drillrank.multihop.search import PathSearch
+    from drillrank.passages import Passage, Path, Ranked
+    from drillrank.rerank.brmgr import BRMGR
+    from drillrank.rerank.monot5 import MonoT5
+    from drillrank.rerank.promptrank import PromptRank
+    from drillrank.rerank.upr import UPR
+    from drillrank.structure import parse_document
 
 __all__ = [
     "BRMGR",
@@ -26,3 +32,35 @@ __all__ = [
     "load_language_model",
     "parse_document",
 ]
+
+# Each is loaded when it is first asked for, with what it needs; `import drillrank` loads none.
+_HOMES = {
+    "BRMGR": "rerank.brmgr",
+    "D3": "drilldown.d3",
+    "LanguageModel": "likelihood",
+    "MonoT5": "rerank.monot5",
+    "Passage": "passages",
+    "Path": "passages",
+    "PathSearch": "multihop.search",
+    "PromptRank": "rerank.promptrank",
+    "Ranked": "passages",
+    "SelfAsk": "drilldown.self_ask",
+    "UPR": "rerank.upr",
+    "load_language_model": "likelihood",
+    "parse_document": "structure",
+}
+
+
+if not TYPE_CHECKING:  # a checker that saw it would believe in any name
+
+    def __getattr__(name: str) -> Any:
+        """A public name, loaded from its home."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from drillrank.quiet import quiet
 from drillrank.terms import terms
-from drillrank.vectors import Tfidf
+from drillrank.vectors import Tfidf, added_up
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,19 +34,18 @@ class TfidfIndex:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._weights = Tfidf(map(terms, texts))
-        self._by_word = self._weights.vectors.tocsc()
+        self._by_word = self._weights.vectors.transposed()
 
     def scores_of(self, query: str, texts: Sequence[str]) -> Floats:
         """Cosine of the query and texts that are not in the index, with the index's weights, shape `(texts,)`."""
         vectors = self._weights.transform(map(terms, [query, *texts]))
-        similarities: Floats = (vectors[1:] @ vectors[0].T).toarray().ravel()
-        return similarities
+        return vectors.between(1, len(texts) + 1).times(vectors.between(0, 1).dense()[0])
 
     def scores(self, query: str) -> Floats:
         """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
         vector = self._weights.transform([terms(query)])
-        similarities: Floats = (self._by_word[:, vector.indices] @ vector.data).ravel()
-        return similarities
+        holding = self._by_word.of_rows(vector.columns)
+        return added_up(holding.columns, holding.data * vector.data[holding.rows], self._by_word.width)
 
 
 class BM25Index:

@@ -5,22 +5,107 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from scipy import sparse
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.integer]
 
 
-def word_counts(texts: Iterable[Sequence[str]]) -> tuple[sparse.csr_matrix, dict[str, int]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseMatrix:
+    """A matrix that stores only entries that are not 0, row by row (compressed sparse rows).
+
+    Sums run over a row's entries in the order in which they are stored.
+
+    Attributes:
+        data: The entries.
+        columns: The column of each entry.
+        bounds: Where the entries of each row begin, and, last, the number of all entries.
+        width: Number of columns.
+
+    >>> matrix = SparseMatrix(np.array([1.0, 2.0, 5.0]), np.array([0, 2, 1]), np.array([0, 2, 2, 3]), width=3)
+    >>> matrix.dense().tolist()
+    [[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 5.0, 0.0]]
+    >>> matrix.times(np.array([1.0, 10.0, 100.0])).tolist(), matrix.column_sums().tolist()
+    ([201.0, 0.0, 50.0], [1.0, 5.0, 2.0])
+    """
+
+    data: Floats
+    columns: Integers
+    bounds: Integers
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return len(self.bounds) - 1, self.width
+
+    @property
+    def rows(self) -> Integers:
+        """The row of each entry."""
+        return np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.bounds))
+
+    def times(self, vector: Floats) -> Floats:
+        """The product with a vector of shape (columns,), shape (rows,)."""
+        return added_up(self.rows, self.data * vector[self.columns], self.shape[0])
+
+    def row_sums(self) -> Floats:
+        """The sum of each row, shape (rows,)."""
+        return added_up(self.rows, self.data, self.shape[0])
+
+    def column_sums(self) -> Floats:
+        """The sum of each column, shape (columns,)."""
+        return added_up(self.columns, self.data, self.width)
+
+    def between(self, first: int, end: int) -> SparseMatrix:
+        """The rows from `first` up to, not including, `end`."""
+        start, stop = self.bounds[first], self.bounds[end]
+        return SparseMatrix(
+            self.data[start:stop], self.columns[start:stop], self.bounds[first : end + 1] - start, self.width
+        )
+
+    def of_rows(self, numbers: Integers) -> SparseMatrix:
+        """Some rows, in the order given."""
+        starts = self.bounds[numbers]
+        lengths = self.bounds[numbers + 1] - starts
+        bounds = np.append(0, np.cumsum(lengths))
+        places = np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], lengths)
+        return SparseMatrix(self.data[places], self.columns[places], bounds, self.width)
+
+    def transposed(self) -> SparseMatrix:
+        """Rows as columns; the entries of a row of the result are in the order of their columns."""
+        small = self.columns.astype(np.min_scalar_type(self.width))  # which numpy sorts without comparing
+        order = np.argsort(small, kind="stable")
+        bounds = np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.width)))
+        return SparseMatrix(self.data[order], self.rows[order], bounds, self.shape[0])
+
+    def dense(self) -> Floats:
+        """The whole matrix, shape (rows, columns)."""
+        table = np.zeros(self.shape)
+        table[self.rows, self.columns] = self.data
+        return table
+
+
+def added_up(places: Integers, values: Floats, size: int) -> Floats:
+    """The sum of the values at each place, one after the other, shape (size,).
+
+    >>> added_up(np.array([0, 2, 0]), np.array([1.0, 5.0, 2.0]), size=3).tolist()
+    [3.0, 0.0, 5.0]
+    """
+    return np.bincount(places, weights=values, minlength=size).astype(np.float64)  # of nothing, numpy gives integers
+
+
+def word_counts(texts: Iterable[Sequence[str]]) -> tuple[SparseMatrix, dict[str, int]]:
     """How often each text, given as its words, holds each word.
 
     Returns:
-        A float64 matrix of shape (texts, words), and the column of each word; the columns are in alphabetical order.
+        A matrix of shape (texts, words), and the column of each word; the columns are in alphabetical order.
 
     >>> counts, columns = word_counts([["fox", "and", "fox"], [], ["and"]])
-    >>> counts.toarray().tolist(), columns
+    >>> counts.dense().tolist(), columns
     ([[1.0, 2.0], [0.0, 0.0], [1.0, 0.0]], {'and': 0, 'fox': 1})
     """
     met: defaultdict[str, int] = defaultdict()
@@ -28,9 +113,8 @@ def word_counts(texts: Iterable[Sequence[str]]) -> tuple[sparse.csr_matrix, dict
     counts = _counts(texts, met)
     columns = {word: column for column, word in enumerate(sorted(met))}
     moved = np.fromiter(map(columns.__getitem__, met), dtype=np.int32, count=len(met))
-    counts.indices = moved[counts.indices]  # a row keeps the order of its words, in which scikit-learn adds up
-    counts.has_sorted_indices = False
-    return counts, columns
+    # A row keeps the order of its words, in which scikit-learn adds up.
+    return replace(counts, columns=moved[counts.columns]), columns
 
 
 class Tfidf:
@@ -44,40 +128,34 @@ class Tfidf:
     >>> weights = Tfidf([["red", "fox"], ["blue", "whale"], []])
     >>> weights.vectors.shape
     (3, 4)
-    >>> (weights.vectors @ weights.transform([["blue"], ["green"]]).T).toarray().round(2).tolist()
-    [[0.0, 0.0], [0.71, 0.0], [0.0, 0.0]]
+    >>> weights.vectors.times(weights.transform([["blue"]]).dense()[0]).round(2).tolist()
+    [0.0, 0.71, 0.0]
     """
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
         counts, self._columns = word_counts(texts)
-        holding = np.bincount(counts.indices, minlength=len(self._columns))
+        holding = np.bincount(counts.columns, minlength=len(self._columns))
         self._idf = np.log((1 + counts.shape[0]) / (1 + holding)) + 1
-        self.vectors: sparse.csr_matrix = self._weighted(counts)
+        self.vectors: SparseMatrix = self._weighted(counts)
 
-    def transform(self, texts: Iterable[Sequence[str]]) -> sparse.csr_matrix:
+    def transform(self, texts: Iterable[Sequence[str]]) -> SparseMatrix:
         """Vectors of other texts, shape (texts, words); words that are new have no place in them."""
         known = ([word for word in words if word in self._columns] for words in texts)
         return self._weighted(_counts(known, self._columns))
 
-    def _weighted(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
-        weights = counts.data * self._idf[counts.indices]
-        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        lengths = np.sqrt(np.bincount(rows, weights=weights * weights, minlength=counts.shape[0]))
-        counts.data = weights / lengths[rows]
-        return counts
+    def _weighted(self, counts: SparseMatrix) -> SparseMatrix:
+        weights = counts.data * self._idf[counts.columns]
+        lengths = np.sqrt(replace(counts, data=weights * weights).row_sums())
+        return replace(counts, data=weights / lengths[counts.rows])
 
 
-def _counts(texts: Iterable[Sequence[str]], columns: Mapping[str, int]) -> sparse.csr_matrix:
-    """Counts with the words in the columns given; a mapping may grow while it is asked."""
-    from scipy import sparse  # takes longer to load than all of this package
-
+def _counts(texts: Iterable[Sequence[str]], columns: Mapping[str, int]) -> SparseMatrix:
+    """Counts with the words in the columns given, each row in their order; a mapping may grow while it is asked."""
     data, places, bounds = array("d"), array("i"), array("q", [0])
     for words in texts:
         counted = Counter(words)
         data.extend(counted.values())
         places.extend(map(columns.__getitem__, counted))
         bounds.append(len(places))
-    shape = (len(bounds) - 1, len(columns))
-    counts = sparse.csr_matrix((np.asarray(data), np.asarray(places), np.asarray(bounds)), shape=shape)
-    counts.sort_indices()
-    return counts
+    counts = SparseMatrix(np.asarray(data), np.asarray(places), np.asarray(bounds), len(columns))
+    return counts.transposed().transposed()

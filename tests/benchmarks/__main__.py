@@ -25,7 +25,9 @@ BENCHMARKS = (
     "tokens",
     "neural_speed",
     "neural_memory",
+    "light",
 )
+WITHOUT_DATA = ("light",)
 
 
 def main(arguments: list[str]) -> int:
@@ -38,7 +40,7 @@ def main(arguments: list[str]) -> int:
     given = vars(parser.parse_args(arguments))
     names = given.pop("names") or BENCHMARKS
     options = {name: value for name, value in given.items() if value is not None}
-    if "data" not in options and not data_folder().is_dir():
+    if not {*names} <= {*WITHOUT_DATA} and "data" not in options and not data_folder().is_dir():
         print(f"The benchmark data is not in {data_folder()}: set DRILLRANK_DATA to its folder.")
         return 2
     for name in names:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
+from drillrank.data import read_words
 from drillrank.errors import InvalidInput
 from drillrank.terms import terms
 from drillrank.views import keywords
@@ -53,6 +54,10 @@ def test_keywords_are_content_words_of_their_section(texts, n):
             assert word in one_line
             assert any(character.isalpha() for character in word)
             assert not any(part.lower() in ENGLISH_STOP_WORDS for part in word.split())
+
+
+def test_the_stop_words_are_scikit_learn_s():
+    assert set(read_words("english_stop_words.txt")) == ENGLISH_STOP_WORDS
 
 
 @given(sections, st.randoms(use_true_random=False))

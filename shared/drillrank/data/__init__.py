@@ -1,8 +1,9 @@
-"""Data files of the package: tables of two columns."""
+"""Data files of the package: tables of two columns, and lists of words."""
 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
 from importlib import resources
 
 
@@ -12,7 +13,21 @@ def read_table(name: str) -> dict[str, str]:
     >>> read_table("pinned_stems.tsv")["organization"]
     'organiz'
     """
+    rows = (line.split("\t") for line in _lines(name))
+    return {key: value for key, value in rows}  # noqa: C416  # a row of another length is an error
+
+
+def read_words(name: str) -> list[str]:
+    """The words of a file beside this module, one a line, in its order.
+
+    >>> read_words("english_stop_words.txt")[:3]
+    ['a', 'about', 'above']
+    """
+    return list(_lines(name))
+
+
+def _lines(name: str) -> Iterator[str]:
+    """The lines of a file that hold something and are no comment."""
     content = resources.files(__name__).joinpath(name).read_bytes()
     text = (gzip.decompress(content) if name.endswith(".gz") else content).decode("utf-8")
-    rows = (line.split("\t") for line in text.split("\n") if line and not line.startswith("#"))
-    return {key: value for key, value in rows}  # noqa: C416  # a row of another length is an error
+    return (line for line in text.split("\n") if line and not line.startswith("#"))

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from drillrank.errors import InvalidInput, check_positive
+from drillrank.errors import InvalidInput, check_positive, require
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
 from drillrank.terms import terms
 from drillrank.vectors import Tfidf
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 _BETWEEN = "\n\n\n\n"  # demonstrations, as in the paper's code
 
@@ -49,6 +45,7 @@ def cluster_prompts(
     Raises:
         InvalidInput: there is no example, one is not a pair of strings that are not blank, a number is below 1, the
             instruction has no place for the question, or the embeddings are not one vector a text.
+        MissingExtra: scikit-learn is not installed.
 
     >>> examples = [("Who wrote Emma?", "Jane Austen did."), ("Where is Basel?", "It lies on the Rhine.")]
     >>> [prompt] = cluster_prompts(examples, n=1, instruction="Explain. {question} ")
@@ -59,18 +56,18 @@ def cluster_prompts(
     pairs = list(dict.fromkeys(map(_checked, examples)))
     if not pairs:
         raise InvalidInput("Prompts from clusters need at least one example: a question with a passage.")
+    cluster = require("sklearn.cluster", "clusters")
     vectors = _embedded([" ".join(pair) for pair in pairs], embed)
-    from sklearn.cluster import KMeans  # takes ten times as long to load as all of this package
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # there may be fewer different vectors than examples
-        labels = KMeans(min(n, len(pairs)), n_init=10, random_state=seed).fit_predict(vectors)
+        labels = cluster.KMeans(min(n, len(pairs)), n_init=10, random_state=seed).fit_predict(vectors)
     members = sorted((np.flatnonzero(labels == label) for label in np.unique(labels)), key=len, reverse=True)
     random = np.random.default_rng(seed)
     prompts = []
-    for cluster in members:
-        drawn = sorted(random.choice(cluster, min(demonstrations, len(cluster)), replace=False).tolist())
+    for inside in members:
+        drawn = sorted(random.choice(inside, min(demonstrations, len(inside)), replace=False).tolist())
         shown = [fill_question(instruction, pairs[i][0]) + pairs[i][1] for i in drawn]
         prompts.append(_BETWEEN.join([*shown, instruction]))
     return check_question_templates(prompts)
@@ -83,13 +80,16 @@ def _checked(example: Any) -> tuple[str, str]:
     return example[0], example[1]
 
 
-def _embedded(
-    texts: list[str], embed: Callable[[list[str]], Any] | None
-) -> npt.NDArray[np.float64] | sparse.csr_matrix:
+def _embedded(texts: list[str], embed: Callable[[list[str]], Any] | None) -> Any:
+    """Vectors as K-means takes them, dense or sparse."""
     if embed is not None:
         vectors = np.asarray(embed(texts), dtype=np.float64)
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise InvalidInput(f"{len(texts)} texts need one vector each; embed gave the shape {vectors.shape}.")
         return vectors
     weighted = Tfidf(map(terms, texts)).vectors
-    return weighted if weighted.shape[1] else np.zeros((len(texts), 1))
+    if not weighted.width:
+        return np.zeros((len(texts), 1))
+    from scipy.sparse import csr_matrix  # which scikit-learn brings
+
+    return csr_matrix((weighted.data, weighted.columns, weighted.bounds), shape=weighted.shape)

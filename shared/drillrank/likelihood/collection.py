@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from drillrank.likelihood.background import UNLISTED, english, log_power_sum
 from drillrank.terms import terms
-from drillrank.vectors import word_counts
+from drillrank.vectors import added_up, word_counts
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -23,8 +24,8 @@ class TermCounts:
     def __init__(self, texts: Iterable[str]) -> None:
         self.rows: dict[str, int] = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         self.counts, self.vocabulary = word_counts(map(terms, self.rows))
-        self.by_term = self.counts.tocsc()
-        self.lengths: Floats = np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
+        self.by_term = self.counts.transposed()
+        self.lengths: Floats = self.counts.row_sums()
 
     def tf(self, rows: Integers, words: Sequence[str]) -> Floats:
         """Counts of the given words in the given rows, shape (rows, words)."""
@@ -34,8 +35,8 @@ class TermCounts:
         for column, word in enumerate(words):
             term = self.vocabulary.get(word)
             if term is not None:
-                start, end = self.by_term.indptr[term], self.by_term.indptr[term + 1]
-                places = place[self.by_term.indices[start:end]]
+                start, end = self.by_term.bounds[term], self.by_term.bounds[term + 1]
+                places = place[self.by_term.columns[start:end]]
                 wanted = places >= 0
                 table[places[wanted], column] = self.by_term.data[start:end][wanted]
         return table
@@ -46,9 +47,8 @@ class TermCounts:
 
     def count_words_unknown_to(self, collection: Collection) -> Floats:
         """How many different words of each text a collection does not know, shape (texts,)."""
-        foreign = np.array([not collection.knows(word) for word in self.words()])
-        counted: Floats = (self.counts > 0).astype(np.float64) @ foreign
-        return counted
+        foreign = np.array([not collection.knows(word) for word in self.words()], dtype=np.float64)
+        return added_up(self.counts.rows, foreign[self.counts.columns], len(self.rows))
 
 
 class Collection(TermCounts):
@@ -65,13 +65,11 @@ class Collection(TermCounts):
         """Count the texts; or take cf(w) of texts that are not at hand."""
         super().__init__(texts)
         if saved is None:
-            self._frequencies: Floats = np.asarray(self.counts.sum(axis=0), dtype=np.float64).ravel()
+            self._frequencies: Floats = self.counts.column_sums()
         else:
-            from scipy import sparse
-
             self.vocabulary = {word: column for column, word in enumerate(saved)}
-            self.counts = sparse.csr_matrix((0, len(saved)))
-            self.by_term = self.counts.tocsc()
+            self.counts = replace(self.counts, width=len(saved))
+            self.by_term = self.counts.transposed()
             self._frequencies = np.array(list(saved.values()), dtype=np.float64)
         frequencies, background = self._frequencies, english()
         listed = np.array([background.get(word, 0.0) for word in self.words()])

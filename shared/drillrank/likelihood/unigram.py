@@ -226,15 +226,15 @@ class _DocumentModels:
         words = own.words()
         listed = np.array([self._collection.knows(word) for word in words])
         everywhere = self._mu * self._collection.probability(words)
-        counts = own.counts.tocoo()
-        own_words = power * np.log(counts.data + everywhere[counts.col])
-        as_background = power * np.log(everywhere[counts.col])
+        counts = own.counts
+        own_words = power * np.log(counts.data + everywhere[counts.columns])
+        as_background = power * np.log(everywhere[counts.columns])
         all_background = self._collection.log_power_sum(power) + power * math.log(self._mu)
         scale = np.full(len(self._mass), all_background)  # keeps small temperatures from underflowing
-        np.maximum.at(scale, counts.row, own_words)
-        change = np.exp(own_words - scale[counts.row])
-        change -= np.where(listed[counts.col], np.exp(as_background - scale[counts.row]), 0)
-        sums = np.bincount(counts.row, weights=change, minlength=len(scale)) + np.exp(all_background - scale)
+        np.maximum.at(scale, counts.rows, own_words)
+        change = np.exp(own_words - scale[counts.rows])
+        change -= np.where(listed[counts.columns], np.exp(as_background - scale[counts.rows]), 0)
+        sums = np.bincount(counts.rows, weights=change, minlength=len(scale)) + np.exp(all_background - scale)
         log_normalizers: Floats = scale + np.log(sums) - power * np.log(self._mass)
         return log_normalizers
 

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from drillrank.data import read_words
 from drillrank.errors import check_positive
 from drillrank.terms import terms
 
@@ -82,9 +83,7 @@ def _is_content(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _stop_words() -> frozenset[str]:
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes ten times as long to load as this package
-
-    return frozenset(ENGLISH_STOP_WORDS)
+    return frozenset(read_words("english_stop_words.txt"))
 
 
 def _prune(order: Sequence[str], count: Counter[str], n: int) -> list[str]:

@@ -54,9 +54,9 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     vectors = Tfidf(terms(sentence) for section in split for sentence in section).vectors
     first = 0
     for position, section in zip(long, split, strict=True):
-        own = vectors[first : first + len(section)]
+        own = vectors.between(first, first + len(section))
         first += len(section)
-        nearness = own @ np.asarray(own.sum(axis=0)).ravel()  # the centroid's own length changes no order
+        nearness = own.times(own.column_sums())  # the centroid's own length changes no order
         shortened[position] = _extract(section, nearness, max_words)
     return shortened
 
