@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
@@ -28,13 +27,13 @@ from drillrank.drilldown.drill import Step, Strategy
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
-from drillrank.errors import DrillrankWarning
 from drillrank.hosts.chunks import StoredChunk
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
 from drillrank.hosts.proposing import Proposed, grouped, proposed
 from drillrank.hosts.shared import Shared, shared
+from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._component import Component, index_fields
@@ -140,6 +139,7 @@ class D3Retriever(Component, ConfiguredRetriever):
     _proposed: Proposed[Document] = PrivateAttr()
     _library: Library = PrivateAttr()
     _ready: Shared[Drillable] | None = PrivateAttr(default=None)
+    _said: Told = PrivateAttr(default_factory=Told)
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
         language_model = load_evidence_model(model, **fields.pop("model_options", {}))
@@ -174,7 +174,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         if self.source is None:
             seen = self._seen(guard)
             self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
-            _tell_problems(self._proposed)
+            self._proposed.tell(self._said)
             fields = index_fields(self, language_model, [chunk.record for chunk in seen])
             self._ready = shared("drill", fields, lambda: self._library.ready(self._proposed.material()))
 
@@ -226,7 +226,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)
         stored = run_lookups(self._lookups(guard), store.answer)
-        _tell_problems(stored)
+        stored.tell(self._said)
         return stored
 
     async def _adocuments_for(self, query: str, config: RunnableConfig) -> Proposed[Document]:
@@ -236,7 +236,7 @@ class D3Retriever(Component, ConfiguredRetriever):
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)
         stored = await arun_lookups(self._lookups(guard), store.aanswer)
-        _tell_problems(stored)
+        stored.tell(self._said)
         return stored
 
     def _lookups(self, guard: Guard) -> Lookups[Proposed[Document]]:
@@ -293,13 +293,8 @@ def _with_start(chunk: StoredChunk[Document], start: int | None) -> dict[str, An
     return metadata if start is None else {**metadata, _START: start}
 
 
-def _tell_problems(stored: Proposed[Document]) -> None:
-    for problem in stored.problems:
-        warnings.warn(problem, DrillrankWarning, stacklevel=2)
-
-
 def _told(found: EvidenceRanking, stored: Proposed[Document]) -> dict[str, Any]:
-    return {**found.usage.as_metadata(), "problems": [*stored.problems, *found.problems]}
+    return {**found.usage.as_metadata(), "problems": [*map(str, stored.problems), *found.problems]}
 
 
 async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:

@@ -20,7 +20,7 @@ from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
 from drillrank.multihop.search import Scope
-from drillrank.once import Once
+from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._component import Component, index_fields
 from langchain_ext._filters import Guard
@@ -98,6 +98,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     _language_model: LanguageModel = PrivateAttr()
     _names: list[str] = PrivateAttr()
     _equal_ids: EqualIds = PrivateAttr()
+    _told: Told = PrivateAttr(default_factory=Told)
     _prepared: Once[Shared[tuple[Given, PathSearch]]] = PrivateAttr(default_factory=lambda: Once(_TENANTS))
 
     def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
@@ -176,7 +177,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         return search.steps(query, self.top_n if top_n is None else top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:
-        source.recognised.warn(source.missed)
+        source.recognised.warn(source.missed, self._told)
         return [self._copy(source, item) for item in ranking]
 
     def _copy(self, source: DocumentSource, item: Ranked[Passage]) -> Document:

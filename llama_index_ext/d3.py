@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -27,13 +26,14 @@ from drillrank.drilldown.drill import Step, Strategy
 from drillrank.drilldown.evidence import Embed, load_evidence_model
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput
 from drillrank.hosts.chunks import StoredChunk
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
 from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
+from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
 from drillrank.tokens import Tokens
 from llama_index_ext._chunks import chunks_of, holding
@@ -169,6 +169,7 @@ class D3Retriever(Fixed, BaseRetriever):
             ),
         )
         self._source = source
+        self._said = Told()
         self._filters = filters
         self._documents = list(documents)
         self._given = chunks_of(self._documents)
@@ -182,7 +183,7 @@ class D3Retriever(Fixed, BaseRetriever):
         if source is None:
             seen = self._seen(guard)
             self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
-            _warn(self._proposed)
+            self._proposed.tell(self._said)
             self._ready = self._library.ready(self._proposed.material())
 
     def _get_prompts(self) -> PromptDictType:
@@ -196,7 +197,7 @@ class D3Retriever(Fixed, BaseRetriever):
         if self._source is not None:
             guard = Guard(self._filters, self._source)
             stored = run_lookups(self._lookups(guard), StoreLookups(query_bundle, self._source, guard).answer)
-            _warn(stored)
+            stored.tell(self._said)
         found = self._d3.retrieve(question, self._drillable(stored), self._top_n, on_step=self._tell)
         return self._nodes(found, stored)
 
@@ -206,7 +207,7 @@ class D3Retriever(Fixed, BaseRetriever):
             guard = Guard(self._filters, self._source)
             store = StoreLookups(query_bundle, self._source, guard)
             stored = await arun_lookups(self._lookups(guard), store.aanswer)
-            _warn(stored)
+            stored.tell(self._said)
         ready = await asyncio.to_thread(self._drillable, stored)
         found = await self._d3.aretrieve(question, ready, self._top_n, on_step=self._tell)
         return await asyncio.to_thread(self._nodes, found, stored)
@@ -237,7 +238,7 @@ class D3Retriever(Fixed, BaseRetriever):
 
     def _nodes(self, found: EvidenceRanking, stored: Proposed[BaseNode]) -> list[NodeWithScore]:
         usage = found.usage.as_metadata()
-        dispatcher.event(D3EndEvent(usage=usage, problems=[*stored.problems, *found.problems]))
+        dispatcher.event(D3EndEvent(usage=usage, problems=[*map(str, stored.problems), *found.problems]))
         return [self._node(item, stored, usage if self._with_llm else {}) for item in found]
 
     def _node(self, item: Ranked[Passage], stored: Proposed[BaseNode], usage: dict[str, int]) -> NodeWithScore:
@@ -269,8 +270,3 @@ class D3Retriever(Fixed, BaseRetriever):
         if chunk.kind != "document" and node.source_node is not None:
             return node.source_node
         return node.as_related_node_info()
-
-
-def _warn(stored: Proposed[BaseNode]) -> None:
-    for problem in stored.problems:
-        warnings.warn(problem, DrillrankWarning, stacklevel=2)

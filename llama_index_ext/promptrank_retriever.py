@@ -20,7 +20,7 @@ from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.multihop.search import Scope
-from drillrank.once import Once
+from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._nodes import unread
@@ -98,6 +98,7 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         self._retriever = retriever
         self._docstore = docstore
         self._filters = filters
+        self._told = Told()
         Guard(filters)  # says now what is wrong with them
         self._top_n = top_n
         settings |= {
@@ -164,7 +165,7 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         return search.steps(query, self._top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
-        source.recognised.warn(source.missed)
+        source.recognised.warn(source.missed, self._told)
         return [NodeWithScore(node=_copy(source, item), score=item.score) for item in ranking]
 
 

@@ -15,6 +15,7 @@ from drillrank.multihop.lookups import run_steps
 from drillrank.multihop.prior import NamedPassages
 from drillrank.multihop.search import Scope
 from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.once import Told
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]
@@ -111,8 +112,10 @@ def test_names_of_records():
     assert [records.own_id(name) for name in ("a", "2", taken, "c")] == ["1", "2", "a", "c"]
     changed = Recognised(given_ones)
     changed.name(Passage("new", id="c"))
+    told = Told()
     with pytest.warns(DrillrankWarning, match="as 'c'"):
-        changed.warn(["a"])
+        changed.warn(["a"], told)
+    changed.warn(["a"], told)  # a second warning would be an error
 
 
 @pytest.mark.parametrize(

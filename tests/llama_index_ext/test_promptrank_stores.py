@@ -90,8 +90,7 @@ async def test_a_linked_text_is_what_the_store_holds_now(links):
     with pytest.warns(DrillrankWarning, match="1 of the documents given"):
         found = retriever.retrieve(QUESTION)
     assert sorted(texts(found)) == sorted([FILM.text, "Redacted."])
-    with pytest.warns(DrillrankWarning):
-        assert await retriever.aretrieve(QUESTION) == found
+    assert await retriever.aretrieve(QUESTION) == found
 
 
 def test_a_hit_wins_over_a_given_node():

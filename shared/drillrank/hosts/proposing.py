@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Generic, TypeVar
 
 from drillrank.drilldown.rebuilding import Material
+from drillrank.errors import DrillrankWarning
 from drillrank.hosts.chunks import Name, StoredChunk, StoredDocument, located
 from drillrank.hosts.lookups import Answer, ById, Holding, Lookups, Search
+from drillrank.once import Told
 from drillrank.passages import Passage, stable_uuid
 
 Record = TypeVar("Record")
@@ -32,6 +35,25 @@ class Reading(Generic[Record]):
     ordered: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What was missing, or did not agree.
+
+    Attributes:
+        kind: What is wrong.
+        words: Says it of some documents.
+        documents: Of which; none where it is wrong with the question's answer as a whole.
+    """
+
+    kind: str
+    words: Callable[[Sequence[Name]], str]
+    documents: tuple[Name, ...] = ()
+
+    def __str__(self) -> str:
+        """Said of all of its documents."""
+        return self.words(self.documents)
+
+
 @dataclass
 class Proposed(Generic[Record]):
     """The documents to be drilled into.
@@ -42,7 +64,18 @@ class Proposed(Generic[Record]):
     """
 
     documents: list[StoredDocument[Record]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def tell(self, told: Told) -> None:
+        """Warn of the problems, of one kind with one document once.
+
+        Args:
+            told: What was told before.
+        """
+        for problem in self.problems:
+            anew = told.anew(problem.kind, problem.documents)
+            if anew or not problem.documents:
+                warnings.warn(problem.words(anew), DrillrankWarning, stacklevel=2)
 
     def material(self) -> list[Material]:
         """For the core, document by document."""
@@ -109,7 +142,7 @@ def grouped(chunks: Sequence[StoredChunk[Record]], hidden: bool = False) -> Prop
         ]
     result = _checked(documents)
     if hidden and not chunks:
-        result.problems.append("Nothing that was given passes the filter: there is nothing to drill into.")
+        result.problems.append(_of_all("Nothing that was given passes the filter: there is nothing to drill into."))
     return result
 
 
@@ -147,20 +180,14 @@ def proposed(
         documents.append((name, document, [record for record in records if record.id in ids] or records))
     result = _checked(documents)
     if not hits and restriction:
-        result.problems.append(f"The source found nothing that {restriction} shows: there is nothing to drill into.")
+        nothing = f"The source found nothing that {restriction} shows: there is nothing to drill into."
+        result.problems.append(_of_all(nothing))
     if hits and not lost and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
-        result.problems.append("What the source found holds no text: there is nothing to drill into.")
+        result.problems.append(_of_all("What the source found holds no text: there is nothing to drill into."))
     if stale:
-        result.problems.insert(
-            0,
-            f"What was given of {len(stale)} documents differs from what the source found, for example of "
-            f"{stale[0][1]!r}: the source's text is taken. Give the documents as they are stored now.",
-        )
+        result.problems.insert(0, Problem("stale", _stale, tuple(stale)))
     if lost:
-        result.problems.append(
-            f"Sections of {len(lost)} documents were found whose raw records are neither in the source nor in its "
-            f"store, for example of {lost[0][1]!r}: pass them as documents."
-        )
+        result.problems.append(Problem("lost", _lost, tuple(lost)))
     return result
 
 
@@ -257,19 +284,45 @@ def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[StoredChun
         else:
             result.documents.append(document)
     if mixed:
-        result.problems.append(
-            f"Records of {len(mixed)} documents claim the same place with different texts, for example of "
-            f"{mixed[0][1]!r}: two versions, or two owners, under one id. They are not put together: each record that "
-            "was found is read by itself. Delete old versions, or filter by owner, or give ids a namespace."
-        )
+        result.problems.append(Problem("mixed", _mixed, tuple(mixed)))
     lacking = [document.name for document in result.documents if document.lacks_offsets()]
     if lacking:
-        result.problems.append(
-            f"Chunks of {len(lacking)} documents do not say where in the document they stand, for example of "
-            f"{lacking[0][1]!r}: paragraphs of theirs have no offsets, and end where a chunk ends. Pass the "
-            "originals as documents, or split so that offsets are noted (in LangChain: add_start_index=True)."
-        )
+        result.problems.append(Problem("offsets", _without_offsets, tuple(lacking)))
     return result
+
+
+def _of_all(said: str) -> Problem:
+    return Problem("nothing", lambda _: said)
+
+
+def _stale(documents: Sequence[Name]) -> str:
+    return (
+        f"What was given of {len(documents)} documents differs from what the source found, for example of "
+        f"{documents[0][1]!r}: the source's text is taken. Give the documents as they are stored now."
+    )
+
+
+def _lost(documents: Sequence[Name]) -> str:
+    return (
+        f"Sections of {len(documents)} documents were found whose raw records are neither in the source nor in its "
+        f"store, for example of {documents[0][1]!r}: pass them as documents."
+    )
+
+
+def _mixed(documents: Sequence[Name]) -> str:
+    return (
+        f"Records of {len(documents)} documents claim the same place with different texts, for example of "
+        f"{documents[0][1]!r}: two versions, or two owners, under one id. They are not put together: each record that "
+        "was found is read by itself. Delete old versions, or filter by owner, or give ids a namespace."
+    )
+
+
+def _without_offsets(documents: Sequence[Name]) -> str:
+    return (
+        f"Chunks of {len(documents)} documents do not say where in the document they stand, for example of "
+        f"{documents[0][1]!r}: paragraphs of theirs have no offsets, and end where a chunk ends. Pass the "
+        "originals as documents, or split so that offsets are noted (in LangChain: add_start_index=True)."
+    )
 
 
 def _by_document(chunks: Iterable[StoredChunk[Record]]) -> dict[Name, list[StoredChunk[Record]]]:
