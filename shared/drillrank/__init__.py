@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from drillrank.likelihood import LanguageModel, load_language_model
     from drillrank.multihop.search import PathSearch
     from drillrank.passages import Passage, Path, Ranked
+    from drillrank.registry import components
     from drillrank.rerank.brmgr import BRMGR
     from drillrank.rerank.monot5 import MonoT5
     from drillrank.rerank.promptrank import PromptRank
@@ -29,6 +30,7 @@ __all__ = [
     "PromptRank",
     "Ranked",
     "SelfAsk",
+    "components",
     "load_language_model",
     "parse_document",
 ]
@@ -46,6 +48,7 @@ _HOMES = {
     "Ranked": "passages",
     "SelfAsk": "drilldown.self_ask",
     "UPR": "rerank.upr",
+    "components": "registry",
     "load_language_model": "likelihood",
     "parse_document": "structure",
 }

@@ -1,4 +1,4 @@
-"""The command line: `drillrank demo` and `drillrank ask FILE... "question"`.
+"""The command line: `drillrank demo`, `drillrank ask FILE... "question"` and `drillrank components`.
 
 Exit status: 0 done, 1 the output was closed early, 2 the input cannot be used. Errors and warnings go to standard
 error.
@@ -21,13 +21,14 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.tree import Tree
 
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, MissingExtra, require
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, check_query, check_top_n
+from drillrank.registry import component, components
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document, breadcrumb, parse_document
 from drillrank.views import MultiViewIndex, SectionChunk, section_chunks
@@ -85,7 +86,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         epilog="Exit status: 0 done, 1 the output was closed early, 2 the input cannot be used.",
     )
     parser.add_argument("--version", action="version", version=f"drillrank {version('drillrank')}")
-    commands = parser.add_subparsers(required=True, metavar="{demo,ask}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,ask,components}")
     demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
     demo.add_argument("question", nargs="?", type=_text, default=DEMO_QUESTION)
     demo.set_defaults(run=lambda given: run_demo(given.question))
@@ -97,6 +98,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs to show, 5 by default")
     ask.set_defaults(run=lambda given: run_ask(given.files, given.question, given.model, given.top_n))
+    listed = commands.add_parser("components", help="list the components, or say what there is to set in one")
+    listed.add_argument("name", nargs="?", help="a component, such as D3 or UPRRerank")
+    listed.set_defaults(run=lambda given: run_components(given.name))
     given = parser.parse_args(arguments)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DrillrankWarning)
@@ -143,6 +147,31 @@ def run_ask(files: Sequence[Path], question: str, model: str, top_n: int) -> Non
     _print_tree(names, documents)
     _print_reranking(question, chunks, MultiViewIndex(chunks), lm)
     _print_evidence(question, names, documents, lm, top_n)
+
+
+def run_components(name: str | None) -> None:
+    """Print a table of all components, or one of them with its settings."""
+    if name is None:
+        table = Table(Column("component", no_wrap=True), "job", Column("in the hosts", no_wrap=True), "needs")
+        for one in components():
+            in_hosts = dict.fromkeys([*one.llama_index, *one.langchain])
+            table.add_row(one.name, one.job, "\n".join(in_hosts), "\n".join(one.needs))
+        console.print(table)
+        return
+    one = component(name)
+    console.print(f"[bold]{one.name}[/bold] ({one.home}): {one.does}")
+    if one.paper is not None:
+        console.print(f"{one.paper.authors}, {escape(one.paper.title)}, arXiv {one.paper.arxiv}")
+    for host, names in {"llama_index_ext": one.llama_index, "langchain_ext": one.langchain}.items():
+        console.print(f"{host}: {', '.join(names)}")
+    lists = {"needs": one.needs, "takes": one.takes, "extras": one.extras}
+    for said, items in lists.items():
+        if items:
+            console.print(f"{said}: {', '.join(items)}")
+    table = Table("setting", "default", "description")
+    for setting in one.settings():
+        table.add_row(setting.name, escape(_excerpt(repr(setting.default), 40)), escape(setting.description))
+    console.print(table)
 
 
 def run_demo(question: str) -> None:

@@ -1,4 +1,4 @@
-"""No component of either host holds up the event loop, whatever it is made of: every name of `__all__` goes through.
+"""No component of either host holds up the event loop, whatever it is made of: every component goes through.
 
 Whatever a component is made of blocks until the loop has come round: on the loop's own thread it would for ever.
 """
@@ -29,6 +29,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_ext
 import llama_index_ext
+from drillrank.registry import adapters
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.heartbeat import Heartbeat, SlowJudge
@@ -317,7 +318,7 @@ def _langchain_docstore() -> LangChainDocstore:
 COMPONENTS = [
     pytest.param(probes, name, id=f"{package.__name__}.{name}")
     for package, probes in ((llama_index_ext, llama_index_probes), (langchain_ext, langchain_probes))
-    for name in package.__all__
+    for name in adapters(package.__name__)
 ]
 
 

@@ -18,11 +18,12 @@ import llama_index_ext
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.prompts import UPR_PROMPT
+from drillrank.registry import adapters
 
 TEXTS = ["# A\n\nBasel lies on the Rhine.", "# B\n\nA cat.\n\n# C\n\nThe Rhine."]
 QUERY = "What lies on the Rhine?"
 HOSTS = {"langchain_ext": langchain_ext, "llama_index_ext": llama_index_ext}
-COMPONENTS = [(host, name) for host, module in HOSTS.items() for name in module.__all__]
+COMPONENTS = [(host, name) for host in HOSTS for name in adapters(host)]
 
 
 class Reading(UnigramModel):

@@ -1,0 +1,56 @@
+"""Writes the tables of components in README.md and the handbook anew, from `drillrank.registry`.
+
+python tools/component_table.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from drillrank.registry import Component, components
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = {  # and the columns that each shows
+    ROOT / "README.md": ("job", "LlamaIndex", "LangChain", "core", "needs", "paper"),
+    ROOT / "docs" / "handbook.md": ("job", "LlamaIndex", "LangChain"),
+}
+BEGIN, END = "<!-- components: python tools/component_table.py -->\n\n", "\n<!-- end of components -->\n"
+
+
+def cells(one: Component) -> dict[str, str]:
+    """What the table says of a component, by column."""
+    return {
+        "job": one.job,
+        "LlamaIndex": code(one.llama_index),
+        "LangChain": code(one.langchain),
+        "core": code([one.name]),
+        "needs": ", ".join([*one.needs, *(f"`[{extra}]`" for extra in one.extras)]) or "–",
+        "paper": f"[{one.paper.authors}](https://arxiv.org/abs/{one.paper.arxiv})" if one.paper else "–",
+    }
+
+
+def code(names: Sequence[str]) -> str:
+    """Names as code."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def table(columns: Sequence[str]) -> str:
+    """The table in Markdown."""
+    rows = [[cells(one)[column] for column in columns] for one in components()]
+    head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+    return head + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def written(text: str, columns: Sequence[str]) -> str:
+    """A text with the table between its two marks."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("The text lacks the marks between which the table stands.")
+    return f"{before}{begin}{table(columns)}{end}{after}"
+
+
+if __name__ == "__main__":
+    for file, shown in FILES.items():
+        file.write_text(written(file.read_text(encoding="utf-8"), shown), encoding="utf-8")
