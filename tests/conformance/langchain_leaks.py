@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -229,15 +229,6 @@ FETCHES_NOTHING = {
     "UPRRerank": "ranks what it is given",
     "MultiViewTextSplitter": "cuts what it is given",
 }
-
-
-def variants(
-    *tables: Mapping[str, Mapping[str, tuple[type[InStore], Build]]],
-) -> dict[str, tuple[type[InStore], Build]]:
-    """All entries of tables, by class and name."""
-    return {
-        f"{cls} {name}": entry for table in tables for cls, entries in table.items() for name, entry in entries.items()
-    }
 
 
 def allowed(document: Document) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
+
+import pytest
 
 from drillrank.errors import DrillrankError
 
@@ -244,3 +246,45 @@ def story(world: World[Any]) -> Iterator[str]:
     yield "after a deletion"
     world.delete("a", "rules")
     yield "after all is gone"
+
+
+async def check_story(world: World[Any], ask: Callable[[bool], Awaitable[Heard]]) -> None:
+    """What is heard between the chapters of the story is what may be seen then, and something while there is any.
+
+    Args:
+        world: To which it happens.
+        ask: Asks a component, synchronously and asynchronously in turn.
+    """
+    for number, chapter in enumerate(story(world)):
+        heard = await ask(number % 2 == 1)
+        world.check(heard)
+        assert bool(heard.results) is (chapter != "after all is gone"), chapter
+
+
+WAYS = ("declared", "function", "inherited")
+Entry = tuple[Any, Any]
+"""The form of the records, and what builds a component over them."""
+
+
+def variants(*tables: Mapping[str, Mapping[str, Entry]]) -> dict[str, Entry]:
+    """All entries of tables, by class and name."""
+    return {
+        f"{cls} {name}": entry for table in tables for cls, entries in table.items() for name, entry in entries.items()
+    }
+
+
+def cases(stores: Mapping[str, tuple[Any, tuple[Any, ...]]]) -> list[Any]:
+    """Every component over every store, its filter in every way: the store's values, the way, whether the source is
+    the user's own without a filter, and the entry.
+
+    Args:
+        stores: By name the module with a host's tables, and values of a parameter each.
+    """
+    return [
+        pytest.param(*values, way, theirs and way != "inherited", *entry, id=f"{store}-{way}-{name}")
+        for store, (leaks, values) in stores.items()
+        for way in WAYS
+        for theirs, table in ((True, leaks.OVER_RETRIEVERS), (False, leaks.OVER_STORES))
+        for name, entry in variants(table).items()
+        if theirs or way != "inherited"
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -249,15 +249,6 @@ FETCHES_NOTHING = {
     "UPRRerank": "ranks what it is given",
     "MultiViewNodeParser": "cuts what it is given",
 }
-
-
-def variants(
-    *tables: Mapping[str, Mapping[str, tuple[type[InIndex], Build]]],
-) -> dict[str, tuple[type[InIndex], Build]]:
-    """All entries of tables, by class and name."""
-    return {
-        f"{cls} {name}": entry for table in tables for cls, entries in table.items() for name, entry in entries.items()
-    }
 
 
 def allowed(node: BaseNode) -> bool:

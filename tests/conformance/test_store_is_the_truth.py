@@ -19,11 +19,10 @@ import langchain_ext
 import llama_index_ext
 from drillrank.registry import adapters
 from tests.conformance import langchain_leaks, llama_index_leaks
-from tests.conformance.leaks import DOCUMENTS, PLACES, TENANTS, World, story
+from tests.conformance.leaks import DOCUMENTS, PLACES, TENANTS, World, cases, check_story
 from tests.conformance.text_store import TextStore
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
-WAYS = ["declared", "function", "inherited"]
 
 
 def in_memory(form: type[langchain_leaks.InStore]) -> World[Any]:
@@ -40,14 +39,7 @@ def with_texts(form: type[llama_index_leaks.InIndex]) -> World[Any]:
 
 STORES = {"langchain": (langchain_leaks, in_memory), "simple": (llama_index_leaks, vectors_only)}
 STORES["texts"] = (llama_index_leaks, with_texts)
-CASES = [
-    pytest.param(leaks, filled, way, theirs and way != "inherited", *entry, id=f"{store}-{way}-{name}")
-    for store, (leaks, filled) in STORES.items()
-    for way in WAYS
-    for theirs, table in ((True, leaks.OVER_RETRIEVERS), (False, leaks.OVER_STORES))
-    for name, entry in leaks.variants(table).items()
-    if theirs or way != "inherited"
-]
+CASES = cases({store: (leaks, (leaks, filled)) for store, (leaks, filled) in STORES.items()})
 
 
 @pytest.mark.parametrize(
@@ -72,10 +64,7 @@ def test_what_is_heard_of_a_store_is_what_may_be_seen(
     world = filled(form)
     scene = leaks.scene(world, way)
     component = build(scene)
-    for number, chapter in enumerate(story(world)):
-        heard = asyncio.run(leaks.ask(component, theirs, scene.llm, asynchronous=number % 2 == 1))
-        world.check(heard)
-        assert bool(heard.results) is (chapter != "after all is gone"), chapter
+    asyncio.run(check_story(world, lambda asynchronous: leaks.ask(component, theirs, scene.llm, asynchronous)))
 
 
 steps = st.lists(

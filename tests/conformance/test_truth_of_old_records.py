@@ -12,7 +12,7 @@ from langchain_ext import MultiViewRetriever as LangChainViews
 from llama_index_ext import D3Retriever as LlamaIndexD3
 from llama_index_ext import MultiViewRetriever as LlamaIndexViews
 from tests.conformance import langchain_leaks, llama_index_leaks
-from tests.conformance.leaks import story
+from tests.conformance.leaks import check_story
 from tests.conformance.old_records import OldDocuments, OldNodes
 from tests.conformance.test_store_is_the_truth import CASES, STORES
 
@@ -44,10 +44,7 @@ def test_of_an_old_store_is_heard_what_may_be_seen(
     world = filled(OLD[form])
     scene = leaks.scene(world, way)
     component = build(scene)
-    for number, chapter in enumerate(story(world)):
-        heard = asyncio.run(leaks.ask(component, theirs, scene.llm, asynchronous=number % 2 == 1))
-        world.check(heard)
-        assert bool(heard.results) is (chapter != "after all is gone"), chapter
+    asyncio.run(check_story(world, lambda asynchronous: leaks.ask(component, theirs, scene.llm, asynchronous)))
 
 
 @pytest.mark.parametrize("form", ["new", "old"])

@@ -11,11 +11,10 @@ import pytest
 from llama_index.core import VectorStoreIndex
 
 from tests.conformance import langchain_leaks, llama_index_leaks
-from tests.conformance.leaks import World, story
+from tests.conformance.leaks import World, cases, check_story
 from tests.integration.conftest import Postgres
 
 DIMENSIONS = 26
-WAYS = ["declared", "function", "inherited"]
 
 
 @pytest.fixture
@@ -85,14 +84,7 @@ STORES: dict[str, tuple[Any, Callable[..., World[Any]], bool]] = {
     "llama_index_chroma": (llama_index_leaks, of_llama_index, True),
     "llama_index_pgvector": (llama_index_leaks, of_llama_index, True),
 }
-CASES = [
-    pytest.param(store, way, theirs and way != "inherited", *entry, id=f"{store}-{way}-{name}")
-    for store, (leaks, *_) in STORES.items()
-    for way in WAYS
-    for theirs, table in ((True, leaks.OVER_RETRIEVERS), (False, leaks.OVER_STORES))
-    for name, entry in leaks.variants(table).items()
-    if theirs or way != "inherited"
-]
+CASES = cases({store: (leaks, (store,)) for store, (leaks, *_) in STORES.items()})
 
 
 @pytest.mark.parametrize(("store", "way", "theirs", "form", "build"), CASES)
@@ -104,9 +96,6 @@ async def test_what_is_heard_of_a_store_is_what_may_be_seen(
     world = filled(form, vectors)
     scene = leaks.scene(world, way)
     component = build(scene)
-    for number, chapter in enumerate(story(world)):
-        heard = await leaks.ask(component, theirs, scene.llm, asynchronous=both and number % 2 == 1)
-        world.check(heard)
-        assert bool(heard.results) is (chapter != "after all is gone"), chapter
+    await check_story(world, lambda asynchronous: leaks.ask(component, theirs, scene.llm, asynchronous and both))
     if store == "llama_index_pgvector":
         await vectors.close()

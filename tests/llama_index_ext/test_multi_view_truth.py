@@ -17,8 +17,8 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from drillrank.errors import DrillrankWarning, InvalidInput
 from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.text_store import TextStore
 from tests.llama_index_ext.test_multi_view_retriever import Scripted, WordEmbedding
-from tests.llama_index_ext.text_store import TextStore
 
 VIEWS = ("raw", "keywords", "summary")
 
@@ -60,7 +60,7 @@ class Held:
     def __init__(self, kind, found):
         self.kind = kind
         self.embedding = CountedEmbedding()
-        self.texts = TextStore()
+        self.texts = TextStore(nested=True)
         storage = StorageContext.from_defaults(vector_store=self.texts) if kind == "texts" else None
         self.index = VectorStoreIndex(found, embed_model=self.embedding, storage_context=storage)
 
