@@ -22,6 +22,7 @@ BENCHMARKS = (
     "generated",
     "drilldown",
     "views",
+    "stores",
     "tokens",
     "neural_speed",
     "neural_memory",
