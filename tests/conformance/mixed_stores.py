@@ -20,9 +20,9 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 import langchain_ext
 import llama_index_ext
 from drillrank.hosts.keys import own
+from tests.conformance.text_store import TextStore
 from tests.langchain_ext import test_multi_view_truth as in_langchain
 from tests.llama_index_ext import test_multi_view_truth as in_llama_index
-from tests.llama_index_ext.text_store import TextStore
 
 Kind = Literal["new", "old", "foreign"]
 QUESTION = "question"
