@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -14,11 +13,11 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.keys import is_section, own, prefixed, with_own
+from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.shared import Shared, shared
-from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections, stored_section
+from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
@@ -32,10 +31,10 @@ from drillrank.views import (
     check_weights,
 )
 from langchain_ext._component import Component
-from langchain_ext._documents import document_names
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
+from langchain_ext._sections import as_raw, read_section, stored_sections
 
 _MAKER = "MultiViewTextSplitter"
 
@@ -110,7 +109,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         super().__init__(**fields)
         check_weights(self.weights)
         Guard(self.filter)
-        self._sections = _read(self.documents)
+        self._sections = stored_sections(self.documents)
         self._raw = raw_sections(self._sections)
         if self.source is None:
             tell_foreign(self._sections, _MAKER, self._told)
@@ -168,7 +167,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             weights=self.weights,
             expand=self.expand,
             source="store" if isinstance(source, VectorStore) else list(source) if isinstance(source, dict) else None,
-            read=lambda document: _read([document])[0],
+            read=read_section,
             given=Given(by_view(self._sections), "documents", guard.allowed, self._told),
             restricted=guard.restriction,
             resolved=False,
@@ -181,38 +180,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         return [self._document(*merged) for merged in found]
 
     def _document(self, section: StoredSection, merged: MergedSection, origin: str | None) -> Document:
-        document = _as_raw(section.record, section.text) if section.view else section.record
+        document = as_raw(section.record, section.text) if section.view else section.record
         metadata = with_own(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
         metadata = with_score(metadata, self.score_key, merged.score, {prefixed(name): value})
         return document.model_copy(update={"metadata": metadata})
-
-
-def _read(documents: list[Document]) -> list[StoredSection]:
-    named = zip(document_names(documents), documents, strict=True)
-    return [
-        stored_section(document, document.metadata, _text(document), id=name, copy=partial(_copy, document))
-        for name, document in named
-    ]
-
-
-def _text(document: Document) -> str:
-    """Of the view; the raw one may have context in front of it in the store."""
-    if not is_section(document.metadata):
-        return document.page_content
-    names = own(document.metadata)
-    return str(names.get("section_text", document.page_content)) if names["view"] == "raw" else document.page_content
-
-
-def _as_raw(document: Document, text: str) -> Document:
-    """The section itself; its id is the section's, whatever the store calls the record."""
-    names = own(document.metadata)
-    kept = prefixed("section_text") if prefixed("section_id") in document.metadata else "section_text"
-    metadata = {key: value for key, value in document.metadata.items() if key != kept}
-    return document.model_copy(update={"id": str(names["section_id"]), "page_content": text, "metadata": metadata})
-
-
-def _copy(document: Document) -> Document:
-    """The section that a view of an earlier release carries."""
-    metadata = {**document.metadata, "view": "raw"}
-    return _as_raw(document.model_copy(update={"metadata": metadata}), str(metadata["section_text"]))

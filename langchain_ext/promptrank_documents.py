@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -16,15 +17,21 @@ from langchain_core.vectorstores import VectorStore
 from drillrank import Passage
 from drillrank.calling import awaited
 from drillrank.errors import InvalidInput
+from drillrank.hosts.lookups import ById, Lookup, Lookups, arun_lookups, run_lookups
+from drillrank.hosts.raw_records import each_section_once, tell_gone
 from drillrank.multihop.given import Recognised
 from drillrank.multihop.lookups import Hop
+from drillrank.once import Told
 from langchain_ext._documents import document_names
 from langchain_ext._filters import Guard, store_behind
+from langchain_ext._lookups import StoreLookups
+from langchain_ext._sections import read_section
 
 HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""
 
 Named = list[tuple[str, Document]]
+Found = tuple[list[Document], list[str]]
 
 
 @dataclass
@@ -41,6 +48,7 @@ class DocumentSource:
         config: Callbacks of the run that the lookups belong to.
         documents: Every document met so far, by name: the first record of each, which all of its result is from.
         missed: Names of given documents that the store did not bring.
+        told: What was told before.
     """
 
     as_passage: Callable[[Document, str], Passage]
@@ -52,15 +60,18 @@ class DocumentSource:
     config: RunnableConfig | None = None
     documents: dict[str, Document] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set)
+    told: Told = field(default_factory=Told)
     _met: dict[str, Passage] = field(default_factory=dict)
 
     def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """The retriever's first results."""
-        return self.passages(self.retriever.invoke(query, self.config), n) if self.retriever else ()
+        return self.found(query, self.retriever.invoke(query, self.config))[:n] if self.retriever else ()
 
     async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """The retriever's first results."""
-        return self.passages(await self.retriever.ainvoke(query, self.config), n) if self.retriever else ()
+        if self.retriever is None:
+            return ()
+        return (await self.afound(query, await self.retriever.ainvoke(query, self.config)))[:n]
 
     def fetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
         """The documents with these ids that there are, as the store has them now."""
@@ -86,10 +97,14 @@ class DocumentSource:
         except NotImplementedError:
             return self._unasked(ids)
 
-    def passages(self, documents: Iterable[Document], n: int | None = None, told_by: str = "") -> list[Passage]:
-        """What a retriever brought and may be seen, `n` at most: remembered, and turned into passages."""
-        kept = self.guard.kept(documents, told_by)[:n]
-        return [self._remembered(name, found) for name, found in zip(names_of(kept), kept, strict=True)]
+    def found(self, query: str, documents: Iterable[Document], told_by: str = "") -> list[Passage]:
+        """What a retriever brought and may be seen, remembered and turned into passages; of a section one."""
+        return self._passages(run_lookups(self._sections(documents, told_by), partial(self._answer, query)))
+
+    async def afound(self, query: str, documents: Iterable[Document], told_by: str = "") -> list[Passage]:
+        """As `found`, without blocking the event loop."""
+        lookups = self._sections(documents, told_by)
+        return self._passages(await arun_lookups(lookups, partial(self._aanswer, query)))
 
     def own_ids(self, names: Iterable[str]) -> list[str]:
         """What the documents are called where they come from."""
@@ -104,6 +119,39 @@ class DocumentSource:
         """As `tell`."""
         if hop.paths and _in_a_run(self.config):
             await adispatch_custom_event(HOP_EVENT, self._described(query, hop), config=self.config)
+
+    def _sections(self, documents: Iterable[Document], told_by: str) -> Lookups[Found]:
+        kept, behind = self.guard.kept(documents, told_by), store_behind(self.retriever, self.config)
+        sure = behind is not None
+        return each_section_once(kept, read_section, self.given, resolved=False, sure=sure)
+
+    def _answer(self, query: str, lookup: Lookup) -> Sequence[Document] | None:
+        """From the store behind the retriever, or else from the docstore."""
+        if isinstance(self.docstore, BaseStore) and store_behind(self.retriever, self.config) is None:
+            return self._of_keys(self.docstore.mget(lookup.ids)) if isinstance(lookup, ById) else None
+        return self._lookups(query).answer(lookup)
+
+    async def _aanswer(self, query: str, lookup: Lookup) -> Sequence[Document] | None:
+        """As `_answer`."""
+        if isinstance(self.docstore, BaseStore) and store_behind(self.retriever, self.config) is None:
+            ids = lookup.ids if isinstance(lookup, ById) else None
+            return None if ids is None else self._of_keys(await awaited(self.docstore.amget, ids))
+        return await self._lookups(query).aanswer(lookup)
+
+    def _lookups(self, query: str) -> StoreLookups:
+        store = store_behind(self.retriever, self.config)
+        if store is None and isinstance(self.docstore, VectorStore):
+            store = self.docstore
+        return StoreLookups(query, {} if store is None else store, self.guard, self.config)
+
+    def _of_keys(self, found: Sequence[Document | None]) -> list[Document]:
+        return self.guard.allowed(document for document in found if document is not None)
+
+    def _passages(self, found: Found) -> list[Passage]:
+        kept, missing = found
+        if not self.guard.restriction:  # perhaps they are hidden: nothing is said of them
+            tell_gone("PromptRank", self.told.anew("raw", missing))
+        return [self._remembered(name, one) for name, one in zip(names_of(kept), kept, strict=True)]
 
     def _asked(self, ids: Sequence[str]) -> tuple[VectorStore | None, list[str]]:
         """The vector store to ask, and for what: one that nobody named need not understand ids that nobody gave."""

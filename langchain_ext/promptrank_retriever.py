@@ -129,7 +129,8 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         config = child_config(run_manager)
         check_query(query)
         source, search = self._source(config)
-        steps = self._steps(query, source, search, self.retriever.invoke(query, config), top_n)
+        first = source.found(query, self.retriever.invoke(query, config), told_by=type(self).__name__)
+        steps = self._steps(query, source, search, first, top_n)
         return self._found(run_steps(steps, source, partial(source.tell, query)), source)
 
     async def _aget_relevant_documents(
@@ -138,7 +139,9 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         config = child_config(run_manager)
         check_query(query)
         source, search = await asyncio.to_thread(self._source, config)  # a filter looks at all that was given
-        steps = self._steps(query, source, search, await self.retriever.ainvoke(query, config), top_n)
+        hits = await self.retriever.ainvoke(query, config)
+        first = await source.afound(query, hits, told_by=type(self).__name__)
+        steps = self._steps(query, source, search, first, top_n)
         return self._found(await arun_steps(steps, source, partial(source.atell, query)), source)
 
     def _source(self, config: RunnableConfig) -> tuple[DocumentSource, PathSearch]:
@@ -150,7 +153,14 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         seen = {self._names[number]: self.documents[number] for number in sorted(shown)}
         recognised = Recognised(given, seen)
         source = DocumentSource(
-            self._rerank._named, guard, recognised, self.retriever, self.docstore, given=seen, config=config
+            self._rerank._named,
+            guard,
+            recognised,
+            self.retriever,
+            self.docstore,
+            given=seen,
+            config=config,
+            told=self._told,
         )
         return source, search
 
@@ -169,11 +179,10 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         return self._prepared.get(chosen, prepared).made
 
     def _steps(
-        self, query: str, source: DocumentSource, search: PathSearch, hits: list[Document], top_n: int | None
+        self, query: str, source: DocumentSource, search: PathSearch, first: list[Passage], top_n: int | None
     ) -> Steps[list[Ranked[Passage]]]:
         check_top_n(top_n)
         scope = Scope(None if len(source.given) == len(self.documents) else source.given.keys(), fetched=True)
-        first = source.passages(hits, told_by=type(self).__name__)
         return search.steps(query, self.top_n if top_n is None else top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:

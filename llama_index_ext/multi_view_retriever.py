@@ -15,7 +15,7 @@ from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
-from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections, stored_section
+from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
@@ -32,6 +32,7 @@ from drillrank.views import (
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
+from llama_index_ext._sections import read_section
 
 _MAKER = "MultiViewNodeParser"
 
@@ -99,7 +100,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         self._top_n = top_n
         self._weights = weights
         self._expand = expand
-        self._sections = list(map(_read, nodes))
+        self._sections = list(map(read_section, nodes))
         self._raw = raw_sections(self._sections)
         self._source = source
         self._told = Told()
@@ -157,7 +158,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             else list(source)
             if isinstance(source, Mapping)
             else None,
-            read=_read,
+            read=read_section,
             given=Given(by_view(self._sections), "nodes", guard.allowed, self._told),
             restricted=guard.restriction,
             resolved=not isinstance(source, VectorStoreIndex),
@@ -177,16 +178,3 @@ def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> 
     added = [prefixed(name) for name in ("matched_views", "expanded_from")]
     node = unread(section.record, metadata, [key for key in added if key in metadata])
     return NodeWithScore(node=node, score=merged.score)
-
-
-def _read(found: BaseNode | NodeWithScore) -> StoredSection:
-    node = found.node if isinstance(found, NodeWithScore) else found
-    links = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
-    return stored_section(
-        node,
-        node.metadata,
-        node.get_content(),
-        id=node.node_id,
-        document=node.ref_doc_id,
-        around={name: link.node_id for name, link in links.items() if link is not None},
-    )

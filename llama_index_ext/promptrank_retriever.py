@@ -122,7 +122,8 @@ class PromptRankRetriever(Fixed, BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
         source, search = self._source()
-        steps = self._steps(query, source, search, self._retriever.retrieve(query_bundle))
+        first = source.found(query, self._retriever.retrieve(query_bundle), told_by=type(self).__name__)
+        steps = self._steps(query, source, search, first)
         return self._found(run_steps(steps, source, partial(source.tell, query)), source)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -133,7 +134,8 @@ class PromptRankRetriever(Fixed, BaseRetriever):
             source.tell(query, hop)
 
         [hits] = await aretrieved([self._retriever], query_bundle)
-        steps = self._steps(query, source, search, hits)
+        first = await source.afound(query, hits, told_by=type(self).__name__)
+        steps = self._steps(query, source, search, first)
         return self._found(await arun_steps(steps, source, atell), source)
 
     def _source(self) -> tuple[NodeSource, PathSearch]:
@@ -144,7 +146,9 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         given, search = self._search_of(shown)
         seen = {self._nodes[number].node_id: self._nodes[number] for number in sorted(shown)}
         recognised = Recognised(given, seen)
-        source = NodeSource(self._rerank._passage, guard, recognised, self._retriever, self._docstore, given=seen)
+        source = NodeSource(
+            self._rerank._passage, guard, recognised, self._retriever, self._docstore, given=seen, told=self._told
+        )
         return source, search
 
     def _search_of(self, shown: Collection[int]) -> tuple[Given, PathSearch]:
@@ -158,10 +162,9 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         return self._prepared.get(chosen, made)
 
     def _steps(
-        self, query: str, source: NodeSource, search: PathSearch, hits: list[NodeWithScore]
+        self, query: str, source: NodeSource, search: PathSearch, first: list[Passage]
     ) -> Steps[list[Ranked[Passage]]]:
         scope = Scope(None if len(source.given) == len(self._nodes) else source.given.keys(), fetched=True)
-        first = source.passages(hits, told_by=type(self).__name__)
         return search.steps(query, self._top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:

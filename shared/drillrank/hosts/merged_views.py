@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from drillrank.errors import DrillrankWarning
-from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import ById, Holding, Lookups, Search
+from drillrank.hosts.lookups import Lookups, Search
+from drillrank.hosts.raw_records import at_hand, raw_records, tell_gone
 from drillrank.hosts.stored_sections import AROUND, Given, StoredSection
 from drillrank.hosts.view_rankings import Rankings, of_hits, of_store
 from drillrank.once import Told
@@ -71,7 +71,7 @@ class MergedViews:
         around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
         wanted = [id_ for ids in around.values() for id_ in ids if id_ not in known]
         if wanted:
-            fetched, asked = yield from self._fetched(wanted, any(section.old for section in found))
+            fetched, asked = yield from raw_records(wanted, self.read, old=any(section.old for section in found))
             self.given.check(fetched.values())
             known |= fetched if asked else self.given.lent(wanted, found=False)
             missing = {
@@ -100,53 +100,24 @@ class MergedViews:
     def _raw(self, found: Sequence[StoredSection], beside: Sequence[StoredSection]) -> Lookups[_Fetched]:
         """The raw records of the sections found; some are among these, or beside them."""
         ids = {section.section_id for section in found}
-        at_hand: dict[str, StoredSection] = {}
-        # Of a section that was stored before and after the prefix the later record counts.
-        for section in sorted((*found, *beside), key=lambda section: section.old):
-            if section.is_raw and section.section_id in ids:
-                at_hand.setdefault(section.section_id, section)
-        known = {id_: section for id_, section in at_hand.items() if not (section.old and self.resolved)}
+        near = [section for section in (*found, *beside) if section.section_id in ids]
+        known = at_hand(near, resolved=self.resolved)
         wanted = [section.section_id for section in found if section.section_id not in known]
         if not wanted:
             return known, True
-        fetched, asked = yield from self._fetched(wanted, any(section.old for section in found))
+        fetched, asked = yield from raw_records(wanted, self.read, old=any(section.old for section in found))
         if asked:
             self.given.check(fetched.values())
             return known | fetched, True
         copies = {section.section_id: self.read(section.copy) for section in found if section.copy is not None}
-        return copies | self.given.lent(wanted, found=True) | at_hand, False
-
-    def _fetched(self, ids: Sequence[str], old: bool) -> Lookups[_Fetched]:
-        """Raw records by section id; where the store has ids of its own, by metadata, those of old records, too."""
-        ids = list(dict.fromkeys(ids))
-        [answer] = yield [ById(tuple(ids))]
-        fetched = self._sections(ids, answer or ())
-        left = tuple(id_ for id_ in ids if id_ not in fetched)
-        if not left:
-            return fetched, True
-        forms = [("section_id", "view")] if old else []
-        forms.append((prefixed("section_id"), prefixed("view")))
-        answers = yield [Holding({id_: left, view: "raw"}) for id_, view in forms]
-        for by_metadata in answers:
-            fetched |= self._sections(left, by_metadata or ())
-        return fetched, not (answer is None and all(by_metadata is None for by_metadata in answers))
-
-    def _sections(self, ids: Iterable[str], records: Iterable[Any]) -> dict[str, StoredSection]:
-        wanted = set(ids)
-        sections = map(self.read, records)
-        return {section.section_id: section for section in sections if section.is_raw and section.section_id in wanted}
+        return copies | self.given.lent(wanted, found=True) | at_hand(near, resolved=False), False
 
     def _tell_missing(self, missing: Iterable[StoredSection], asked: bool) -> None:
         if asked and self.restricted:  # perhaps they are hidden: nothing is said of them
             return
         left = [section.section_id for section in missing if asked or section.section_id not in self.given]
-        ids = self.told.anew("raw", left)
-        if ids:
-            where = "is no longer in the store" if asked else f"cannot be looked up: pass {self.given.name}, too"
-            _warn(
-                f"the raw record of {len(ids)} sections, found by keywords or summary, {where}; for example "
-                f"{ids[0]!r}. They are left out"
-            )
+        where = "is no longer in the store" if asked else f"cannot be looked up: pass {self.given.name}, too"
+        tell_gone("MultiViewRetriever", self.told.anew("raw", left), where)
 
     def _tell_missing_around(self, missing: Mapping[str, Hashable]) -> None:
         """Warn of sections that are not there, by the document that they are missing of."""
