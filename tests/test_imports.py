@@ -218,3 +218,32 @@ def test_a_circle_is_named_by_its_shortest_way(tmp_path):
     )
     (way,) = SHAPE["circles"](edges)
     assert set(way) == {"drillrank.a", "drillrank.b", "drillrank.c"}
+
+
+def test_the_shape_is_that_of_the_checkout_named(tmp_path):
+    texts = {
+        "shared/drillrank/__init__.py": "__all__ = ['errors']\nfrom drillrank import errors\n",
+        "shared/drillrank/errors.py": "A = 1\nB = 2\n",
+        "llama_index_ext/__init__.py": "from drillrank import errors\n__all__ = []\n",
+        "langchain_ext/__init__.py": "raise ImportError\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    figures = SHAPE["shape"](tmp_path)
+    assert {name: number for name, number in figures.items() if not name.startswith("langchain_ext")} == {
+        "drillrank: files": 2,
+        "drillrank: lines": 4,
+        "drillrank: longest file": 2,
+        "drillrank: public names": 1,
+        "llama_index_ext: files": 1,
+        "llama_index_ext: lines": 2,
+        "llama_index_ext: longest file": 2,
+        "llama_index_ext: public names": 0,
+        "llama_index_ext: core modules imported": 1,
+        "circles": 0,
+        "modules loaded by import drillrank": 2,
+        "modules loaded by import llama_index_ext": 3,
+        "modules loaded by import langchain_ext": None,
+        "modules loaded by all public names of drillrank": 2,
+    }

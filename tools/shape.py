@@ -127,6 +127,7 @@ def loaded_modules(root: Path, statement: str) -> int | None:
     code = f"import sys; before = len(sys.modules)\n{statement}\nprint(len(sys.modules) - before)"
     ran = subprocess.run(
         [sys.executable, "-c", code],
+        cwd=root,  # from where Python imports first
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

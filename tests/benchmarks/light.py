@@ -78,7 +78,8 @@ def imported(root: Path) -> Table:
     for round_ in range(ROUNDS + 1):
         for statement in STATEMENTS:
             command = [sys.executable, "-c", _TIMED.format(statement)]
-            ran = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+            # Python imports from the current folder first.
+            ran = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)
             took, loaded = ran.stdout.split()
             modules[statement] = int(loaded)
             if round_:
