@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
-from drillrank.rerank.first_stage import FirstStage, log_prior
+from drillrank.rerank.first_stage import FirstStage, log_prior, posteriors
 from drillrank.rerank.upr import UPR
 
 TEXTS = st.sampled_from(
@@ -44,23 +44,15 @@ def apart(pairs):
     return [text for text, _ in pairs], [score for _, score in pairs]
 
 
-def formula(scores, likelihoods):
-    """The documented formula in plain Python, for one kind of evidence."""
-    n = len(scores)
+def logs_of(values):
+    falling = sorted(values, reverse=True)
+    ranks = {value: [rank for rank, other in enumerate(falling, 1) if other == value] for value in values}
+    return [math.fsum(map(math.log, ranks[value])) / len(ranks[value]) for value in values]
 
-    def logs(values):
-        falling = sorted(values, reverse=True)
-        ranks = {value: [rank for rank, other in enumerate(falling, 1) if other == value] for value in values}
-        return [math.fsum(map(math.log, ranks[value])) / len(ranks[value]) for value in values]
 
-    def z(values):
-        mean = math.fsum(values) / n
-        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / n)
-        return [(value - mean) / deviation if deviation > 1e-7 else 0.0 for value in values]
-
-    own, known = logs(scores), logs([round(value, 5) for value in likelihoods])
-    correlation = max(math.fsum(a * b for a, b in zip(z(own), z(known), strict=True)) / n, 0.0)
-    weights = [math.exp(-4 * (1 - correlation**2) * log) for log in own]
+def formula(scores, explained=0.0):
+    """The documented formula in plain Python."""
+    weights = [math.exp(-3 * (1 - explained) * log) for log in logs_of(scores)]
     return [math.log(weight / math.fsum(weights)) for weight in weights]
 
 
@@ -70,7 +62,7 @@ def test_the_score_is_the_posterior_by_the_formula(hash_model, query, pairs, lex
     assume(texts)
     alone = sorted(upr(hash_model, lexical).rank(query, texts), key=lambda item: item.details["position"])
     tokens = [max(item.details["tokens"], 1) for item in alone]
-    priors = formula(scores, [item.score * count for item, count in zip(alone, tokens, strict=True)])
+    priors = formula(scores)
     wanted = [item.score + prior / count for item, prior, count in zip(alone, priors, tokens, strict=True)]
     found = upr(hash_model, lexical, prior="retrieval").rank(query, texts, scores=scores)
     assert [item.details["log_prior"] for item in found] == pytest.approx([priors[i] for i in order(found)], abs=1e-6)
@@ -78,6 +70,21 @@ def test_the_score_is_the_posterior_by_the_formula(hash_model, query, pairs, lex
     assert all(item.score <= 0 and type(item.score) is float is type(item.details["log_prior"]) for item in found)
     assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
     assert sorted(order(found)) == list(range(len(texts)))
+
+
+@given(st.lists(st.tuples(SCORES, st.integers(-9, 0)), min_size=2, max_size=8))
+def test_of_a_likelihood_of_words_and_meaning_the_prior_says_only_what_it_does_not_know(rows):
+    """By meaning alone here, since the words are the same in all passages."""
+    scores, meaning = zip(*rows, strict=True)
+    stage = FirstStage.read("retrieval", [Passage("a")] * len(rows), list(scores))
+    scored = [((meant - 4.0) / 5, {"tokens": 5, "log_meaning": float(meant)}) for meant in meaning]
+    own, known = (np.array(logs_of(values)) for values in (scores, meaning))
+    apart_ = min(np.ptp(own), np.ptp(known)) > 0
+    correlation = max(np.corrcoef(own, known)[0, 1], 0.0) if apart_ else 0.0
+    priors = [detail["log_prior"] for _, detail in posteriors(scored, stage)]
+    assert priors == pytest.approx(formula(scores, correlation**2), abs=1e-6)
+    without = [(score, {"tokens": 5}) for score, _ in scored]
+    assert [detail["log_prior"] for _, detail in posteriors(without, stage)] == pytest.approx(formula(scores))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.lists(SCORES, min_size=12, max_size=12))
