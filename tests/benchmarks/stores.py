@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from langchain_core.documents import Document as Page
@@ -26,7 +26,7 @@ from rich.table import Table
 
 import langchain_ext
 import llama_index_ext
-from drillrank.hosts.filters import from_dictionary
+from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
 
 from .data import read
@@ -81,49 +81,6 @@ class HashedHere(BaseEmbedding):
         return vector(text)
 
 
-class AsOnAServer(VectorStore):
-    """Takes filters as dictionaries, and counts what it is asked; see Chroma for the names."""
-
-    def __init__(self, embeddings: Embeddings, calls: Calls) -> None:
-        self._kept = InMemoryVectorStore(embeddings)
-        self._calls = calls
-
-    @property
-    def embeddings(self) -> Embeddings:
-        return self._kept.embeddings
-
-    @classmethod
-    def from_texts(cls, texts: list[str], embedding: Embeddings, metadatas: Any = None, **kwargs: Any) -> AsOnAServer:
-        raise NotImplementedError
-
-    def add_documents(self, documents: list[Page], **kwargs: Any) -> list[str]:
-        return self._kept.add_documents(documents, **kwargs)
-
-    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> None:
-        self._kept.delete(ids)
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Page]:
-        return self.similarity_search_by_vector(self.embeddings.embed_query(query), k, **kwargs)
-
-    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Page]:
-        self._calls["searches"] += 1
-        wanted = kwargs.get("filter")
-        holds = from_dictionary(wanted) if wanted else None
-        passes = None if holds is None else lambda page: holds(page.metadata) is True
-        return self._kept.similarity_search_by_vector(embedding, k, filter=passes)
-
-    def get_by_ids(self, ids: Sequence[str], /) -> list[Page]:
-        self._calls["look-ups"] += 1
-        return self._kept.get_by_ids(ids)
-
-    def get(self, where: Any = None, include: Any = None) -> dict[str, list[Any]]:
-        self._calls["look-ups"] += 1
-        holds = from_dictionary(where) if where else None
-        rows = [row for row in self._kept.store.values() if holds is None or holds(row["metadata"])]
-        names = {"ids": "id", "documents": "text", "metadatas": "metadata"}
-        return {name: [row[key] for row in rows] for name, key in names.items()}
-
-
 def papers() -> list[tuple[str, str]]:
     """Name and text."""
     return [(f"paper-{number}.md", paper["markdown"]) for number, paper in enumerate(read("longdoc/qasper"))]
@@ -147,18 +104,31 @@ def filled_by_index(store: VectorStore, pieces: list[Page]) -> None:
     index(pieces, records, store, cleanup="scoped_full", source_id_key="source", key_encoder="sha256")
 
 
+def counted(retrieve: Callable[[str], object], calls: Calls, asked: Calls, records: str) -> Callable[[str], object]:
+    """Asks, and adds the store's count to the others."""
+
+    def ask(question: str) -> object:
+        asked.clear()
+        found = retrieve(question)
+        calls.update({"searches": asked["search"], "look-ups": asked[records]})
+        return found
+
+    return ask
+
+
 def langchain(calls: Calls, by_index: bool) -> dict[str, Callable[[str], object]]:
-    store = AsOnAServer(Hashed(calls), calls)
+    store = ServerStore(Hashed(calls))
     pieces = langchain_ext.MultiViewTextSplitter().split_documents(pages(papers()[:PAPERS]))
     if by_index:
         filled_by_index(store, pieces)
     else:
         store.add_documents(pieces)
-    return {
-        "MultiViewRetriever": langchain_ext.MultiViewRetriever(source=store).invoke,
-        "and neighbours": langchain_ext.MultiViewRetriever(source=store, expand="neighbours").invoke,
-        "D3Retriever": langchain_ext.D3Retriever(source=store, max_documents=DOCUMENTS).invoke,
+    components = {
+        "MultiViewRetriever": langchain_ext.MultiViewRetriever(source=store),
+        "and neighbours": langchain_ext.MultiViewRetriever(source=store, expand="neighbours"),
+        "D3Retriever": langchain_ext.D3Retriever(source=store, max_documents=DOCUMENTS),
     }
+    return {name: counted(one.invoke, calls, store.asked, "records") for name, one in components.items()}
 
 
 def llama_index(calls: Calls) -> dict[str, Callable[[str], object]]:
@@ -166,21 +136,12 @@ def llama_index(calls: Calls) -> dict[str, Callable[[str], object]]:
     context = StorageContext.from_defaults(vector_store=store)
     nodes = llama_index_ext.MultiViewNodeParser()(documents(papers()[:PAPERS]))
     over = VectorStoreIndex(nodes, storage_context=context, embed_model=HashedHere(calls))
-
-    def counted(retrieve: Callable[[str], object]) -> Callable[[str], object]:
-        def asked(question: str) -> object:
-            store.asked.clear()
-            found = retrieve(question)
-            calls.update({"searches": store.asked["search"], "look-ups": store.asked["nodes"]})
-            return found
-
-        return asked
-
-    return {
-        "MultiViewRetriever": counted(llama_index_ext.MultiViewRetriever(source=over).retrieve),
-        "and neighbours": counted(llama_index_ext.MultiViewRetriever(source=over, expand="neighbours").retrieve),
-        "D3Retriever": counted(llama_index_ext.D3Retriever(source=over, max_documents=DOCUMENTS).retrieve),
+    components = {
+        "MultiViewRetriever": llama_index_ext.MultiViewRetriever(source=over),
+        "and neighbours": llama_index_ext.MultiViewRetriever(source=over, expand="neighbours"),
+        "D3Retriever": llama_index_ext.D3Retriever(source=over, max_documents=DOCUMENTS),
     }
+    return {name: counted(one.retrieve, calls, store.asked, "nodes") for name, one in components.items()}
 
 
 def costs(console: Console) -> None:
@@ -192,19 +153,19 @@ def costs(console: Console) -> None:
         "calls, mean",
         title=f"Most for one of {len(questions())} questions; {PAPERS} papers, D3 drills into {DOCUMENTS}",
     )
-    counted = {name: Counter[str]() for name in ("LangChain", "LangChain, index()", "LlamaIndex")}
+    spent_by = {name: Counter[str]() for name in ("LangChain", "LangChain, index()", "LlamaIndex")}
     built = {
-        "LangChain": langchain(counted["LangChain"], by_index=False),
-        "LangChain, index()": langchain(counted["LangChain, index()"], by_index=True),
-        "LlamaIndex": llama_index(counted["LlamaIndex"]),
+        "LangChain": langchain(spent_by["LangChain"], by_index=False),
+        "LangChain, index()": langchain(spent_by["LangChain, index()"], by_index=True),
+        "LlamaIndex": llama_index(spent_by["LlamaIndex"]),
     }
     for host, components in built.items():
         for component, ask in components.items():
             spent = []
             for question in questions():
-                counted[host].clear()
+                spent_by[host].clear()
                 ask(question)
-                spent.append(Counter(counted[host]))
+                spent.append(Counter(spent_by[host]))
             most = [str(max(one[name] for one in spent)) for name in kinds]
             mean = sum(one["searches"] + one["look-ups"] for one in spent) / len(spent)
             table.add_row(host, component, *most, f"{mean:.1f}")

@@ -12,6 +12,8 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 
 from drillrank.errors import InvalidInput
 from tests.conformance import langchain_leaks, llama_index_leaks
+from tests.conformance.leaks import World, variants
+from tests.conformance.server_store import ServerStore
 from tests.conformance.test_store_is_the_truth import CASES
 
 COMPONENTS = [pytest.param(*case.values, id=case.id) for case in CASES if case.values[2] == "declared"]
@@ -82,3 +84,70 @@ def test_a_filter_that_the_store_cannot_take_is_kept_or_refused(
         heard = asyncio.run(leaks.ask(component, theirs, scene.llm, asynchronous=False))
         world.check(heard)
         assert heard.results
+
+
+def nobodys(form: Any, tenant: Any) -> Any:
+    """A form whose records of tenant b say another tenant, or none."""
+
+    class Nobodys(form):
+        def made(self, owner: str, document: str, version: int) -> Any:
+            made = super().made(owner, document, version)
+            return [(place, _said(record, tenant)) for place, record in made] if owner == "b" else made
+
+    return Nobodys
+
+
+def _said(record: Any, tenant: Any) -> Any:
+    others = {key: value for key, value in record.metadata.items() if key != "tenant"}
+    return record.model_copy(update={"metadata": others | ({} if tenant is MISSING else {"tenant": tenant})})
+
+
+MISSING = object()
+
+
+@pytest.mark.parametrize("tenant", [MISSING, None], ids=["missing", "None"])
+@pytest.mark.parametrize(
+    ("leaks", "filled", "way", "theirs", "form", "build"),
+    [case for case in CASES if case.values[2] != "inherited"],
+)
+def test_a_record_that_does_not_say_whose_it_is_is_nobodys(
+    leaks: Any, filled: Any, way: str, theirs: bool, form: Any, build: Any, tenant: Any
+):
+    world = filled(nobodys(form, tenant))
+    scene = leaks.scene(world, way)
+    heard = asyncio.run(leaks.ask(build(scene), theirs, scene.llm, asynchronous=False))
+    world.check(heard)
+    assert theirs or heard.results  # a retriever without a filter may bring nobody's alone
+
+
+ON_A_SERVER = [
+    pytest.param(theirs, *entry, id=name)
+    for theirs, table in ((True, langchain_leaks.OVER_RETRIEVERS), (False, langchain_leaks.OVER_STORES))
+    for name, entry in variants(table).items()
+]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "form", "build", "way"),
+    [
+        pytest.param(*case.values, way, id=f"{way}-{case.id}")
+        for way in ("declared", "inherited")
+        for case in ON_A_SERVER
+        if (way == "inherited") is case.values[0]
+    ],
+)
+def test_an_operator_that_the_store_lacks_is_an_error_that_names_it(theirs: bool, form: Any, build: Any, way: str):
+    """Of the store, whether a component or its retriever sends the filter there."""
+    world = World(form(ServerStore(langchain_leaks.Words(), refuses=["$lt"])))
+    scene = langchain_leaks.scene(world, way)
+    with pytest.raises(ValueError, match=r"^Unknown operator \$lt$"):
+        asyncio.run(langchain_leaks.ask(build(scene), theirs, scene.llm, asynchronous=False))
+
+
+@pytest.mark.parametrize(("theirs", "form", "build"), ON_A_SERVER)
+def test_a_function_is_kept_to_whatever_the_store_lacks(theirs: bool, form: Any, build: Any):
+    world = World(form(ServerStore(langchain_leaks.Words(), refuses=["$lt"])))
+    scene = langchain_leaks.scene(world, "function")
+    heard = asyncio.run(langchain_leaks.ask(build(scene), theirs, scene.llm, asynchronous=True))
+    world.check(heard)
+    assert heard.results

@@ -20,6 +20,7 @@ import llama_index_ext
 from drillrank.registry import adapters
 from tests.conformance import langchain_leaks, llama_index_leaks
 from tests.conformance.leaks import DOCUMENTS, PLACES, TENANTS, World, cases, check_story
+from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
@@ -27,6 +28,10 @@ PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
 
 def in_memory(form: type[langchain_leaks.InStore]) -> World[Any]:
     return World(form(InMemoryVectorStore(langchain_leaks.Words())))
+
+
+def on_a_server(form: type[langchain_leaks.InStore]) -> World[Any]:
+    return World(form(ServerStore(langchain_leaks.Words())))
 
 
 def vectors_only(form: type[llama_index_leaks.InIndex]) -> World[Any]:
@@ -37,8 +42,12 @@ def with_texts(form: type[llama_index_leaks.InIndex]) -> World[Any]:
     return World(form(VectorStoreIndex.from_vector_store(TextStore(), embed_model=llama_index_leaks.Words())))
 
 
-STORES = {"langchain": (langchain_leaks, in_memory), "simple": (llama_index_leaks, vectors_only)}
-STORES["texts"] = (llama_index_leaks, with_texts)
+STORES: dict[str, tuple[Any, Any]] = {
+    "langchain": (langchain_leaks, in_memory),
+    "server": (langchain_leaks, on_a_server),
+    "simple": (llama_index_leaks, vectors_only),
+    "texts": (llama_index_leaks, with_texts),
+}
 CASES = cases({store: (leaks, (leaks, filled)) for store, (leaks, filled) in STORES.items()})
 
 
