@@ -60,7 +60,7 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Store
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     metadata = theirs(node.metadata)
-    if is_section(node.metadata):
+    if is_section(node.metadata) and start is not None:
         raw = found["view"] == "raw"
         return StoredChunk(
             node,
@@ -74,6 +74,11 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Store
             end=end,
             metadata=metadata,
         )
+    if is_section(node.metadata):  # cut out of what another parser cut, nobody knows where
+        raw = found["view"] == "raw"
+        id_ = node.node_id if raw else str(found["section_id"])
+        held = text if raw else ""
+        return StoredChunk(node, id_, held, document, kind="chunk", raw=raw and itself, metadata=metadata)
     if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
         return StoredChunk(node, node.node_id, text, document, metadata=metadata)
     headings = headings_of_path(metadata.get(_HEADINGS))

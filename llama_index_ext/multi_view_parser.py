@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any, Literal
@@ -24,9 +25,11 @@ from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field
 
 from drillrank import parse_document
-from drillrank.errors import InvalidInput, check_positive
+from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.hosts.beginnings import Cut, beginnings
 from drillrank.hosts.keys import prefixed, theirs, with_own
 from drillrank.hosts.namespaces import check_namespace, in_namespace, namespace_of
+from drillrank.once import Told
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
 from drillrank.views import (
@@ -59,6 +62,10 @@ class MultiViewNodeParser(Component, NodeParser):
     What is embedded is the text of the view alone. Metadata are the document's, and, read by no model,
     `drillrank_section_path`, `drillrank_section_level`, `drillrank_section_id`, `drillrank_view`, `drillrank_start`,
     `drillrank_end`. PREVIOUS and NEXT link raw nodes of one document, PARENT and CHILD its section tree.
+
+    Sections of what another parser cut have the offsets of the document that its nodes name, as far as these are
+    certain: the document, or the parents of `HierarchicalNodeParser`, are looked for among the nodes. Where they are
+    not certain there are none, and a `DrillrankWarning` says so.
 
     With `context`, the headings and the section's keywords stand in front of the raw text where it is embedded, as
     metadata `drillrank_context`; what the LLM reads stays the source.
@@ -119,6 +126,7 @@ class MultiViewNodeParser(Component, NodeParser):
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
+    _told: Told = PrivateAttr(default_factory=Told)
     _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)  # in place of an LLM's identity that nobody knows
 
     @field_validator("views")
@@ -219,13 +227,24 @@ class MultiViewNodeParser(Component, NodeParser):
         return nodes
 
     def _nodes(self, documents: Sequence[BaseNode], chunks: Sequence[Sequence[SectionChunk]]) -> list[BaseNode]:
-        pairs = zip(documents, chunks, strict=True)
-        return [node for document, own in pairs for node in self._section_nodes(document, own)]
+        begins = beginnings(list(map(_cut, documents)))
+        self._tell_unplaced([document for document, begin in zip(documents, begins, strict=True) if begin is None])
+        triples = zip(documents, chunks, begins, strict=True)
+        return [node for document, own, begin in triples for node in self._section_nodes(document, own, begin)]
 
-    def _section_nodes(self, document: BaseNode, chunks: Sequence[SectionChunk]) -> list[BaseNode]:
+    def _tell_unplaced(self, nodes: Sequence[BaseNode]) -> None:
+        if documents := self._told.anew("offsets", [node.ref_doc_id for node in nodes]):
+            warnings.warn(
+                f"MultiViewNodeParser: it is not certain where in their document nodes of {len(documents)} documents "
+                f"stand, for example of {documents[0]!r}: their sections have no offsets. Let it cut the documents "
+                "themselves, or give it these, or the parents of HierarchicalNodeParser, together with the nodes.",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+
+    def _section_nodes(self, document: BaseNode, chunks: Sequence[SectionChunk], begin: int | None) -> list[BaseNode]:
         ids = {chunk.id: self.id_func(i, document) if self.id_func else chunk.id for i, chunk in enumerate(chunks)}
         source = document.source_node or document.as_related_node_info()
-        begin = _begin(document)
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
         for chunk in chunks:
@@ -237,14 +256,17 @@ class MultiViewNodeParser(Component, NodeParser):
         self._relate([chunk for chunk in chunks if chunk.view == "raw"], raw)
         return nodes
 
-    def _fields(self, chunk: SectionChunk, document: BaseNode, ids: dict[str, str], begin: int) -> dict[str, Any]:
+    def _fields(
+        self, chunk: SectionChunk, document: BaseNode, ids: dict[str, str], begin: int | None
+    ) -> dict[str, Any]:
+        start, end = (None, None) if begin is None else (begin + chunk.start, begin + chunk.end)
         names = {
             "section_path": breadcrumb(chunk.path, self.separator),
             "section_level": chunk.level,
             "section_id": ids[chunk.section_id],
             "view": chunk.view,
-            "start": begin + chunk.start,
-            "end": begin + chunk.end,
+            "start": start,
+            "end": end,
             "namespace": self._namespace(document),
             "context": chunk.context or None,
         }
@@ -252,8 +274,8 @@ class MultiViewNodeParser(Component, NodeParser):
         return {
             "id_": ids[chunk.id],
             "text": chunk.text,
-            "start_char_idx": begin + chunk.start,
-            "end_char_idx": begin + chunk.end,
+            "start_char_idx": start,
+            "end_char_idx": end,
             "metadata": with_own(theirs(document.metadata) if self.include_metadata else {}, **names),
             "excluded_embed_metadata_keys": [*document.excluded_embed_metadata_keys, *unread],
             "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *unread, prefixed("context")],
@@ -282,10 +304,15 @@ class MultiViewNodeParser(Component, NodeParser):
             raw[parent].relationships[NodeRelationship.CHILD] = below
 
 
-def _begin(node: BaseNode) -> int:
-    """Where what is cut begins in the document that its nodes name as their source."""
-    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    inside = node.source_node is not None and node.source_node.node_id != node.node_id
-    if not inside or start is None or end is None or end - start != len(node.get_content()):
-        return 0
-    return int(start)
+def _cut(node: BaseNode) -> Cut:
+    """What was cut out of the document that the node names as its source, or again out of its parent."""
+    parent = node.parent_node
+    return Cut(
+        node.node_id,
+        node.get_content(),
+        node.ref_doc_id,
+        None if parent is None or parent.node_id == node.ref_doc_id else parent.node_id,
+        getattr(node, "start_char_idx", None),
+        getattr(node, "end_char_idx", None),
+        None if node.prev_node is None else node.prev_node.node_id,
+    )
