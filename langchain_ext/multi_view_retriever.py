@@ -72,8 +72,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     records of earlier releases, are found beside sections of this one, whenever they were stored.
 
     Raises:
-        InvalidInput: the raw view of a section is missing, `source` is an empty dictionary, a weight is below 0, the
-            filter cannot be used, or the query is blank.
+        InvalidInput: the raw view of a section is missing, two that may be seen are one section with different texts,
+            `source` is an empty dictionary, a weight is below 0, the filter cannot be used, or the query is blank.
 
     >>> from langchain_ext import MultiViewTextSplitter
     >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
@@ -110,7 +110,8 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         check_weights(self.weights)
         Guard(self.filter)
         self._sections = stored_sections(self.documents)
-        self._raw = raw_sections(self._sections)
+        plain = self.source is None and self.filter is None
+        self._raw = raw_sections(self._sections, "documents") if plain else {}
         if self.source is None:
             tell_foreign(self._sections, _MAKER, self._told)
             texts, self._owners = texts_of(self._sections, [document.page_content for document in self.documents])
@@ -154,7 +155,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             seen = {number for number, document in enumerate(self.documents) if guard.kept([document])}
             among = {number for number, owner in enumerate(self._owners) if owner in seen}
             sections = [sections[number] for number in sorted(seen)]
-        raw = self._raw if among is None else raw_sections(sections)
+        raw = self._raw if among is None else raw_sections(sections, "documents")
         found = self._index.made.search(query, k, among)
         return self._results(merged_in_memory(found, raw, self.expand, among is not None))
 
@@ -168,7 +169,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             expand=self.expand,
             source="store" if isinstance(source, VectorStore) else list(source) if isinstance(source, dict) else None,
             read=read_section,
-            given=Given(by_view(self._sections), "documents", guard.allowed, self._told),
+            given=Given(by_view(self._sections, guard.visible), "documents", guard.allowed, self._told),
             restricted=guard.restriction,
             resolved=False,
             maker=_MAKER,

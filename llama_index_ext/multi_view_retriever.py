@@ -68,7 +68,8 @@ class MultiViewRetriever(Fixed, BaseRetriever):
     records of earlier releases, are found beside sections of this one, whenever they were stored.
 
     Raises:
-        InvalidInput: the raw node of a section is missing, a setting cannot be used, or the query is blank.
+        InvalidInput: the raw node of a section is missing, two that may be seen are one section with different texts, a
+            setting cannot be used, or the query is blank.
 
     >>> from llama_index.core import Document
     >>> from llama_index_ext import MultiViewNodeParser
@@ -101,7 +102,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
         self._weights = weights
         self._expand = expand
         self._sections = list(map(read_section, nodes))
-        self._raw = raw_sections(self._sections)
+        self._raw = raw_sections(self._sections, "nodes") if source is None and filters is None else {}
         self._source = source
         self._told = Told()
         if source is None:
@@ -141,7 +142,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             seen = {number for number, section in enumerate(sections) if guard.kept([section.record])}
             among = {number for number, owner in enumerate(self._owners) if owner in seen}
             sections = [sections[number] for number in sorted(seen)]
-        raw = self._raw if among is None else raw_sections(sections)
+        raw = self._raw if among is None else raw_sections(sections, "nodes")
         found = self._index.search(query, self._top_n, among)
         return _results(merged_in_memory(found, raw, self._expand, among is not None))
 
@@ -159,7 +160,7 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             if isinstance(source, Mapping)
             else None,
             read=read_section,
-            given=Given(by_view(self._sections), "nodes", guard.allowed, self._told),
+            given=Given(by_view(self._sections, guard.visible), "nodes", guard.allowed, self._told),
             restricted=guard.restriction,
             resolved=not isinstance(source, VectorStoreIndex),
             maker=_MAKER,

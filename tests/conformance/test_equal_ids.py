@@ -14,7 +14,8 @@ from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.schema import BaseNode, TextNode
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 import langchain_ext
@@ -57,6 +58,11 @@ def split(tenants: str = "ba") -> list[LangChainDocument]:
     return langchain_ext.MultiViewTextSplitter().split_documents(documents(tenants))
 
 
+def one_by_one(tenants: str) -> list[LangChainDocument]:
+    """Cut apart, so that sections of two tenants have one id."""
+    return [piece for one in tenants for piece in split(one)]
+
+
 def finds(question: str) -> list[LangChainDocument]:
     return documents("a")
 
@@ -71,10 +77,25 @@ def index() -> VectorStoreIndex:
     return VectorStoreIndex(nodes("a"), embed_model=llama_index_leaks.Words())
 
 
+def summaries(question: str) -> list[LangChainDocument]:
+    """Views of tenant a's sections, in a store that nobody can ask for the sections."""
+    return [piece for piece in split("a") if piece.metadata["drillrank_view"] == "summary"]
+
+
+class Summaries(BaseRetriever):
+    """As `summaries`."""
+
+    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        return [NodeWithScore(node=node) for node in views("a") if node.metadata["drillrank_view"] == "summary"]
+
+
 IN_LANGCHAIN: dict[str, Callable[[Any], Runnable]] = {
     "d3": lambda filter: langchain_ext.D3Retriever(documents=documents(), filter=filter),
     "d3 over sections": lambda filter: langchain_ext.D3Retriever(documents=split(), filter=filter),
     "views": lambda filter: langchain_ext.MultiViewRetriever(documents=split(), filter=filter),
+    "views lent": lambda filter: langchain_ext.MultiViewRetriever(
+        source=summaries, documents=one_by_one("ab"), filter=filter
+    ),
     "paths": lambda filter: langchain_ext.PromptRankRetriever(retriever=finds, documents=documents(), filter=filter),
     "paths behind a store": lambda filter: langchain_ext.PromptRankRetriever(
         retriever=store().as_retriever(), documents=documents(), filter=filter
@@ -84,6 +105,7 @@ IN_LLAMA_INDEX: dict[str, Callable[[Any], Any]] = {
     "d3": lambda filters: llama_index_ext.D3Retriever(wholes(), filters=filters),
     "d3 over sections": lambda filters: llama_index_ext.D3Retriever(views(), filters=filters),
     "views": lambda filters: llama_index_ext.MultiViewRetriever(views(), filters=filters),
+    "views lent": lambda filters: llama_index_ext.MultiViewRetriever(views("ab"), source=Summaries(), filters=filters),
     "paths behind an index": lambda filters: llama_index_ext.PromptRankRetriever(
         index().as_retriever(), nodes=nodes(), filters=filters
     ),
@@ -155,6 +177,26 @@ def test_a_clash_of_what_may_be_seen_is_refused_and_shows_no_text(build: Callabl
     with pytest.raises(InvalidInput, match="share the id 'guide'") as caught:
         asked()
     assert not any(text in str(caught.value) for text in (SECRET, "1234", "Doors"))
+
+
+IN_MEMORY = {
+    "langchain": lambda filter: langchain_ext.MultiViewRetriever(documents=one_by_one("aba"), filter=filter),
+    "llama_index": lambda filters: llama_index_ext.MultiViewRetriever(views("aba"), filters=filters),
+}
+
+
+@pytest.mark.parametrize("build", IN_MEMORY.values(), ids=IN_MEMORY)
+def test_sections_of_one_id_are_refused_where_two_texts_may_be_seen(build: Callable[[Any], Any]):
+    def asked(filter: Any) -> list[str]:
+        retriever = build(filter)
+        return texts_of((retriever.invoke if isinstance(retriever, Runnable) else retriever.retrieve)(QUESTION))
+
+    assert "1234" in asked(mine)[0]  # the same twice is one
+    with pytest.raises(InvalidInput, match="with different texts") as caught:
+        asked(None)
+    assert not any(text in str(caught.value) for text in (SECRET, "1234", "Doors"))
+    with pytest.raises(InvalidInput, match="with different texts"):
+        asked(lambda record: True)
 
 
 records = st.lists(

@@ -82,6 +82,10 @@ class Guarding(Generic[Record]):
                 f"The retriever searches with {self._unreadable}, which drillrank cannot check on {self._records} that "
                 f"it fetches beside it: pass {self._remedy} to True or False."
             )
+        return self.visible(records)
+
+    def visible(self, records: Iterable[Record]) -> list[Record]:
+        """Those that pass all filters that can be read; others may hide some of them."""
         return [record for record in self.kept(records) if self._passes(record)]
 
     def _passes(self, record: Record) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.keys import is_old_record, is_section, own, theirs
 from drillrank.once import Told
 from drillrank.views import Expansion
@@ -155,14 +155,41 @@ class Given:
         return {section.section_id: section for section in sections if self.allowed([section.record])}
 
 
-def raw_sections(sections: Iterable[StoredSection]) -> dict[str, StoredSection]:
-    """Those that retrieval returns, by id."""
-    return {section.section_id: section for section in sections if section.is_raw}
+def raw_sections(sections: Iterable[StoredSection], name: str) -> dict[str, StoredSection]:
+    """Those that retrieval returns, by id.
+
+    Args:
+        sections: That may be seen.
+        name: Of the parameter that they were given as.
+
+    Raises:
+        InvalidInput: two of them have one id and say different things.
+    """
+    raw: dict[str, StoredSection] = {}
+    for section in sections:
+        if section.is_raw and raw.setdefault(section.section_id, section).text != section.text:
+            raise InvalidInput(
+                f"Two of the {name} are section {section.section_id!r} with different texts, as of two versions or of "
+                "two documents under one id: give documents ids of their own or a namespace, or a filter that shows "
+                "one of them."
+            )
+    return raw
 
 
-def by_view(sections: Iterable[StoredSection]) -> dict[tuple[str, str | None], StoredSection]:
-    """Sections by id and view, as `Given` takes them."""
-    return {(section.section_id, section.view): section for section in sections}
+def by_view(
+    sections: Sequence[StoredSection], visible: Callable[[Iterable[Any]], Iterable[Any]]
+) -> dict[tuple[str, str | None], StoredSection]:
+    """Sections by id and view, as `Given` takes them.
+
+    Args:
+        sections: All that were given.
+        visible: Of the host's records those that may be seen, as far as is known: they go before others under one id.
+    """
+    named = {(section.section_id, section.view): section for section in sections}
+    if len(named) < len(sections):
+        seen = set(map(id, visible(section.record for section in sections)))
+        named |= {(one.section_id, one.view): one for one in sections if id(one.record) in seen}
+    return named
 
 
 def _differ(given: StoredSection, found: StoredSection) -> bool:
