@@ -14,6 +14,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
+from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 
@@ -83,6 +84,21 @@ def test_how_many_paths_begin_with_a_document_does_not_change_its_rank(query, co
     found = in_order(PromptRank(prior="retrieval").rank_paths(query, paths, scores=scores))
     once = in_order(PromptRank(prior="retrieval").rank_paths(query, [paths[0], paths[1], paths[-1]], scores=[3, 2, 1]))
     assert [found[place].details["log_prior"] for place in (0, 1, -1)] == [item.details["log_prior"] for item in once]
+
+
+@given(st.lists(st.integers(-90, 0).map(lambda meaning: meaning / 10), min_size=3, max_size=8))
+def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_document(meanings):
+    """Worse paths that begin with the same documents change nothing."""
+    documents = [Passage(f"document {place}", id=str(place)) for place in range(len(meanings))]
+    once = [Path((document,)) for document in documents]
+    longer = [path.extended(Passage("another", id="another")) for path in once]
+    scored = [((meaning - 4.0) / 5, {"tokens": 5, "log_meaning": meaning}) for meaning in meanings]
+    worse = [(score - 9.0, {"tokens": 5, "log_meaning": -90.0 + place}) for place, (score, _) in enumerate(scored)]
+    scores = [-float(place) for place in range(len(meanings))]
+    alone = PathStarts.read("retrieval", once, scores).posteriors(scored)
+    both = PathStarts.read("retrieval", [*longer, *once], [*scores, *scores]).posteriors([*worse, *scored])
+    priors = [details["log_prior"] for _, details in alone]
+    assert [details["log_prior"] for _, details in both] == pytest.approx([*priors, *priors])
 
 
 def test_settings_go_with_a_changed_ranker(hash_model):
