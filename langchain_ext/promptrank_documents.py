@@ -123,7 +123,7 @@ class DocumentSource:
     def _sections(self, documents: Iterable[Document], told_by: str) -> Lookups[Found]:
         kept, behind = self.guard.kept(documents, told_by), store_behind(self.retriever, self.config)
         sure = behind is not None
-        return each_section_once(kept, read_section, self.given, resolved=False, sure=sure)
+        return (yield from each_section_once(kept, read_section, self.given, resolved=False, sure=sure))
 
     def _answer(self, query: str, lookup: Lookup) -> Sequence[Document] | None:
         """From the store behind the retriever, or else from the docstore."""

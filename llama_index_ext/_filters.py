@@ -116,6 +116,19 @@ def index_behind(source: object) -> VectorStoreIndex | None:
     return found[0] if found and all(index is found[0] for index in found) else None
 
 
+def indexes_behind(source: object) -> tuple[list[VectorStoreIndex], bool]:
+    """All indexes that records of a source come from, and whether none comes from anything else."""
+    if isinstance(source, VectorStoreIndex):
+        return [source], True
+    if _leads_on(source):
+        return [], False
+    if isinstance(source, VectorIndexRetriever | VectorIndexAutoRetriever):
+        return [source._index], True
+    found = list(map(indexes_behind, _sources_of(source)))
+    indexes = {id(index): index for own, _ in found for index in own}
+    return list(indexes.values()), bool(found) and all(whole for _, whole in found)
+
+
 def _documents_of(source: object) -> frozenset[str] | None:
     """Ids of the documents that a source is to search; None if it may bring others."""
     if _leads_on(source):

@@ -17,8 +17,9 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
+from drillrank.hosts.keys import is_old_record
 from drillrank.hosts.lookups import ById, Holding, Lookup, Search, widths
-from llama_index_ext._filters import Guard, index_behind
+from llama_index_ext._filters import Guard, index_behind, indexes_behind
 from llama_index_ext._waiting import QuestionVectors, afetched, aretrieved_by
 
 DOCUMENT = "ref_doc_id"
@@ -55,7 +56,8 @@ class StoreLookups:
             return self._fetched(lookup)
         if self.index is None or self._retrievers:
             retriever = self._retrievers[lookup.source]
-            return self._guard.hits(retriever.retrieve(self._question.query_of(retriever)))
+            found = self._guard.hits(retriever.retrieve(self._question.query_of(retriever)))
+            return without_copies(found, retriever, self._guard)
         for asked in widths(lookup.k):
             search = _AsStored(self.index, asked, self._guard, lookup.wanted)
             hits = search.retrieve(self._question.query_of(search))
@@ -68,7 +70,9 @@ class StoreLookups:
         if not isinstance(lookup, Search):
             return await asyncio.to_thread(self._fetched, lookup)
         if self.index is None or self._retrievers:
-            return self._guard.hits(await aretrieved_by(self._retrievers[lookup.source], self._question))
+            retriever = self._retrievers[lookup.source]
+            found = self._guard.hits(await aretrieved_by(retriever, self._question))
+            return await asyncio.to_thread(without_copies, found, retriever, self._guard)
         for asked in widths(lookup.k):
             search = _AsStored(self.index, asked, self._guard, lookup.wanted)
             hits = await aretrieved_by(search, self._question)
@@ -77,19 +81,45 @@ class StoreLookups:
         return hits[: lookup.k]
 
     def _fetched(self, lookup: ById | Holding) -> list[BaseNode] | None:
-        index = self.index
-        if index is None:
-            return None
-        if not index.vector_store.stores_text:
-            return self._guard.allowed(_of_docstore(index, lookup))
-        try:
-            if isinstance(lookup, ById):  # without any id, several stores bring all that they have
-                found = index.vector_store.get_nodes(list(lookup.ids)) if lookup.ids else []
-            else:
-                found = index.vector_store.get_nodes(None, _filters(lookup, self._guard))
-        except NotImplementedError:  # stores that bring nodes by search only
-            return None
-        return self._guard.allowed(found)
+        return None if self.index is None else _looked_up(self.index, lookup, self._guard)
+
+
+def without_copies(hits: list[NodeWithScore], source: BaseRetriever, guard: Guard) -> list[NodeWithScore]:
+    """Hits of a retriever over several indexes, with the nodes themselves where it may have brought their copies.
+
+    Earlier releases left a copy of the raw node in each view of it, and the host's retrievers put that in the view's
+    place. Where all that the retriever brings is from one index, that is asked by those who look up raw nodes.
+    """
+    copied = tuple({hit.node.node_id for hit in hits if is_old_record(hit.node.metadata)})
+    if not copied or index_behind(source) is not None:
+        return hits
+    indexes, whole = indexes_behind(source)
+    answers = [_looked_up(index, ById(copied), Guard(None)) for index in indexes]
+    held: dict[str, dict[str, BaseNode]] = {}
+    for node in (node for answer in answers for node in answer or ()):
+        held.setdefault(node.node_id, {})[node.hash] = node
+    gone = whole and None not in answers
+    fresh: list[NodeWithScore] = []
+    for hit in hits:
+        there = list(held.get(hit.node.node_id, {}).values())
+        if hit.node.node_id not in copied or len(there) > 1 or not (there or gone):
+            fresh.append(hit)
+        elif guard.allowed(there):
+            fresh.append(NodeWithScore(node=there[0], score=hit.score))
+    return fresh
+
+
+def _looked_up(index: VectorStoreIndex, lookup: ById | Holding, guard: Guard) -> list[BaseNode] | None:
+    if not index.vector_store.stores_text:
+        return guard.allowed(_of_docstore(index, lookup))
+    try:
+        if isinstance(lookup, ById):  # without any id, several stores bring all that they have
+            found = index.vector_store.get_nodes(list(lookup.ids)) if lookup.ids else []
+        else:
+            found = index.vector_store.get_nodes(None, _filters(lookup, guard))
+    except NotImplementedError:  # stores that bring nodes by search only
+        return None
+    return guard.allowed(found)
 
 
 class _AsStored(VectorIndexRetriever):

@@ -18,7 +18,7 @@ from drillrank.multihop.given import Recognised
 from drillrank.multihop.lookups import Hop
 from drillrank.once import Told
 from llama_index_ext._filters import Guard, index_behind
-from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._lookups import StoreLookups, without_copies
 from llama_index_ext._sections import read_section
 from llama_index_ext._waiting import afetched, aretrieved
 from llama_index_ext.events import PathHopEvent
@@ -111,7 +111,9 @@ class NodeSource:
 
     def _sections(self, hits: Iterable[NodeWithScore], told_by: str) -> Lookups[Found]:
         kept, sure = self.guard.hits(hits, told_by), index_behind(self.retriever) is not None
-        return each_section_once(kept, read_section, self.given, resolved=True, sure=sure)
+        if self.retriever is not None:
+            kept = without_copies(kept, self.retriever, self.guard)
+        return (yield from each_section_once(kept, read_section, self.given, resolved=True, sure=sure))
 
     def _answer(self, query: str, lookup: Lookup) -> Sequence[BaseNode] | None:
         """From the index behind the retriever, or else from the docstore."""

@@ -207,3 +207,36 @@ def test_copies_of_an_earlier_release_do_not_come_through_a_fusion():
     assert {id_: text for id_, text, _ in made.asked(made.paths(fusion))} == expected
     found = llama_index_ext.MultiViewRetriever(source=fusion, top_n=9).retrieve(QUESTION)
     assert {hit.node.node_id: hit.text for hit in found} == expected
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("component", ["paths", "views", "d3"])
+def test_copies_of_an_earlier_release_do_not_come_through_a_fusion_of_several_indexes(component, whole):
+    several = [InLlamaIndex(), InLlamaIndex()]
+    expected: dict[str, str] = {}
+    for number, made in enumerate(several):
+        made.store.fill("old", f"book {number}", 3, "a")
+        mine = sections(made)
+        changed, gone, _ = mine
+        made.change(changed, f"# Changed {number}\n\nRedacted.")
+        mine[changed] = f"# Changed {number}\n\nRedacted."
+        made.delete(gone)
+        if whole:
+            del mine[gone]
+        expected |= mine
+    retrievers: list[Any] = [made.store.index.as_retriever(similarity_top_k=9) for made in several]
+    if not whole:  # from which the copies of what the indexes do not have may be
+        retrievers.append(Scripted([]))
+    fusion = QueryFusionRetriever(retrievers, num_queries=1, use_async=False, similarity_top_k=99, llm=MockLLM())
+    build: dict[str, Any] = {
+        "paths": lambda: made.paths(fusion),
+        "views": lambda: llama_index_ext.MultiViewRetriever(source=fusion, top_n=9),
+        "d3": lambda: llama_index_ext.D3Retriever(source=fusion, top_n=99),
+    }
+    retriever = build[component]()
+    for found in (retriever.retrieve(QUESTION), asyncio.run(retriever.aretrieve(QUESTION))):
+        if component == "d3":
+            assert all(any(hit.text in text for text in expected.values()) for hit in found)
+            assert sum(hit.text == "Redacted." for hit in found) == 2
+        else:
+            assert {hit.node.node_id: hit.text for hit in found} == expected
