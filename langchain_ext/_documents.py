@@ -1,12 +1,15 @@
-"""Names for LangChain documents, which need not have an id."""
+"""Names for LangChain documents, which need not have an id, and what an index of them is made of."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from langchain_core.documents import Document
 
+from drillrank import LanguageModel
+from drillrank.hosts.shared import model_fields
 from drillrank.passages import stable_uuid
 
 
@@ -26,3 +29,12 @@ def document_names(documents: Iterable[Document]) -> list[str]:
         copies, seen[name] = seen[name], seen[name] + 1
         names.append(name if not copies else stable_uuid(name, copies))
     return names
+
+
+def index_fields(component: Any, model: LanguageModel, documents: Iterable[Document]) -> dict[str, object]:
+    """What an index of these documents is made of: them, and a component's fields but those of the results' form."""
+    of_results = {"documents", "filter", "model", "model_options", "score_key", "top_n"}
+    names = type(component).model_fields.keys() - of_results
+    texts = [(document.id, document.page_content, document.metadata) for document in documents]
+    fields = {name: getattr(component, name) for name in sorted(names)}
+    return fields | {"model": model_fields(model), "documents": texts}

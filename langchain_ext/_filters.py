@@ -14,9 +14,9 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
+from drillrank.hosts.component import Component
 from drillrank.hosts.filters import answered, from_dictionary, one_by_one
 from drillrank.hosts.guarding import Guarding
-from langchain_ext._component import Component
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""

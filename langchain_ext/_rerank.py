@@ -9,18 +9,18 @@ from typing import Any
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field
 
-from drillrank import LanguageModel, Passage, Ranked, load_language_model
+from drillrank import Passage, Ranked
 from drillrank.errors import InvalidInput
+from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import notes
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.scale import ScoreScale, selected
-from langchain_ext._component import Component
 from langchain_ext._retriever import with_score
 
 
-class LikelihoodCompressor(Component, BaseDocumentCompressor):
+class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
     """Base of the rerankers: a subclass says how passages are ranked.
 
     Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the
@@ -29,8 +29,6 @@ class LikelihoodCompressor(Component, BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
-    model: str = Field(default="unigram", description="Specification of the language model.")
-    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=3, gt=0, description="Documents to keep; None keeps all.")
     score: ScoreScale = Field(
         default="log_likelihood",
@@ -44,14 +42,6 @@ class LikelihoodCompressor(Component, BaseDocumentCompressor):
     )
     title_key: str = Field(default="title", description="Metadata key of the document's title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
-
-    _language_model: LanguageModel = PrivateAttr()
-
-    def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        language_model = load_language_model(model, **fields.pop("model_options", {}))
-        fields |= {"model": language_model.spec, "model_options": language_model.options}
-        super().__init__(**fields)
-        self._language_model = language_model
 
     @abstractmethod
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from langchain_core.documents import Document
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from drillrank import BRMGR, Passage, Ranked
 from drillrank.hosts.keys import prefixed
-from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT
-from drillrank.rerank.brmgr import Origin
-from drillrank.rerank.first_stage import Prior, RetrievalScores
+from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class BRMGRRerank(LikelihoodCompressor):
+class BRMGRRerank(LikelihoodCompressor, BRMGRSettings):
     """Merges retrieved documents with documents that an LLM wrote: each kind ranked its own way, then paired by rank.
 
     A document whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
@@ -43,18 +42,11 @@ class BRMGRRerank(LikelihoodCompressor):
     origin_key: str = Field(
         default=prefixed("origin"), description='Metadata key; "generated" marks what an LLM wrote.'
     )
-    template: str = Field(default=UPR_PROMPT, description="Prompt for retrieved documents, with {text} and {title}.")
-    generated_template: str = Field(default=GENERATED_PROMPT, description="Prompt for generated ones, with {question}.")
-    first: Origin = Field(default="generated", description="Which document of a pair comes first.")
-    guard: bool | float = Field(
-        default=False,
-        ge=0,
-        le=1,
-        description="Drop generated documents that no retrieved one supports: True, or the least support from 0 to 1.",
-    )
-    generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated ones returned.")
-    max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a retrieved one may keep.")
-    prior: Prior | None = Field(default=None, description="What scores or order of the retrieved are to their ranking.")
+
+    _brmgr: BRMGR = PrivateAttr()
+
+    def _prepare(self) -> None:
+        self._brmgr = BRMGR.configured(self, self._language_model)
 
     def _passage(self, document: Document, position: int) -> Passage:
         generated = document.metadata.get(self.origin_key) == "generated"
@@ -63,15 +55,5 @@ class BRMGRRerank(LikelihoodCompressor):
         return replace(passage, text=text, metadata={"generated": generated})
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        brmgr = BRMGR(
-            self._language_model,
-            template=self.template,
-            generated_template=self.generated_template,
-            first=self.first,
-            guard=self.guard,
-            generated_share=self.generated_share,
-            max_passage_tokens=self.max_passage_tokens,
-            prior=self.prior,
-        )
         generated = [passage.metadata["generated"] for passage in passages]
-        return brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)
+        return self._brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)

@@ -11,24 +11,24 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
-from drillrank import LanguageModel, Passage, load_language_model
+from drillrank import Passage
 from drillrank.dialogue import Dialogue, arun, run
 from drillrank.generation import generated_passages
+from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import prefixed
 from drillrank.passages import check_query, check_top_n
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
-from drillrank.rerank.brmgr import Origin
-from drillrank.rerank.first_stage import Prior
-from langchain_ext._component import Component
+from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.settings import settings_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext.brmgr import BRMGRRerank
 
 
-class BRMGRRetriever(Component, ConfiguredRetriever):
+class BRMGRRetriever(WithModel, ConfiguredRetriever, BRMGRSettings):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -65,18 +65,10 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
     retriever: Retriever
     llm: Runnable[Any, Any]
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
-    model: str = Field(default="unigram", description="Specification of the language model that ranks.")
-    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
     prompts: tuple[str, ...] = Field(default=GENREAD_PROMPTS, description="Templates with {question}.")
     workers: int = Field(default=4, gt=0, description="Calls at the same time.")
     on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
-    first: Origin = Field(default="generated", description="Which document of a pair comes first.")
-    guard: bool | float = Field(
-        default=False, ge=0, le=1, description="Drop generated documents that no retrieved one supports."
-    )
-    generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated ones returned.")
-    prior: Prior | None = Field(default=None, description="What the retriever's scores or order are to the ranking.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
     score_key: str | None = Field(
         default="relevance_score",
@@ -85,13 +77,7 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     origin_key: str = Field(default=prefixed("origin"), description='Metadata key that says "generated".')
 
-    _language_model: LanguageModel = PrivateAttr()
-
-    def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        language_model = load_language_model(model, **fields.pop("model_options", {}))
-        fields |= {"model": language_model.spec, "model_options": language_model.options}
-        super().__init__(**fields)
-        self._language_model = language_model
+    def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
 
     @field_validator("prompts")
@@ -135,8 +121,12 @@ class BRMGRRetriever(Component, ConfiguredRetriever):
             Document(id=passage.id, page_content=passage.text, metadata={self.origin_key: "generated"})
             for passage in written
         ]
-        shared = ("first", "guard", "generated_share", "prior", "title_key", "score_key", "origin_key")
-        ranking: dict[str, Any] = {name: getattr(self, name) for name in shared}
-        ranking |= {"model": self._language_model, "top_n": self.top_n if top_n is None else top_n}
+        ranking = settings_of(self, BRMGRSettings) | {
+            "model": self._language_model,
+            "top_n": self.top_n if top_n is None else top_n,
+            "title_key": self.title_key,
+            "score_key": self.score_key,
+            "origin_key": self.origin_key,
+        }
         seen = Guard(self.filter).kept(retrieved, type(self).__name__)
         return BRMGRRerank(**ranking).compress_documents([*seen, *generated], query)

@@ -28,6 +28,7 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
 from drillrank.hosts.chunks import StoredChunk
+from drillrank.hosts.component import Component
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
@@ -36,7 +37,7 @@ from drillrank.hosts.shared import Shared, shared
 from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._chunks import READING, given_chunks
-from langchain_ext._component import Component, index_fields
+from langchain_ext._documents import index_fields
 from langchain_ext._embed import FrameworkEmbedding
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField

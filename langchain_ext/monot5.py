@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pydantic import Field, PrivateAttr
 
-from pydantic import Field
-
-from drillrank import LanguageModel, MonoT5, Passage, Ranked
+from drillrank import MonoT5, Passage, Ranked
 from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.monot5 import MonoT5Settings
 from drillrank.rerank.scale import ScoreScale
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class MonoT5Rerank(LikelihoodCompressor):
+class MonoT5Rerank(LikelihoodCompressor, MonoT5Settings):
     """Reranks documents by the probability that a language model calls them relevant to the question.
 
     Args:
@@ -37,14 +36,11 @@ class MonoT5Rerank(LikelihoodCompressor):
         description='Logarithm of P(relevant), P(relevant) itself ("probability"), or the share of the sum of all '
         'candidates\' P(relevant) ("softmax").',
     )
-    max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a passage may keep.")
 
-    def __init__(self, model: str | LanguageModel, **fields: Any) -> None:
-        super().__init__(model, **fields)
-        self._mono_t5()  # refuses an unsuitable model at once
+    _mono_t5: MonoT5 = PrivateAttr()
 
-    def _mono_t5(self) -> MonoT5:
-        return MonoT5(self._language_model, max_passage_tokens=self.max_passage_tokens)
+    def _prepare(self) -> None:
+        self._mono_t5 = MonoT5.configured(self, self._language_model)
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        return self._mono_t5().rank(query, passages)
+        return self._mono_t5.rank(query, passages)

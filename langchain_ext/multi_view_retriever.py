@@ -13,6 +13,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import InvalidInput
+from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
@@ -30,7 +31,6 @@ from drillrank.views import (
     View,
     check_weights,
 )
-from langchain_ext._component import Component
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -98,8 +98,7 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
     )
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
 
-    def __init__(self, *args: Any, **fields: Any) -> None:
-        super().__init__(*args, **fields)
+    def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
 
     def compress_documents(

@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
+from drillrank.hosts.component import Component
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.shared import Shared, shared
@@ -22,7 +23,7 @@ from drillrank.multihop.rerank import LINKS_IN_TEXTS
 from drillrank.multihop.search import Scope
 from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
-from langchain_ext._component import Component, index_fields
+from langchain_ext._documents import index_fields
 from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext.promptrank import PathSettings, PromptRankRerank

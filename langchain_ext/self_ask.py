@@ -20,9 +20,9 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.hosts.component import Component
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.workers import Workers
-from langchain_ext._component import Component
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 from langchain_ext._retriever import Retriever

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import PrivateAttr
 
 from drillrank import UPR, Passage, Ranked
-from drillrank.prompts import UPR_PROMPT
-from drillrank.rerank.first_stage import Prior, RetrievalScores
+from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.upr import UPRSettings
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class UPRRerank(LikelihoodCompressor):
+class UPRRerank(LikelihoodCompressor, UPRSettings):
     """Reranks documents by the likelihood of the question, given the document.
 
     Args:
@@ -35,15 +35,10 @@ class UPRRerank(LikelihoodCompressor):
     'Emma is a novel.'
     """
 
-    template: str = Field(default=UPR_PROMPT, description="Prompt with {text} and, if wanted, {title} before it.")
-    max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a passage may keep.")
-    prior: Prior | None = Field(default=None, description="What the first stage's scores or order are to the ranking.")
+    _upr: UPR = PrivateAttr()
+
+    def _prepare(self) -> None:
+        self._upr = UPR.configured(self, self._language_model)
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        upr = UPR(
-            self._language_model,
-            template=self.template,
-            max_passage_tokens=self.max_passage_tokens,
-            prior=self.prior,
-        )
-        return upr.rank(query, passages, scores=scores if self.prior else None)
+        return self._upr.rank(query, passages, scores=scores if self.prior else None)

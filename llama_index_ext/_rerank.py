@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr
+from llama_index.core.bridge.pydantic import ConfigDict, Field
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
@@ -13,18 +13,18 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
-from drillrank import LanguageModel, Passage, Ranked, load_language_model
+from drillrank import Passage, Ranked
 from drillrank.errors import InvalidInput
+from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import noted, notes
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.scale import ScoreScale, selected
-from llama_index_ext._component import Component
 from llama_index_ext._nodes import unread
 
 dispatcher = get_dispatcher(__name__)
 
 
-class LikelihoodRerank(Component, BaseNodePostprocessor):
+class LikelihoodRerank(WithModel, BaseNodePostprocessor):
     """Base of the rerankers: a subclass says how passages are ranked.
 
     Nodes are handed back unchanged, best first, with the new score. Copied are those with something to say in their
@@ -33,8 +33,6 @@ class LikelihoodRerank(Component, BaseNodePostprocessor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
 
-    model: str = Field(default="unigram", description="Specification of the language model.")
-    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=None, gt=0, description="Nodes to keep; None keeps all.")
     score: ScoreScale = Field(
         default="log_likelihood",
@@ -44,14 +42,6 @@ class LikelihoodRerank(Component, BaseNodePostprocessor):
     score_threshold: float | None = Field(default=None, description="Keep nodes whose score is at least this.")
     metadata_mode: MetadataMode = Field(default=MetadataMode.EMBED, description="Metadata that the model reads.")
     keep_retrieval_score: bool = Field(default=False, description="Keep the old score as metadata retrieval_score.")
-
-    _language_model: LanguageModel = PrivateAttr()
-
-    def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        language_model = load_language_model(model, **fields.pop("model_options", {}))
-        fields |= {"model": language_model.spec, "model_options": language_model.options}
-        super().__init__(**fields)
-        self._language_model = language_model
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         model = state["__pydantic_private__"]["_language_model"]  # a fitted model stays fitted

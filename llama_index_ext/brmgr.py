@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.schema import BaseNode, MetadataMode
 
 from drillrank import BRMGR, Passage, Ranked
 from drillrank.hosts.keys import prefixed
-from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT
-from drillrank.rerank.brmgr import Origin
-from drillrank.rerank.first_stage import Prior, RetrievalScores
+from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.first_stage import RetrievalScores
 from llama_index_ext._rerank import LikelihoodRerank
 
 
-class BRMGRRerank(LikelihoodRerank):
+class BRMGRRerank(LikelihoodRerank, BRMGRSettings):
     """Merges retrieved nodes with nodes that an LLM wrote: each kind ranked its own way, then paired by rank.
 
     A node whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
@@ -43,20 +42,11 @@ class BRMGRRerank(LikelihoodRerank):
     origin_key: str = Field(
         default=prefixed("origin"), description='Metadata key; "generated" marks a node that an LLM wrote.'
     )
-    template: str = Field(default=UPR_PROMPT, description="Prompt for retrieved nodes, with {text}.")
-    generated_template: str = Field(
-        default=GENERATED_PROMPT, description="Prompt for generated nodes, with {question}."
-    )
-    first: Origin = Field(default="generated", description="Which node of a pair comes first.")
-    guard: bool | float = Field(
-        default=False,
-        ge=0,
-        le=1,
-        description="Drop generated nodes that no retrieved one supports: True, or the least support from 0 to 1.",
-    )
-    generated_share: float = Field(default=1.0, ge=0, le=1, description="Largest share of generated nodes returned.")
-    max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a retrieved node may keep.")
-    prior: Prior | None = Field(default=None, description="What the scores of retrieved nodes are to their ranking.")
+
+    _brmgr: BRMGR = PrivateAttr()
+
+    def _prepare(self) -> None:
+        self._brmgr = BRMGR.configured(self, self._language_model)
 
     @classmethod
     def class_name(cls) -> str:
@@ -69,15 +59,5 @@ class BRMGRRerank(LikelihoodRerank):
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        brmgr = BRMGR(
-            self._language_model,
-            template=self.template,
-            generated_template=self.generated_template,
-            first=self.first,
-            guard=self.guard,
-            generated_share=self.generated_share,
-            max_passage_tokens=self.max_passage_tokens,
-            prior=self.prior,
-        )
         generated = [passage.metadata["generated"] for passage in passages]
-        return brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)
+        return self._brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)

@@ -27,6 +27,7 @@ from pydantic import PrivateAttr, computed_field
 from drillrank import parse_document
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.hosts.beginnings import Cut, beginnings
+from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, theirs, with_own
 from drillrank.hosts.namespaces import check_namespace, in_namespace, namespace_of
 from drillrank.once import Told
@@ -43,7 +44,6 @@ from drillrank.views import (
     check_views,
     make_cutter,
 )
-from llama_index_ext._component import Component
 from llama_index_ext._llm import FrameworkLLM, identity
 
 VERSION = metadata.version("drillrank")

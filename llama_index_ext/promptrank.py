@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from drillrank import LanguageModel, Passage, Ranked
+from drillrank import Passage, Ranked
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
@@ -88,8 +88,7 @@ class PromptRankRerank(LikelihoodRerank):
         default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
     )
 
-    def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        super().__init__(model, **fields)
+    def _prepare(self) -> None:
         Guard(self.filters)  # says now what is wrong with them
 
     @classmethod

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import PrivateAttr
 
 from drillrank import UPR, Passage, Ranked
-from drillrank.prompts import UPR_PROMPT
-from drillrank.rerank.first_stage import Prior, RetrievalScores
+from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.upr import UPRSettings
 from llama_index_ext._rerank import LikelihoodRerank
 
 
-class UPRRerank(LikelihoodRerank):
+class UPRRerank(LikelihoodRerank, UPRSettings):
     """Reranks nodes by the likelihood of the question, given the node.
 
     Args:
@@ -34,9 +34,10 @@ class UPRRerank(LikelihoodRerank):
     'Emma is a novel.'
     """
 
-    template: str = Field(default=UPR_PROMPT, description="Prompt with {text}; {title} stays empty for nodes.")
-    max_passage_tokens: int | None = Field(default=None, gt=0, description="Tokens that a passage may keep.")
-    prior: Prior | None = Field(default=None, description="What the scores of the nodes are to the ranking.")
+    _upr: UPR = PrivateAttr()
+
+    def _prepare(self) -> None:
+        self._upr = UPR.configured(self, self._language_model)
 
     @classmethod
     def class_name(cls) -> str:
@@ -44,10 +45,4 @@ class UPRRerank(LikelihoodRerank):
         return "UPRRerank"
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        upr = UPR(
-            self._language_model,
-            template=self.template,
-            max_passage_tokens=self.max_passage_tokens,
-            prior=self.prior,
-        )
-        return upr.rank(query, passages, scores=scores if self.prior else None)
+        return self._upr.rank(query, passages, scores=scores if self.prior else None)

@@ -38,6 +38,9 @@ DISTRIBUTIONS = {
 }
 
 
+FROM_EITHER_HOST = {("drillrank.hosts.component", "pydantic")}
+
+
 def read_floors(text: str) -> dict[str, int]:
     """The floor of each package and module that the table names."""
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
@@ -81,7 +84,7 @@ def outsider(importer: str, target: str) -> bool:
         return False
     if package in HOSTS:
         return not any(target == allowed or target.startswith(f"{allowed}.") for allowed in HOSTS[package])
-    return DISTRIBUTIONS.get(top, top).lower() not in declared()
+    return DISTRIBUTIONS.get(top, top).lower() not in declared() and (importer, top) not in FROM_EITHER_HOST
 
 
 def place(importer: str, one) -> str:

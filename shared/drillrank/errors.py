@@ -46,6 +46,11 @@ def check_positive(**numbers: int) -> None:
             raise InvalidInput(f"{name} must be a whole number, at least 1; not {number!r}.")
 
 
+def check_limits(**numbers: int | None) -> None:
+    """`check_positive` for settings that may be None: no limit, or the method's own."""
+    check_positive(**{name: number for name, number in numbers.items() if number is not None})
+
+
 def check_on_failure(on_failure: str) -> None:
     """Reject what says neither to go on after a failed LLM call nor to raise.
 

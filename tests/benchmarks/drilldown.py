@@ -183,7 +183,9 @@ def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
         def monot5(question: str, ready: Drillable) -> list[str]:
             return [item.passage.id for item in ranker.rank(question, ready.readable)]
 
-        table.add_row(f"MonoT5 ({ranker.lm.spec}), top 3", *_measured(read, monot5, lambda *asked: monot5(*asked)[:3]))
+        table.add_row(
+            f"MonoT5 ({ranker.language_model.spec}), top 3", *_measured(read, monot5, lambda *asked: monot5(*asked)[:3])
+        )
     table.add_row("D3, lexical", *_measured(read, *_drilling(lexical)))
     if embed is not None:
         fused = D3(embed=embed)

@@ -129,7 +129,7 @@ def test_no_retrieved_passage_is_lost_and_nothing_comes_twice(
     assert all(type(item.score) is float and math.isfinite(item.score) for item in ranking)
     assert json.loads(json.dumps([item.details for item in ranking])) == [item.details for item in ranking]
     assert shown(brmgr.rank(QUESTION, retrieved, generated)) == shown(ranking)
-    assert brmgr.lm.wants_fit == lexical
+    assert brmgr.language_model.wants_fit == lexical
 
 
 @given(passages, passages, st.data())
@@ -253,7 +253,7 @@ def test_templates_and_limits_reach_the_model(hash_model):
         {"max_passage_tokens": 0},
         {"template": "no place"},
         {"generated_template": "no place"},
-        {"lm": "unknown"},
+        {"model": "unknown"},
     ],
 )
 def test_bad_options_are_refused_at_once(options):

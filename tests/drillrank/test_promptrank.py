@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,9 +39,9 @@ def test_the_score_of_a_path_is_that_of_the_question_after_its_prompts(
     expected = []
     for path in paths:
         prompts = [whole_prompt(path, instruction) for instruction in instructions]
-        means = [sum(hash_model.log_probs(prompt, query, temperature)) / 4 for prompt in prompts]
+        means = [float(np.sum(hash_model.log_probs(prompt, query, temperature))) / 4 for prompt in prompts]
         expected.append(max(means) if ensemble == "max" else sum(means) / len(means))
-    order = sorted(range(len(paths)), key=lambda i: (-round(expected[i], 6), i))[:top_n]
+    order = sorted(range(len(paths)), key=lambda i: (-expected[i], i))[:top_n]
     assert [entry.details["position"] for entry in ranking] == order
     assert [entry.score for entry in ranking] == pytest.approx([expected[i] for i in order])
     assert all(entry.passage is paths[i] for entry, i in zip(ranking, order, strict=True))

@@ -30,8 +30,8 @@ from langchain_core.runnables import (
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
+from drillrank.hosts.component import Component
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever, UPRRerank
-from langchain_ext._component import Component
 from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever
 

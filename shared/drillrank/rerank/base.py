@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 from drillrank.errors import InvalidInput
+from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.settings import Settings, method
 
 Scored = tuple[float, dict[str, Any]]
+
+
+@method
+class WithModel(Settings):
+    """Has a language model."""
+
+    model: str | LanguageModel
+
+    @cached_property
+    def language_model(self) -> LanguageModel:
+        """The model, loaded as far as it has to be before it is asked."""
+        return load_language_model(self.model)
+
+    @property
+    def lm(self) -> LanguageModel:
+        """Old name of `language_model`."""
+        warnings.warn("lm is called language_model now.", DeprecationWarning, stacklevel=2)
+        return self.language_model
 
 
 class PassageRanker(ABC):

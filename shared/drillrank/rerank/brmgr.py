@@ -22,34 +22,71 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, Request, load_language_model
+from drillrank.likelihood import LanguageModel, Request
 from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
-from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT, check_question_templates, generated_prompt
-from drillrank.rerank.first_stage import Prior, RetrievalScores, check_paired
+from drillrank.prompts import GENERATED_PROMPT, check_question_templates, generated_prompt
+from drillrank.rerank.base import WithModel
+from drillrank.rerank.first_stage import RetrievalScores, check_paired
 from drillrank.rerank.support import SUPPORTED, support
-from drillrank.rerank.upr import UPR
+from drillrank.rerank.upr import UPR, PassageSettings
+from drillrank.settings import check_one_of, declared, method, renamed, setting
 from drillrank.surrogates import without_surrogates
 
 Origin = Literal["generated", "retrieved"]
 
 
-class BRMGR:
+@declared
+class BRMGRSettings(PassageSettings):
+    """Settings of `BRMGR`; those of `PassageSettings` are for retrieved passages.
+
+    Nothing found the generated passages, so that their prior is uniform.
+
+    Raises:
+        InvalidInput: a template is malformed, or a setting is out of its range.
+    """
+
+    generated_template: str = setting(
+        default=GENERATED_PROMPT, description="Prompt for a generated passage, with `{question}`."
+    )
+    first: Origin = setting(
+        default="generated",
+        description='Which passage of a pair comes first. `"generated"` is the order of the paper; with `"retrieved"`, '
+        "what the LLM wrote never stands at the top.",
+    )
+    guard: bool | float = setting(
+        default=False,
+        description="Drop generated passages that no retrieved one supports (see `drillrank.rerank.support`): True for "
+        "support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated passage "
+        "with every retrieved one.",
+    )
+    generated_share: float = setting(
+        default=1.0,
+        description="The largest share of generated passages among those returned, from 0 to 1. The best are kept.",
+    )
+    max_generated_tokens: int = setting(
+        default=512, description="Tokens of a generated passage that are scored; it is returned whole."
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        check_one_of(Origin, first=self.first)
+        for name, share in (("guard", self.guard), ("generated_share", self.generated_share)):
+            if not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise InvalidInput(f"{name} must be a number from 0 to 1, not {share!r}.")
+        check_positive(max_generated_tokens=self.max_generated_tokens)
+        check_question_templates([self.generated_template])
+
+
+@renamed(lm="model")
+@method
+class BRMGR(BRMGRSettings, WithModel):
     """Ranks retrieved and generated passages separately, pairs them by rank, and lists the pairs.
 
     Args:
-        lm: A language model, or its specification; a lexical one that was not fitted is, to the retrieved passages.
-        template: Prompt for a retrieved passage, with `{text}` and, if wanted, `{title}` before it; as for `UPR`.
-        generated_template: Prompt for a generated passage, with `{question}`.
-        first: Which passage of a pair comes first. `"generated"` is the paper's order; with `"retrieved"`, what the
-            LLM wrote never stands at the top.
-        guard: Drop generated passages that no retrieved one supports (see `drillrank.rerank.support`): True for
-            support below 0.9, or a limit of your own. It costs one likelihood for every generated passage with every
-            retrieved one.
-        generated_share: The largest share of generated passages among those returned, from 0 to 1. The best are kept.
-        max_passage_tokens: Tokens that a retrieved passage may keep; None leaves it to the model's own limit.
-        max_generated_tokens: Tokens of a generated passage that are scored; it is returned whole.
-        prior: What is known of a retrieved passage before its text is read, as for `UPR`: `"cosine"`, `"retrieval"`, or
-            None for the paper's uniform prior. Nothing found the generated passages, so that theirs is uniform.
+        model: A language model, or its specification; a lexical one that was not fitted is, to the retrieved passages.
+
+    The keyword arguments are the fields of `BRMGRSettings`.
 
     The score of a pair, and of both its passages, is the sum of two mean log-probabilities: at most 0, comparable
     within one question only. A passage that is left over, because there are more of its kind, is scored as though its
@@ -72,36 +109,11 @@ class BRMGR:
     2 retrieved Basel lies on the Rhine.
     """
 
-    def __init__(
-        self,
-        lm: str | LanguageModel = "unigram",
-        *,
-        template: str = UPR_PROMPT,
-        generated_template: str = GENERATED_PROMPT,
-        first: Origin = "generated",
-        guard: bool | float = False,
-        generated_share: float = 1.0,
-        max_passage_tokens: int | None = None,
-        max_generated_tokens: int = 512,
-        prior: Prior | None = None,
-    ) -> None:
-        if first not in get_args(Origin):
-            raise InvalidInput(f"first is one of {', '.join(get_args(Origin))}; not {first!r}.")
-        for name, share in (("guard", guard), ("generated_share", generated_share)):
-            if not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise InvalidInput(f"{name} must be a number from 0 to 1, not {share!r}.")
-        check_positive(max_generated_tokens=max_generated_tokens)
-        check_question_templates([generated_template])
-        self.lm = load_language_model(lm)
-        self._template = template
-        self._generated_template = generated_template
-        self._first = first
-        self._min_support = (SUPPORTED if guard else None) if isinstance(guard, bool) else guard
-        self._generated_share = generated_share
-        self._max_passage_tokens = max_passage_tokens
-        self._max_generated_tokens = max_generated_tokens
-        self._prior = prior
-        self._upr(self.lm)  # refuses a malformed template, limit or prior now, not at the first question
+    model: str | LanguageModel = "unigram"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.language_model  # noqa: B018  # an unknown one is refused now
 
     def rank(
         self,
@@ -166,7 +178,7 @@ class BRMGR:
     ) -> list[Ranked[Passage]]:
         check_query(query)
         check_top_n(top_n)
-        lm = self.lm.fitted(passage.titled_text for passage in retrieved)
+        lm = self.language_model.fitted(passage.titled_text for passage in retrieved)
         by_question = self._upr(lm).rank(query, retrieved, scores=scores)
         written = self._by_likelihood(lm, query, retrieved, generated)
         if self._min_support is not None:
@@ -174,19 +186,23 @@ class BRMGR:
         while True:
             ranking = self._pairs(by_question, written)
             shown = [item.details["origin"] == "generated" for item in ranking[:top_n]]
-            if not shown or sum(shown) / len(shown) <= self._generated_share:
+            if not shown or sum(shown) / len(shown) <= self.generated_share:
                 return ranking
             written.pop()
 
+    @property
+    def _min_support(self) -> float | None:
+        return (SUPPORTED if self.guard else None) if isinstance(self.guard, bool) else self.guard
+
     def _upr(self, lm: LanguageModel) -> UPR:
-        return UPR(lm, template=self._template, max_passage_tokens=self._max_passage_tokens, prior=self._prior)
+        return UPR(lm, template=self.template, max_passage_tokens=self.max_passage_tokens, prior=self.prior)
 
     def _by_likelihood(
         self, lm: LanguageModel, query: str, retrieved: Sequence[Passage], generated: Sequence[Passage]
     ) -> list[Ranked[Passage]]:
         """The generated passages by mean log p(lp | q), equation 5."""
         feedback = () if lm.reads_instructions else retrieved
-        prompt = generated_prompt(self._generated_template, query, feedback, self._max_passage_tokens)
+        prompt = generated_prompt(self.generated_template, query, feedback, self.max_passage_tokens)
         targets = [self._beginning(passage.text) for passage in generated]
         distinct = list(dict.fromkeys(target for target in targets if target.strip()))
         likelihoods = dict(
@@ -201,7 +217,7 @@ class BRMGR:
             for item in scored
         ]
         if self._min_support is not None:
-            found = support(lm, self._generated_template, query, retrieved, distinct, self._max_passage_tokens)
+            found = support(lm, self.generated_template, query, retrieved, distinct, self.max_passage_tokens)
             supports = dict(zip(distinct, found, strict=True))
             for target, entry in zip(targets, details, strict=True):
                 entry["support"] = supports.get(target, 0.0)
@@ -209,17 +225,17 @@ class BRMGR:
 
     def _beginning(self, text: str) -> str:
         text = without_surrogates(text)
-        if len(text.encode("utf-8", "surrogatepass")) <= self._max_generated_tokens:  # a token has at least one byte
+        if len(text.encode("utf-8", "surrogatepass")) <= self.max_generated_tokens:  # a token has at least one byte
             return text
         try:
-            return self.lm.first_tokens(text, self._max_generated_tokens)
+            return self.language_model.first_tokens(text, self.max_generated_tokens)
         except InvalidInput:  # a model that does not tell where its tokens end scores the whole
             return text
 
     def _pairs(self, retrieved: Sequence[Ranked[Passage]], written: Sequence[Ranked[Passage]]) -> list[Ranked[Passage]]:
         """Equation 6 for the best of both kinds, then for the second best, and so on."""
         kinds: dict[Origin, Sequence[Ranked[Passage]]] = {"generated": written, "retrieved": retrieved}
-        order = sorted(kinds, key=lambda origin: origin != self._first)
+        order = sorted(kinds, key=lambda origin: origin != self.first)
         tokens = retrieved[0].details["tokens"] if retrieved else 1
         ranking: list[Ranked[Passage]] = []
         for place in range(max(map(len, kinds.values()))):

@@ -10,17 +10,33 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
+from drillrank.errors import InvalidInput, check_limits
+from drillrank.likelihood import Likelihood, Request
 from drillrank.passages import Passage
 from drillrank.prompts import MONOT5_PROMPT, Evidence, Prompt
-from drillrank.rerank.base import PassageRanker, Scored
+from drillrank.rerank.base import PassageRanker, Scored, WithModel
+from drillrank.settings import Settings, declared, method, renamed, setting
 
 _BEFORE, _BETWEEN_AND_AFTER = MONOT5_PROMPT.split("{query}")
 _BETWEEN, _AFTER = _BETWEEN_AND_AFTER.split("{text}")
 
 
-class MonoT5(PassageRanker):
+@declared
+class MonoT5Settings(Settings):
+    """Settings of `MonoT5`."""
+
+    max_passage_tokens: int | None = setting(
+        default=None, description="Tokens that a passage may keep; None leaves it to the model's own limit."
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        check_limits(max_passage_tokens=self.max_passage_tokens)
+
+
+@renamed(lm="model")
+@method
+class MonoT5(MonoT5Settings, WithModel, PassageRanker):
     """Ranks passages by the probability that the model calls them relevant: "true" against "false".
 
     Made for checkpoints that were fine-tuned to answer so, such as castorini/monot5-base-msmarco-10k; any model that
@@ -28,8 +44,7 @@ class MonoT5(PassageRanker):
     Where the prompt is too long the passage is shortened, never the query and never the last word, "Relevant:".
 
     Args:
-        lm: A language model that reads instructions, or its specification.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        model: A language model that reads instructions, or its specification.
 
     Scores are natural logarithms of the probability of relevance: at most 0, higher is better, comparable across
     questions; `math.exp` gives the probability. An answer of several tokens counts as a whole word. `details` holds
@@ -47,27 +62,24 @@ class MonoT5(PassageRanker):
     drillrank.errors.InvalidInput: MonoT5 asks a question in words, which 'unigram' does not read: ...
     """
 
-    def __init__(self, lm: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
-        if max_passage_tokens is not None:
-            check_positive(max_passage_tokens=max_passage_tokens)
-        self.lm = load_language_model(lm)
-        if not self.lm.reads_instructions:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.language_model.reads_instructions:
             raise InvalidInput(
-                f"MonoT5 asks a question in words, which {self.lm.spec!r} does not read: give a neural model, such as "
-                '"hf:castorini/monot5-base-msmarco-10k".'
+                f"MonoT5 asks a question in words, which {self.language_model.spec!r} does not read: give a neural "
+                'model, such as "hf:castorini/monot5-base-msmarco-10k".'
             )
-        self._max_passage_tokens = max_passage_tokens
 
     def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
         requests = [
             [Request(self._prompt(query, passage), answer) for passage in passages for answer in ("true", "false")]
             for query, passages in zip(queries, lists, strict=True)
         ]
-        found = self.lm.log_likelihood_lists(requests, include_eos=False)
+        found = self.language_model.log_likelihood_lists(requests, include_eos=False)
         return [list(map(_relevance, answers[::2], answers[1::2])) for answers in found]
 
     def _prompt(self, query: str, passage: Passage) -> Prompt:
-        return (f"{_BEFORE}{query}{_BETWEEN}", Evidence(passage.titled_text, self._max_passage_tokens), _AFTER)
+        return (f"{_BEFORE}{query}{_BETWEEN}", Evidence(passage.titled_text, self.max_passage_tokens), _AFTER)
 
 
 def _relevance(true: Likelihood, false: Likelihood) -> Scored:

@@ -6,13 +6,14 @@ score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (202
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
-from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
+from drillrank.errors import InvalidInput, check_limits
+from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.passages import Passage, Ranked, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
-from drillrank.rerank.base import PassageRanker, Scored, ordered, paired
+from drillrank.rerank.base import PassageRanker, Scored, WithModel, ordered, paired
 from drillrank.rerank.first_stage import (
     NO_PRIOR,
     FirstStage,
@@ -24,20 +25,66 @@ from drillrank.rerank.first_stage import (
 )
 from drillrank.rerank.parity import LikelihoodFormula, preset_formula
 from drillrank.rerank.unmatched import levelled
+from drillrank.settings import Settings, declared, method, renamed, setting
 
 
-class UPR(PassageRanker):
+@declared
+class PassageSettings(Settings):
+    """How passages are ranked by the likelihood of the question.
+
+    Raises:
+        InvalidInput: the template is malformed, a limit is below 1, or the prior is unknown.
+    """
+
+    template: str = setting(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
+    max_passage_tokens: int | None = setting(
+        default=None, description="Tokens that a passage may keep; None leaves it to the model's own limit."
+    )
+    prior: Prior | None = setting(
+        default=None,
+        description="What is known of a passage before its text is read (see `drillrank.rerank.first_stage`): "
+        '`"cosine"` takes the scores of the first stage as the cosines of a sentence encoder; `"retrieval"` takes the '
+        "ranks by scores of any kind, or where none are given by the order of the passages; None is uniform, as in the "
+        "paper.",
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        PassageTemplate.parse(self.template)
+        check_limits(max_passage_tokens=self.max_passage_tokens)
+        check_prior(self.prior)
+
+
+@declared
+class UPRSettings(PassageSettings):
+    """Settings of `UPR`.
+
+    Raises:
+        InvalidInput: as `PassageSettings`, or a preset is given beside what it brings.
+    """
+
+    preset: str | LikelihoodFormula | None = setting(
+        default=None,
+        description='Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the tokens of '
+        'the question, or `"brmgr"` (see `drillrank.rerank.parity`). A preset brings its own template and limits.',
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        if self.preset is not None and (self.template != UPR_PROMPT or self.max_passage_tokens is not None):
+            raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
+
+
+@renamed(lm="model")
+@method
+class UPR(UPRSettings, WithModel, PassageRanker):
     """Ranks passages by the mean log-likelihood of the question, given the passage.
 
     Args:
-        lm: A language model, or its specification.
-        template: Prompt with `{text}` and, if wanted, `{title}` before it.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
-        preset: Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the question's
-            tokens, or `"brmgr"`; see `drillrank.rerank.parity`. A preset brings its own template and limits.
-        prior: What is known of a passage before its text is read (see `drillrank.rerank.first_stage`): `"cosine"`
-            takes the first stage's scores as the cosines of a sentence encoder; `"retrieval"` takes the ranks by scores
-            of any kind, or where none are given by the order of the passages; None is the paper's uniform prior.
+        model: A language model, or its specification.
+
+    The keyword arguments are the fields of `UPRSettings`.
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
     question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
@@ -56,26 +103,21 @@ class UPR(PassageRanker):
     'Emma is a novel that Jane Austen wrote.'
     """
 
-    def __init__(
-        self,
-        lm: str | LanguageModel = "unigram",
-        *,
-        template: str = UPR_PROMPT,
-        max_passage_tokens: int | None = None,
-        preset: str | LikelihoodFormula | None = None,
-        prior: Prior | None = None,
-    ) -> None:
-        if max_passage_tokens is not None:
-            check_positive(max_passage_tokens=max_passage_tokens)
-        self.lm = load_language_model(lm)
-        self._formula = LikelihoodFormula(template)
-        if preset is not None:
-            if template != UPR_PROMPT or max_passage_tokens is not None:
-                raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
-            self._formula = preset_formula(preset, self.lm, "{text}")
-        self._template = PassageTemplate.parse(self._formula.template)
-        self._max_passage_tokens = max_passage_tokens
-        self._prior = check_prior(prior)
+    model: str | LanguageModel = "unigram"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.language_model, self._template  # noqa: B018  # what does not go together is refused now
+
+    @cached_property
+    def _formula(self) -> LikelihoodFormula:
+        if self.preset is None:
+            return LikelihoodFormula(self.template)
+        return preset_formula(self.preset, self.language_model, "{text}")
+
+    @cached_property
+    def _template(self) -> PassageTemplate:
+        return PassageTemplate.parse(self._formula.template)
 
     def rank(
         self,
@@ -121,7 +163,7 @@ class UPR(PassageRanker):
         """
         queries, lists = paired(queries, passage_lists)
         check_top_n(top_n)
-        if self._prior is None:
+        if self.prior is None:
             if scores is not None:
                 raise InvalidInput(NO_PRIOR)
             return ordered(lists, self._scored(queries, lists), top_n)
@@ -130,7 +172,7 @@ class UPR(PassageRanker):
         elif len(scores) != len(lists):
             raise InvalidInput(f"{len(scores)} lists of scores and {len(lists)} lists of passages cannot be paired.")
         pairs = zip(lists, scores, strict=True)
-        stages = [FirstStage.read(self._prior, *pair) for pair in pairs]  # what is wrong, before a model is asked
+        stages = [FirstStage.read(self.prior, *pair) for pair in pairs]  # what is wrong, before a model is asked
         found = self._likelihoods(queries, lists)
         scored = map(self._mean_likelihoods, found)
         return ordered(lists, [posteriors(*pair) for pair in zip(scored, stages, strict=True)], top_n)
@@ -142,10 +184,12 @@ class UPR(PassageRanker):
         formula = self._formula
         requests = []
         for query, passages in zip(queries, lists, strict=True):
-            target = formula.target_text(query, self.lm) if passages else query  # for no passage, load no model
-            prompts = [self._template.fill(passage, self._max_passage_tokens) for passage in passages]
+            target = (
+                formula.target_text(query, self.language_model) if passages else query
+            )  # for no passage, load no model
+            prompts = [self._template.fill(passage, self.max_passage_tokens) for passage in passages]
             requests.append([formula.request(prompt, target) for prompt in prompts])
-        return self.lm.log_likelihood_lists(requests, include_eos=formula.include_eos)
+        return self.language_model.log_likelihood_lists(requests, include_eos=formula.include_eos)
 
     def _mean_likelihoods(self, items: Sequence[Likelihood]) -> list[Scored]:
         scored = [(self._formula.score(item), self._details(item)) for item in items]

@@ -1,0 +1,185 @@
+"""Settings, declared once: name, type, default, description and check.
+
+The settings of a method are a dataclass whose fields stay as they are. The method's class inherits it, and so do its
+components in both hosts (`drillrank.hosts.component`): a setting that is added there appears everywhere, and means the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from warnings import warn
+
+from drillrank.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[Any], Any]:
+        """Tells a type checker alone."""
+        return lambda decorator: decorator
+
+
+Value = TypeVar("Value")
+Class = TypeVar("Class", bound=type)
+
+
+def setting(*, default: Any, description: str) -> Any:
+    """A setting of a `declared` class.
+
+    Args:
+        default: Of a type that nobody can change.
+        description: What it does: for help, editors and schemas, so it is said here alone.
+    """
+    return field(default=default, metadata={"description": description})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
+def declared(cls: type[Value]) -> type[Value]:
+    """A settings class: keyword arguments, compared by value, described in its docstring."""
+    return described(dataclass(unsafe_hash=True, kw_only=True)(cls))
+
+
+@dataclass_transform()
+def method(cls: type[Value]) -> type[Value]:
+    """A class that inherits settings and adds arguments of its own, such as its model; compared by identity."""
+    return described(dataclass(eq=False)(cls))
+
+
+def described(cls: type[Value]) -> type[Value]:
+    """The class, with its settings listed at the end of its docstring."""
+    lines = [
+        fill(f"{item.name}: {item.metadata['description']}", 116, initial_indent=" " * 8, subsequent_indent=" " * 12)
+        for item in fields(cls)  # type: ignore[arg-type]  # a dataclass
+        if item.metadata
+    ]
+    if lines and cls.__doc__:  # not under python -OO
+        cls.__doc__ = "\n".join([cls.__doc__.rstrip(), "", "    Settings:", *lines, "    "])
+    return cls
+
+
+@declared
+class Settings:
+    """Base of the settings of a method.
+
+    >>> @declared
+    ... class Beam(Settings):
+    ...     width: int = setting(default=5, description="Paths that are extended.")
+    >>> Beam(width=3).to_dict()
+    {'width': 3}
+    >>> Beam.from_dict({"with": 3})
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: Settings of Beam are width; not {'with': 3}.
+    """
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # No `frozen=True`: then hosts' classes, which set attributes of their own, could not inherit it.
+        if name in self.__dict__ and name in {item.name for item in fields(self)}:
+            raise InvalidInput(
+                f"{name} of {type(self).__name__} is fixed once it is built: build a new one with {name}=..."
+            )
+        super().__setattr__(name, value)
+
+    def check(self) -> None:
+        """Refuse values that cannot be used.
+
+        Raises:
+            InvalidInput: names the first one.
+        """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON and for keyword arguments."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in settings_of(self, type(self)).items()
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Settings from `to_dict`.
+
+        Raises:
+            InvalidInput: a name is unknown, or a value cannot be used.
+        """
+        names = [item.name for item in fields(cls)]
+        if not isinstance(data, Mapping) or not set(data) <= set(names):
+            raise InvalidInput(f"Settings of {cls.__name__} are {', '.join(names)}; not {data!r:.200}.")
+        return cls(**data)
+
+    @classmethod
+    def configured(cls, settings: Settings, *arguments: Any) -> Self:
+        """One of this class with settings that are declared elsewhere, such as in a host's component.
+
+        Args:
+            settings: Has all that this class declares, perhaps more.
+            arguments: The positional arguments, such as the model.
+        """
+        return cls(*arguments, **settings_of(settings, cls))
+
+
+def settings_of(settings: Settings, cls: type[Settings]) -> dict[str, Any]:
+    """The values of all settings that a class declares or inherits; positional arguments are none."""
+    return {item.name: getattr(settings, item.name) for item in fields(cls) if item.kw_only}
+
+
+def renamed(**names: str) -> Callable[[Class], Class]:
+    """Let keyword arguments go on under an old name for one release.
+
+    Args:
+        names: The new name of each old one.
+
+    >>> @renamed(lm="model")
+    ... @method
+    ... class Ranker(Settings):
+    ...     model: str = "unigram"
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     Ranker(lm="hf:gpt2").model
+    'hf:gpt2'
+    >>> str(caught[0].message)
+    "Ranker: 'lm' is called 'model' now."
+    """
+
+    def decorated(cls: Class) -> Class:
+        construct = cls.__init__  # type: ignore[misc]  # of a class that is made here
+
+        @wraps(construct)
+        def renaming(self: Any, *arguments: Any, **given: Any) -> None:
+            for old in names.keys() & given.keys():
+                warn(f"{cls.__name__}: {old!r} is called {names[old]!r} now.", DeprecationWarning, stacklevel=2)
+                given[names[old]] = given.pop(old)
+            construct(self, *arguments, **given)
+
+        cls.__init__ = renaming  # type: ignore[misc]
+        return cls
+
+    return decorated
+
+
+def check_one_of(literal: Any, **values: object) -> None:
+    """Refuse settings that are none of a `Literal`'s values.
+
+    Raises:
+        InvalidInput: names the first one, and what there is.
+
+    >>> from typing import Literal
+    >>> check_one_of(Literal["max", "mean"], ensemble="min")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: ensemble is "max" or "mean", not 'min'.
+    """
+    known = [f'"{value}"' for value in get_args(literal)]
+    for name, value in values.items():
+        if value not in get_args(literal):
+            *others, last = known
+            raise InvalidInput(f"{name} is {', '.join(others)} or {last}, not {value!r}.")
