@@ -38,7 +38,7 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/collection likelihood/concentration rerank/scale",
-        "unigram saved_unigram scale scale_order concentration",
+        "unigram saved_unigram scale scale_order concentration unmatched",
     ),
     "budgets": Area(
         "likelihood/budget likelihood/prompt_tokens drilldown/pieces prompts",
@@ -46,7 +46,7 @@ AREAS = {
     ),
     "paths": Area(
         "multihop/search multihop/prior multihop/scoring",
-        "path_search path_prior path_pairs path_scoring scale_order unmatched",
+        "path_search path_prior path_pairs path_scoring path_scope scale_order unmatched",
     ),
     "merging": Area("views/merging views/cutting", "views_merging views_cutting views_units views_chunks views_fuzz"),
     "answers": Area(
@@ -77,7 +77,7 @@ def lay_out(area: str) -> Path:
         "do_not_mutate_patterns": [r"InvalidInput\(", r"warnings\.warn\("],
         "pytest_add_cli_args": ["-p", "no:cacheprovider"],
         "pytest_add_cli_args_test_selection": [str(test) for test in tests],
-        "timeout_multiplier": 4.0,  # times all tests of a function
+        "timeout_multiplier": 8.0,  # times all tests of a function
         "timeout_constant": 5.0,
         "track_dependencies": False,
         "use_git_change_detection": False,
