@@ -49,6 +49,11 @@ def test_only_the_scores_change(ranking, scale):
     assert result is not ranking
 
 
+@given(rankings)
+def test_log_likelihoods_stay_as_they_are_and_are_the_default(ranking):
+    assert rescaled(ranking, "log_likelihood") == selected(ranking) == ranking
+
+
 @given(rankings, st.sampled_from(SCALES), st.floats(-1, 1) | st.none(), st.integers(1, 3) | st.none())
 def test_selection_cuts_a_ranking_that_was_scaled_whole(ranking, scale, threshold, top_n):
     whole = rescaled(ranking, scale)

@@ -6,6 +6,7 @@ import pickle
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 import drillrank.likelihood.collection
 from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood import Request, UnigramModel, background, load_language_model
+from drillrank.likelihood.collection import TermCounts
 from drillrank.prompts import Evidence
+from drillrank.terms import terms
 
 WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "Zürich", "東京", "x_1", "42"]  # two share a stem
 worded = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from([" ", ", ", "\n", " -- "])), max_size=7).map(
@@ -317,6 +320,40 @@ def test_temperatures_are_positive_numbers(temperature):
 def test_mu_is_positive(mu):
     with pytest.raises(InvalidInput, match="mu"):
         UnigramModel(mu)
+
+
+def test_the_defaults_are_the_documented_ones():
+    assert UnigramModel().mu == 300
+    assert UnigramModel(1e-6).mu == 1e-6
+    requests = [("a red fox", "fox river"), ("a river", "fox")]
+    as_it_is = UnigramModel().log_likelihood(requests, temperature=1.0)
+    assert [item.total for item in UnigramModel().log_likelihood(requests)] == [item.total for item in as_it_is]
+    [by_list] = UnigramModel().log_likelihood_lists([requests])
+    assert [item.total for item in by_list] == [item.total for item in as_it_is]
+
+
+def test_lists_have_no_end_of_sequence_either():
+    with pytest.raises(InvalidInput, match="include_eos"):
+        UnigramModel().log_likelihood_lists([[("a", "b")]], include_eos=True)
+
+
+@given(st.lists(st.lists(worded, max_size=3), min_size=1, max_size=4), worded.filter(str.strip))
+def test_a_request_is_matched_if_a_document_holds_a_word_of_the_target(lists, target):
+    words = set(terms(target))
+    requests = [Request(tuple(map(Evidence, documents)), target) for documents in lists]
+    found = UnigramModel().log_likelihood(requests)
+    expected = [any(words & set(terms(document)) for document in documents) for documents in lists]
+    assert [item.matched for item in found] == expected
+
+
+@given(st.lists(texts, min_size=1, max_size=6))
+def test_words_of_counts_are_in_the_order_of_their_columns(collection):
+    counts = TermCounts(collection)
+    assert counts.words() == [word for word, _ in sorted(counts.vocabulary.items(), key=itemgetter(1))]
+    for row, text in enumerate(dict.fromkeys(collection)):
+        assert counts.tf(np.array([row]), counts.words())[0].tolist() == [
+            Counter(terms(text))[word] for word in counts.words()
+        ]
 
 
 def test_there_is_no_end_of_sequence():
