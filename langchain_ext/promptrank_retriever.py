@@ -17,6 +17,7 @@ from drillrank.hosts.component import Component
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.shared import Shared, shared
+from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS
@@ -108,6 +109,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         super().__init__(**fields)
         self._language_model = language_model
         Guard(self.filter)  # says now what is wrong with it
+        check_by_order(self.prior)
         common = (*PathSettings.model_fields, "title_key", "metadata_fields")
         ranking: dict[str, Any] = {name: getattr(self, name) for name in common}
         ranking["model"] = language_model

@@ -16,6 +16,7 @@ from drillrank import LanguageModel, Passage, PathSearch, Ranked
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.notes import noted, notes, path_notes
+from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
@@ -108,6 +109,7 @@ class PromptRankRetriever(Fixed, BaseRetriever):
             "retriever": retriever if "retrieval" in links else None,
         }
         self._rerank = PromptRankRerank(**settings)
+        check_by_order(self._rerank.prior)
         self._nodes = list(nodes)
         self._equal_ids = EqualIds([node.node_id for node in nodes], "nodes")
         self._prepared: Once[tuple[Given, PathSearch]] = Once(_TENANTS)

@@ -21,6 +21,7 @@ import langchain_ext
 import llama_index_ext
 from drillrank import UPR, Passage
 from drillrank.errors import InvalidInput
+from drillrank.multihop.prior import PathPrior
 
 TEXTS = [f"The {town} bridge crosses the river." for town in ("Basel", "Bonn", "Cologne", "Mainz", "Worms")]
 QUERY = "Which bridge crosses the river?"  # which words cannot tell apart
@@ -221,3 +222,41 @@ def test_retrieval_with_generation_hands_it_on():
     )
     found = [document.page_content for document in retriever.invoke(QUERY)]
     assert [text for text in found if text in TEXTS] == by(COSINES)
+
+
+class FoundInOrder(BaseRetriever):
+    def _retrieve(self, query_bundle):
+        return [NodeWithScore(node=TextNode(text=text)) for text in TEXTS[::-1]]
+
+
+def path_retriever(host, **fields):
+    if host is LlamaIndex:
+        return llama_index_ext.PromptRankRetriever(FoundInOrder(), pairs=0, **fields)
+    documents = [Document(page_content=text) for text in TEXTS[::-1]]
+    return langchain_ext.PromptRankRetriever(retriever=RunnableLambda(lambda _: documents), pairs=0, **fields)
+
+
+@for_each_host
+def test_a_retriever_of_paths_counts_the_order_of_what_it_found(host):
+    for prior in ("retrieval", PathPrior(first_stage="retrieval")):
+        retriever = path_retriever(host, prior=prior)
+        found = retriever.retrieve(QUERY) if host is LlamaIndex else retriever.invoke(QUERY)
+        assert [getattr(item, "text", None) or item.page_content for item in found] == TEXTS[::-1]
+        scores = [item.score if host is LlamaIndex else item.metadata["relevance_score"] for item in found]
+        assert scores == sorted(set(scores), reverse=True)
+
+
+@for_each_host
+def test_a_retriever_of_paths_has_no_cosines(host):
+    for prior in ("cosine", PathPrior(first_stage="cosine")):
+        with pytest.raises(InvalidInput, match=r'knows the order .* give prior="retrieval"'):
+            path_retriever(host, prior=prior)
+
+
+@for_each_host
+@pytest.mark.parametrize("prior", [PathPrior(first_stage="cosine"), PathPrior(jump=0.2, first_stage="retrieval")])
+def test_a_path_prior_with_a_first_stage_makes_the_round_trip(host, prior):
+    given_ = host("PromptRankRerank", prior=prior)
+    for copy in given_.copies():
+        assert copy.prior == prior
+    assert given_.found(COSINES) == by(COSINES)

@@ -9,9 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drillrank.errors import InvalidInput
+from drillrank.multihop.prior import PathPrior
 from drillrank.passages import Passage, Path, Ranked, ranked
 from drillrank.rerank.first_stage import NO_PRIOR, FirstStage, Prior, RetrievalScores, check_paired, posteriors
 from drillrank.rerank.scale import divisor
+
+
+def check_by_order(prior: PathPrior | Prior | None) -> None:
+    """Refuse a prior that needs scores, where only the order of the first stage is known.
+
+    Raises:
+        InvalidInput: the prior counts cosines.
+
+    >>> check_by_order("retrieval")
+    """
+    known = PathPrior.of(prior)
+    if known is not None and known.first_stage == "cosine":
+        raise InvalidInput(
+            'A retriever of paths knows the order of what it finds, not the scores: give prior="retrieval", or rerank '
+            'its documents with PromptRankRerank(prior="cosine").'
+        )
 
 
 class FirstHop:
