@@ -19,18 +19,23 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from drillrank import load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput
 from langchain_ext import BRMGRRetriever, PromptRankRerank, PromptRankRetriever, SelfAskChain
-
-QUESTION = "Where did the director of The Silent Pier spend her childhood?"
-MINE = {"tenant": "a"}
-FILM = Document(
-    "The Silent Pier was directed by [Ada Holm](holm.md).",
-    id="film",
-    metadata={"title": "The Silent Pier", "source": "film.md", "links": "holm", "tenant": "a"},
+from tests.conformance.linked_records import (
+    FILM_METADATA,
+    FILM_TEXT,
+    HOLM_METADATA,
+    HOLM_TEXT,
+    NAMING,
+    QUESTION,
+    RECORDS,
+    TITLES,
 )
 
+MINE = {"tenant": "a"}
+FILM = Document(FILM_TEXT, id="film", metadata=FILM_METADATA)
 
-def holm(tenant="a", text="She grew up in the port of Esbjerg.", id="holm"):
-    return Document(text, id=id, metadata={"title": "Ada Holm", "source": "holm.md", "tenant": tenant})
+
+def holm(tenant="a", text=HOLM_TEXT, id="holm"):
+    return Document(text, id=id, metadata={**HOLM_METADATA, "tenant": tenant})
 
 
 def vectors(*documents):
@@ -260,27 +265,8 @@ def test_a_filter_that_nobody_knows_is_refused_at_once(component):
         component(filter={"tenant": {"$near": "a"}}, **fields)
 
 
-NAMING = "Where did Ada Holm Pier, of The Pier in Esbjerg Port, spend her childhood?"
-TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Esbjerg Port"]
-RECORDS = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b"]),
-        st.sampled_from(TITLES),
-        st.lists(st.sampled_from([*TITLES, "[x](d1.md)", "[y](d2.md#ada-holm)", "port", "childhood"]), max_size=3),
-        st.lists(st.sampled_from(["0", "1", "2", "3", "4"]), max_size=2),
-        st.sampled_from(["d1.md", "d2.md", "sub/d1.md"]),
-    ),
-    min_size=2,
-    max_size=5,
-)
-
-
 def documents_of(records):
-    return [
-        Document(" ".join(words) or "nothing", id=str(i),
-                 metadata={"tenant": tenant, "title": title, "links": links, "source": source})
-        for i, (tenant, title, words, links, source) in enumerate(records)
-    ]  # fmt: skip
+    return [Document(text, id=id_, metadata=metadata) for id_, text, metadata in records]
 
 
 @pytest.mark.filterwarnings("ignore:PromptRankRetriever. the source brought nothing")

@@ -21,19 +21,28 @@ from drillrank import load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput
 from llama_index_ext import BRMGRRetriever, PromptRankRerank, PromptRankRetriever, SelfAskQueryEngine
 from llama_index_ext.events import PathHopEvent
+from tests.conformance.linked_records import (
+    FILM_METADATA,
+    FILM_TEXT,
+    HOLM_METADATA,
+    HOLM_TEXT,
+    NAMING,
+    QUESTION,
+    RECORDS,
+    TITLES,
+)
 
-QUESTION = "Where did the director of The Silent Pier spend her childhood?"
 MINE = MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")])
 FILM = TextNode(
-    text="The Silent Pier was directed by [Ada Holm](holm.md).",
+    text=FILM_TEXT,
     id_="film",
-    metadata={"title": "The Silent Pier", "source": "film.md", "links": "holm", "tenant": "a"},
+    metadata=FILM_METADATA,
     relationships={NodeRelationship.NEXT: RelatedNodeInfo(node_id="holm")},
 )
 
 
-def holm(tenant="a", text="She grew up in the port of Esbjerg.", id="holm"):
-    return TextNode(text=text, id_=id, metadata={"title": "Ada Holm", "source": "holm.md", "tenant": tenant})
+def holm(tenant="a", text=HOLM_TEXT, id="holm"):
+    return TextNode(text=text, id_=id, metadata={**HOLM_METADATA, "tenant": tenant})
 
 
 class Finds(BaseRetriever):
@@ -219,30 +228,8 @@ def test_filters_that_nobody_knows_are_refused_at_once():
         PromptRankRetriever(Finds(), filters="tenant")
 
 
-NAMING = "Where did Ada Holm Pier, of The Pier in Esbjerg Port, spend her childhood?"
-TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Esbjerg Port"]
-RECORDS = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b"]),
-        st.sampled_from(TITLES),
-        st.lists(st.sampled_from([*TITLES, "[x](d1.md)", "[y](d2.md#ada-holm)", "port", "childhood"]), max_size=3),
-        st.lists(st.sampled_from(["0", "1", "2", "3", "4"]), max_size=2),
-        st.sampled_from(["d1.md", "d2.md", "sub/d1.md"]),
-    ),
-    min_size=2,
-    max_size=5,
-)
-
-
 def nodes_of(records):
-    return [
-        TextNode(
-            text=" ".join(words) or "nothing",
-            id_=str(i),
-            metadata={"tenant": tenant, "title": title, "links": links, "source": source},
-        )
-        for i, (tenant, title, words, links, source) in enumerate(records)
-    ]
+    return [TextNode(text=text, id_=id_, metadata=metadata) for id_, text, metadata in records]
 
 
 @pytest.mark.filterwarnings("ignore:PromptRankRetriever. the source brought nothing")
