@@ -46,7 +46,7 @@ class PathSettings(BaseModel):
     demonstrations_per_prompt: int = Field(default=2, gt=0, description="Demonstrations that share a context.")
     max_document_tokens: int = Field(default=230, gt=0, description="Tokens that each document of a path may keep.")
     max_prompt_tokens: int | None = Field(default=None, gt=0, description="Tokens of a prompt; None as for PromptRank.")
-    hops: int = Field(default=2, gt=0, description="Longest path.")
+    hops: int | None = Field(default=None, gt=0, description="Longest path; None as for PathSearch.")
     beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
     branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
     pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")
@@ -67,7 +67,7 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
         top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
         links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
-            document's title, metadata `title_key`).
+            document's title, metadata `title_key`), `"names"` (they mention the same name).
         docstore: Linked documents that were not retrieved are fetched from here by id, and may enter the result: a
             store of documents by key, or a vector store that knows `get_by_ids`. There is no default, as a reranker is
             not told where its documents come from.
@@ -93,7 +93,7 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
     ['Maida Vale', 'Alan Turing', 'London']
     """
 
-    links: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = Field(
+    links: tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")

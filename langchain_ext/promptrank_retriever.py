@@ -83,7 +83,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
 
     retriever: Retriever
     documents: list[Document] = Field(default_factory=list, description="What may be linked to.")
-    links: tuple[Literal["metadata", "hyperlinks", "titles", "retrieval"], ...] = Field(
+    links: tuple[Literal["metadata", "hyperlinks", "titles", "names", "retrieval"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
     model: str = Field(default="unigram", description="Specification of the language model that scores.")

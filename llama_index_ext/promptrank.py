@@ -32,7 +32,8 @@ class PromptRankRerank(LikelihoodRerank):
         top_n: Nodes to keep; None keeps all.
         links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
-            node's title, metadata `title_key`), `"relationships"` (next, previous, parent and child nodes).
+            node's title, metadata `title_key`), `"names"` (they mention the same name), `"relationships"` (next,
+            previous, parent and child nodes).
         docstore: Linked nodes that were not retrieved are fetched from here by id, and may enter the result; such as
             `index.docstore`. There is no default, as a postprocessor is not told where its nodes come from.
         retriever: Each path that is followed leads to three more nodes, those that this retriever finds with the
@@ -59,7 +60,7 @@ class PromptRankRerank(LikelihoodRerank):
     metadata_mode: MetadataMode = Field(
         default=MetadataMode.NONE, description="Metadata that the model reads beside the title."
     )
-    links: tuple[Literal["metadata", "hyperlinks", "titles", "relationships"], ...] = Field(
+    links: tuple[Literal["metadata", "hyperlinks", "titles", "names", "relationships"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a node to others."
     )
     docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
@@ -76,7 +77,7 @@ class PromptRankRerank(LikelihoodRerank):
     demonstrations_per_prompt: int = Field(default=2, gt=0, description="Demonstrations that share a context.")
     max_document_tokens: int = Field(default=230, gt=0, description="Tokens that each document of a path may keep.")
     max_prompt_tokens: int | None = Field(default=None, gt=0, description="Tokens of a prompt; None as for PromptRank.")
-    hops: int = Field(default=2, gt=0, description="Longest path.")
+    hops: int | None = Field(default=None, gt=0, description="Longest path; None as for PathSearch.")
     beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
     branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
     pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")

@@ -69,5 +69,5 @@ def test_recall_as_mean_share_and_of_all():
 def test_the_table(folder, capsys):
     main(str(folder))
     printed = capsys.readouterr().out
-    assert "path search, 3 hops" in printed
+    assert "titles and names" in printed
     assert "95.3" in printed

@@ -36,11 +36,6 @@ class TfidfIndex:
         self._weights = Tfidf(map(terms, texts))
         self._by_word = self._weights.vectors.transposed()
 
-    def scores_of(self, query: str, texts: Sequence[str]) -> Floats:
-        """Cosine of the query and texts that are not in the index, with the index's weights, shape `(texts,)`."""
-        vectors = self._weights.transform(map(terms, [query, *texts]))
-        return vectors.between(1, len(texts) + 1).times(vectors.between(0, 1).dense()[0])
-
     def scores(self, query: str) -> Floats:
         """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
         vector = self._weights.transform([terms(query)])

@@ -10,6 +10,7 @@ import json
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +21,10 @@ from drillrank import Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall, recall_all
 from drillrank.likelihood import LanguageModel
-from drillrank.multihop.rerank import named_links
+from drillrank.multihop.rerank import LinkName, named_links
 from drillrank.retrieval import BM25Index, top
+
+from .multihop import recall_share
 
 NAMES = ("musique", "2wikimultihopqa", "hotpotqa")
 DEPTH = 100
@@ -118,8 +121,9 @@ def identity(title: str, text: str) -> tuple[str, str]:
 def methods(lm: LanguageModel, pool: list[Passage]) -> Iterable[tuple[str, Callable[[], Callable[[str], list[str]]]]]:
     """Names, and functions that index the pool and give a function from a question to ids."""
     yield "BM25", lambda: _ByWords(pool)
-    for hops in (2, 3):
-        yield f"path search, {hops} hops, links by title mentions", lambda hops=hops: _ByPaths(lm, pool, hops)  # type: ignore[misc]
+    kinds: list[tuple[LinkName, ...]] = [("titles",), ("titles", "names")]
+    for kind in kinds:
+        yield f"path search, links by {' and '.join(kind)}", partial(_ByPaths, lm, pool, kind)
 
 
 class _ByWords:
@@ -132,8 +136,8 @@ class _ByWords:
 
 
 class _ByPaths:
-    def __init__(self, lm: LanguageModel, pool: list[Passage], hops: int) -> None:
-        self._search = PathSearch(PromptRank(lm), pool, links=named_links(["titles"]), hops=hops)
+    def __init__(self, lm: LanguageModel, pool: list[Passage], kinds: tuple[LinkName, ...]) -> None:
+        self._search = PathSearch(PromptRank(lm), pool, links=named_links(kinds))
 
     def __call__(self, question: str) -> list[str]:
         return [item.passage.id for item in self._search.search(question)]

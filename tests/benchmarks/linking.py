@@ -16,6 +16,7 @@ from rich.table import Table
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
 from drillrank.multihop.links import LinkSource, RetrievedLinks, given_links
+from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.title_mentions import TitleMentions, title_tokens
 
 from .data import multihop_pool, read
@@ -29,6 +30,8 @@ SOURCES: dict[str, LinkSource | Sequence[LinkSource]] = {
     "the data's own": given_links,
     "title mentions": TitleMentions(),
     "second retrieval": RetrievedLinks(),
+    "names": NameMentions(),
+    "mentions and names": [TitleMentions(), NameMentions()],
     "mentions and retrieval": [TitleMentions(), RetrievedLinks()],
 }
 
@@ -95,7 +98,7 @@ def agreement(pools: dict[str, list[Passage]]) -> Table:
 
 def worth(pools: dict[str, list[Passage]], most: int | None) -> Table:
     """Recall of path search with each source of links."""
-    table = Table("data", "questions", "links", "R@2", "R@10", "R@20", title="Path search, unigram model, two hops")
+    table = Table("data", "questions", "links", "R@2", "R@10", "R@20", title="Path search, unigram model")
     for dataset, pool in pools.items():
         questions = read(f"multihop/{dataset}")[:most]
         for name, links in SOURCES.items():

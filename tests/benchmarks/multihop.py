@@ -1,13 +1,18 @@
 """HotpotQA, 2Wiki and MuSiQue in open pools: path search, what each of its steps adds, and simpler rankings.
 
-`--model hf:...` scores the paths with any language model; simpler rankings stay the same.
+`--model hf:...` scores the paths with any language model, `--model st:...` with words and meaning (`--vectors` keeps
+the vectors for the next run); simpler rankings stay the same. A second table asks whether path search gains only
+because gold passages are linked.
 """
 
 from __future__ import annotations
 
+import pickle
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -18,6 +23,7 @@ from drillrank.evaluation.exact_match import exact_match
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.prior import PathPrior
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
 
@@ -26,36 +32,46 @@ from .minilm import minilm
 
 DATASETS = ("hotpotqa", "2wiki", "musique")
 FIRST_STAGE = 100
+SHARES, CUTS = (2, 5), (2, 10)
+LINKED = ((0, 0), (1, 1), (2, 4), (5, 10**9))  # incoming links, least and most
 NOBODY_NAMED = PathPrior(named=1e-12)
 
-PAPER: dict[str, Any] = {"beam": 5, "branch": 3, "pairs": 0, "prior": None}
+PAPER: dict[str, Any] = {"hops": 2, "beam": 5, "branch": 3, "pairs": 0, "prior": None}
+TWO_HOPS: dict[str, Any] = {"hops": 2}
+NAMES = [given_links, NameMentions()]
 SEARCHES: dict[str, dict[str, Any]] = {
     "path search as in the paper (K1 = 5, L = 3)": PAPER,
-    "  K1 = 10, L = 8": {"pairs": 0, "prior": None},
-    "  + pairs, no prior": {"prior": None},
-    "  + prior, blind to names, no pairs": {"pairs": 0, "prior": NOBODY_NAMED},
-    "  + prior, no pairs": {"pairs": 0},
-    "  + prior, blind to names, + pairs": {"prior": NOBODY_NAMED},
-    "path search (default: + prior + pairs)": {},
+    "  K1 = 10, L = 8": TWO_HOPS | {"pairs": 0, "prior": None},
+    "  + pairs, no prior": TWO_HOPS | {"prior": None},
+    "  + prior, blind to names, no pairs": TWO_HOPS | {"pairs": 0, "prior": NOBODY_NAMED},
+    "  + prior, no pairs": TWO_HOPS | {"pairs": 0},
+    "  + prior, blind to names, + pairs": TWO_HOPS | {"prior": NOBODY_NAMED},
+    "  + prior + pairs": TWO_HOPS,
+    "path search (default)": {},
     "  K1 = 5, L = 3": {"beam": 5, "branch": 3},
     "  one hop": {"hops": 1},
-    "  three hops": {"hops": 3},
+    "  four hops": {"hops": 4},
     "  first instruction only": {"instructions": 1},
     "  mean over instructions": {"ensemble": "mean"},
     "  + second retrieval": {"links": [given_links, RetrievedLinks()]},
+    "  + names": {"links": NAMES},
+    "  + names, two hops": TWO_HOPS | {"links": NAMES},
+    "  names alone": {"links": NameMentions()},
 }
 NEURAL_ONLY = ("  first instruction only", "  mean over instructions")  # to a unigram model, instructions say nothing
 
 
-def main(model: str = "unigram", questions: int | None = None) -> None:
-    """Print recall, answer recall and time of every method."""
-    lm = load_language_model(model)
+def main(model: str = "unigram", questions: int | None = None, vectors: str | None = None) -> None:
+    """Print recall, answer recall, time and size of every method, and whether gold is found for its links alone."""
     embed = minilm()
+    console = Console(width=120)
     for dataset in DATASETS:
+        directory = Path(vectors) / dataset if vectors and model.startswith("st:") else None
+        lm = load_language_model(model, **({"directory": directory} if directory else {}))
         asked = read(f"multihop/{dataset}")[:questions]
         pool = multihop_pool(dataset)
         table = Table(
-            "method", *(f"R@{k}" for k in (2, 10, 20)), *(f"AR@{k}" for k in (2, 10, 20)), "ms a question",
+            "method", *(f"recall@{k}" for k in SHARES), *(f"R@{k}" for k in CUTS), "AR@10", "ms a question",
             title=f"{dataset}: {len(asked)} questions, {len(pool):,} passages; paths scored by {lm.spec}",
         )  # fmt: skip
         for name, ranking in methods(lm, pool, asked, embed):
@@ -63,7 +79,16 @@ def main(model: str = "unigram", questions: int | None = None) -> None:
             rankings = [ranking(item["question"]) for item in asked]
             seconds = time.perf_counter() - started
             table.add_row(name, *figures(asked, rankings), f"{1000 * seconds / len(asked):.1f}")
-        Console(width=120).print(table)
+        console.print(table, f"The index of path search: {bytes_a_passage(lm, pool, directory):,.0f} bytes a passage.")
+        console.print(isolation(lm, pool, asked))
+
+
+def bytes_a_passage(lm: LanguageModel, pool: list[Passage], vectors: Path | None) -> float:
+    """What a search keeps beside the passages themselves, as pickle counts it, and the files of its vectors."""
+    search = path_search(lm.fitted([passage.titled_text for passage in pool]), pool)
+    held = len(pickle.dumps((search, pool))) - len(pickle.dumps(pool))
+    kept = sum(file.stat().st_size for file in vectors.glob("*")) if vectors else 0
+    return (held + kept) / len(pool)
 
 
 def methods(
@@ -112,24 +137,59 @@ def found_by(search: PathSearch, question: str) -> list[Passage]:
     return [item.passage for item in search.search(question)]
 
 
+def recall_share(ranking: Sequence[str], gold: Sequence[str], k: int) -> float:
+    return len(set(ranking[:k]) & set(gold)) / len(set(gold))
+
+
 def figures(asked: Sequence[dict[str, Any]], rankings: Sequence[Sequence[Passage]]) -> list[str]:
-    """R@k over all questions; AR@k over those with an answer in words that compare nothing."""
+    """recall@k, the mean share of gold; R@k, the share of questions with all of it; AR@10 over answers in words."""
     spans = [
         (item, ranking)
         for item, ranking in zip(asked, rankings, strict=True)
         if "comparison" not in item["type"] and item["answer"].lower() not in ("yes", "no")
     ]
-    recalls = [
-        sum(recall_all([p.id for p in ranking], item["gold"], k) for item, ranking in zip(asked, rankings, strict=True))
-        / len(asked)
-        for k in (2, 10, 20)
-    ]
-    answered = [
-        sum(
-            exact_match([p.titled_text for p in ranking[:k]], [item["answer"], *item.get("answer_aliases", ())], k)
-            for item, ranking in spans
-        )
-        / max(len(spans), 1)
-        for k in (2, 10, 20)
-    ]
-    return [f"{value:.3f}" for value in (*recalls, *answered)]
+    pairs = [([p.id for p in ranking], item["gold"]) for item, ranking in zip(asked, rankings, strict=True)]
+    shares = [sum(recall_share(ids, gold, k) for ids, gold in pairs) / len(asked) for k in SHARES]
+    recalls = [sum(recall_all(ids, gold, k) for ids, gold in pairs) / len(asked) for k in CUTS]
+    answered = sum(
+        exact_match([p.titled_text for p in ranking[:10]], [item["answer"], *item.get("answer_aliases", ())], 10)
+        for item, ranking in spans
+    ) / max(len(spans), 1)
+    return [f"{value:.3f}" for value in (*shares, *recalls, answered)]
+
+
+def isolation(lm: LanguageModel, pool: list[Passage], asked: list[dict[str, Any]]) -> Table:
+    """Gold passages found among the first 5, by how many passages of the whole pool link to them.
+
+    Distractors keep their links, and "linked only" ranks by BM25 what has an incoming link, as if that told gold.
+    """
+    incoming = Counter(link for passage in pool for link in set(passage.links))
+    gold = {name for item in asked for name in item["gold"]}
+    bm25 = BM25Index([passage.titled_text for passage in pool])
+
+    def by_words(question: str, *, linked_only: bool) -> list[Passage]:
+        best = [pool[i] for i in top(bm25.scores(question), len(pool))]
+        return [passage for passage in best if incoming[passage.id] or not linked_only]
+
+    rankings = {
+        "BM25": partial(by_words, linked_only=False),
+        "BM25, linked only": partial(by_words, linked_only=True),
+        "path search": partial(found_by, path_search(lm, pool)),
+        "+ names": partial(found_by, path_search(lm, pool, links=NAMES)),
+    }
+    found = {
+        name: [{passage.id for passage in ranking(item["question"])[:5]} for item in asked]
+        for name, ranking in rankings.items()
+    }
+    table = Table("incoming links", "gold", "other passages", *rankings, title="Gold among the first 5, by its links")
+    for least, most in LINKED:
+        held = {passage.id for passage in pool if least <= incoming[passage.id] <= most}
+        wanted = [[name for name in item["gold"] if name in held] for item in asked]
+        count = sum(map(len, wanted))
+        shares = [
+            sum(name in ids for names, ids in zip(wanted, found[method], strict=True) for name in names) / max(count, 1)
+            for method in rankings
+        ]
+        shown = f"{least}" if least == most else f"{least} to {most}" if most < len(pool) else f"{least} or more"
+        table.add_row(shown, f"{count:,}", f"{len(held - gold):,}", *(f"{share:.3f}" for share in shares))
+    return table

@@ -150,7 +150,7 @@ class Scene:
 
 
 Build = Callable[[Scene], Runnable[str, Any]]
-_LINKS = ("metadata", "hyperlinks", "titles", "retrieval")
+_LINKS = ("metadata", "hyperlinks", "titles", "names", "retrieval")
 
 
 def _reranked(scene: Scene, **fields: Any) -> Runnable[str, Any]:

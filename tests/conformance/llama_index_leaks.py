@@ -181,7 +181,7 @@ def _reranked(scene: Scene, **fields: Any) -> BaseRetriever:
     )
 
 
-_LINKS = ("metadata", "hyperlinks", "titles", "retrieval")
+_LINKS = ("metadata", "hyperlinks", "titles", "names", "retrieval")
 Build = Callable[[Scene], Any]
 
 OVER_STORES: dict[str, dict[str, tuple[type[InIndex], Build]]] = {

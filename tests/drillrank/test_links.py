@@ -140,7 +140,7 @@ def test_a_second_retrieval_finds_what_the_question_does_not_name():
     holm = Passage("Ada Holm grew up in the port of Esbjerg.", id="holm")
     others = [Passage(f"Chapter {i} is about something else.", id=str(i)) for i in range(20)]
     query = "Where did the director of The Silent Pier grow?"
-    search = PathSearch(PromptRank(), [film, *others, holm], links=RetrievedLinks(n=1), pool=1)
+    search = PathSearch(PromptRank(), [film, *others, holm], links=RetrievedLinks(n=1), pool=1, hops=2)
     assert {item.passage.ids for item in search.search_paths(query)} == {("film",), ("film", "holm")}
 
 

@@ -79,17 +79,16 @@ def test_a_wide_beam_finds_the_best_path_of_every_passage(hash_model, passages, 
 
 
 def follow(passages, path, branch):
-    """The links worth following, found the slow way."""
-    similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
-    position = {passage.id: i for i, passage in enumerate(passages)}
-    links = [
-        link for link in dict.fromkeys(path[-1].links) if link in position and passages[position[link]] not in path
-    ]
-    return [passages[position[link]] for link in sorted(links, key=lambda link: -similar[position[link]])[:branch]]
+    """The links worth following: each longer path scored whole, by the unigram model."""
+    known = {passage.id: passage for passage in passages}
+    found = [known[link] for link in dict.fromkeys(path[-1].links) if link in known and known[link] not in path]
+    cheap = ranker(UnigramModel().fit([passage.text for passage in passages]))
+    scores = [round(score, 9) for [[score]] in cheap.score_prompts(QUERY, [Path((*path, new)) for new in found])]
+    return [found[i] for i in sorted(range(len(found)), key=lambda i: -scores[i])[:branch]]
 
 
 @given(graphs(max_size=8), st.integers(1, 4), st.integers(1, 8), st.integers(1, 3), st.integers(1, 3))
-def test_the_beam_extends_the_best_paths_by_the_most_similar_links(hash_model, passages, hops, pool, beam, branch):
+def test_the_beam_extends_the_best_paths_by_what_explains_most_then(hash_model, passages, hops, pool, beam, branch):
     model = hash_model()
     search = PathSearch(ranker(model), passages, hops=hops, pool=pool, beam=beam, branch=branch, **PAPER)
     search.search(QUERY)
@@ -143,7 +142,7 @@ def test_links_lead_from_the_retriever_into_the_pool_and_back(hash_model):
     assert scored_prompts(model) == list(map(whole_prompt, expected))
 
 
-def test_foreign_and_indexed_links_compete_by_their_similarity(hash_model):
+def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
     pool = [Passage("a fox", id="fox"), Passage("a town", id="town"), Passage("a whale", id="whale")]
     far, near = Passage("a whale far outside", id="far"), Passage("the red fox crossed the river", id="near")
     start = Passage("a river", id="start", links=("far", "fox", "near", "town"))

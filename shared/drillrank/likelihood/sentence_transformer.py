@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
@@ -134,6 +135,13 @@ class SentenceTransformerModel(LanguageModel):
     def first_tokens(self, text: str, count: int) -> str:
         """The text up to the end of its word number `count`, as for the unigram model."""
         return self._words.first_tokens(text, count)
+
+    def document_log_probs(self, target: str, texts: Sequence[str], /) -> npt.NDArray[np.float64]:
+        """Log-probabilities of the target's words and meaning under each text alone, shape (texts, words + 1)."""
+        words = self._words.document_log_probs(target, texts)
+        cosines = self._documents.of(texts).astype(np.float64) @ self._targets.of([target])[0].astype(np.float64)
+        meaning = self._kappa * (np.clip(cosines, -1.0, 1.0) - 1.0)
+        return np.column_stack([words, meaning])
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if include_eos:

@@ -150,6 +150,18 @@ class UnigramModel(LanguageModel):
         """
         return text if _count_words(text) <= count else _first_words(text, count)
 
+    def document_log_probs(self, target: str, texts: Sequence[str], /) -> Floats:
+        """Log p(w|d) of the target's words under each text alone, shape (texts, words).
+
+        >>> model = UnigramModel().fit(["The Rhine is a river.", "Basel is a town."])
+        >>> model.document_log_probs("a river", ["Basel is a town.", "The Rhine is a river."]).argmax(axis=0).tolist()
+        [0, 1]
+        """
+        words = terms(target)
+        models = _DocumentModels(self._collection or Collection(texts), texts, self.mu)
+        log_probs: Floats = models.log_probs(words, models.tf(words))[models.rows]
+        return log_probs
+
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if include_eos:
             raise InvalidInput("The unigram model has no end-of-sequence token: leave include_eos out.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.lookups import Fetch, Lookup, Retrieval, Steps
@@ -17,8 +17,16 @@ from drillrank.passages import Passage, Path
 Links = Callable[[Passage], Iterable[str]]
 """From a passage to the ids of the passages that it points to, best known first."""
 
-Target = str | Passage | Retrieval
-"""Where a link leads: an id, a passage, or whatever a retrieval brings."""
+
+class Mention(NamedTuple):
+    """Where a link of many leads: an id, and how likely a reader takes it who follows one of its kind, 0 to 1."""
+
+    id: str
+    chance: float
+
+
+Target = str | Passage | Mention | Retrieval
+"""Where a link leads: an id, with or without its chance, a passage, or whatever a retrieval brings."""
 
 
 @runtime_checkable
@@ -162,7 +170,8 @@ def linked(
     """
     targets = [targets_of(links, query, path) for path in paths]
     distinct = dict.fromkeys(target for of_path in targets for target in of_path)
-    missing = tuple(target for target in distinct if isinstance(target, str) and target not in reachable)
+    ids_wanted = dict.fromkeys(target.id if isinstance(target, Mention) else target for target in distinct)
+    missing = tuple(target for target in ids_wanted if isinstance(target, str) and target not in reachable)
     retrievals = [target for target in distinct if isinstance(target, Retrieval)]
     lookups: list[Lookup] = [*([Fetch(missing)] if missing else ()), *retrievals]
     answers = list((yield lookups) if lookups else ())
@@ -175,8 +184,11 @@ def linked(
     retrieved = dict(zip(retrievals, answers, strict=True))
 
     def passages_at(target: Target) -> Sequence[Passage]:
-        if isinstance(target, str):
-            return [reachable[target]] if target in reachable else []
+        if isinstance(target, str | Mention):
+            try:
+                return (reachable[target if isinstance(target, str) else target.id],)
+            except KeyError:
+                return ()
         passages = retrieved[target] if isinstance(target, Retrieval) else (target,)
         return [reachable.setdefault(passage.id, passage) for passage in passages]
 
@@ -198,7 +210,7 @@ def targets_of(links: PathLinks, query: str, path: Path) -> tuple[Target, ...]:
 
 
 def _checked(target: object) -> Target:
-    if not isinstance(target, str | Passage | Retrieval):
+    if not isinstance(target, str | Passage | Mention | Retrieval):
         raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieval; not {target!r:.100}.")
     return target
 

@@ -1,7 +1,8 @@
 """The prior of a reasoning path: how a reader would walk who knows the question's words, but no passage's text.
 
     P(d | q)     = ν [d is named in q] / (number of passages named) + (1 - ν) / N
-    P(d' | d, q) = (1 - γ) [d links to d'] / (number of links of d) + γ P(d' | q)
+    P(d' | d, q) = (1 - γ) F(d' | d) + γ P(d' | q)
+    F(d' | d)    = [d links to d'] / (number of links of d), or the chance of d' by names of d; half and half if both
     P(c | q)     = P(d1 | q) Π P(d_i+1 | d_i, q)
 
 A random surfer whose jumps are personalised by the question: a path over links is cheap, a jump to a passage that the
@@ -13,9 +14,10 @@ makes the posterior of a path, log P(q | c) + log P(c | q).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from drillrank.errors import InvalidInput
 from drillrank.multihop.title_mentions import TitleIndex, title_tokens
@@ -84,13 +86,24 @@ class Reader:
         """Log P(d | q)."""
         return math.log(self._arrives_at(passage_id))
 
-    def step(self, passage_id: str, links: Collection[str]) -> float:
-        """Log P(d' | d, q); where d has no links, the reader jumps."""
-        if not links:
+    def step(
+        self, passage_id: str, links: Collection[str], mentions: Mapping[str, float] = MappingProxyType({})
+    ) -> float:
+        """Log P(d' | d, q); where d leads nowhere, the reader jumps.
+
+        Args:
+            passage_id: d'.
+            links: Where d links to.
+            mentions: Where its names lead, with the chance of each; they add up to 1 at most.
+        """
+        if not links and not mentions:
             return self.start(passage_id)
         jump = self.prior.jump
-        followed = (1 - jump) / len(links) if passage_id in links else 0
-        return math.log(followed + jump * self._arrives_at(passage_id))
+        followed = 1 / len(links) if passage_id in links else 0.0
+        if mentions:
+            named = mentions.get(passage_id, 0.0)
+            followed = (followed + named) / 2 if links else named
+        return math.log((1 - jump) * followed + jump * self._arrives_at(passage_id))
 
     def _arrives_at(self, passage_id: str) -> float:
         anywhere = 1 / max(self.size, 1)

@@ -10,13 +10,14 @@ from drillrank.likelihood import LanguageModel
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
 from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
+from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 
-LinkName = Literal["metadata", "hyperlinks", "titles", "relationships", "retrieval"]
+LinkName = Literal["metadata", "hyperlinks", "titles", "names", "relationships", "retrieval"]
 LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
 """What passages say about each other themselves."""
 
@@ -38,7 +39,8 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
 
     Args:
         names: `"metadata"` (ids under `metadata_key`), `"hyperlinks"`, `"titles"` (mentions of another one's title),
-            `"relationships"` (`Passage.links`), `"retrieval"` (a second retrieval, with the passage in the query).
+            `"names"` (mentions of a name that another one mentions, too), `"relationships"` (`Passage.links`),
+            `"retrieval"` (a second retrieval, with the passage in the query).
         metadata_key: Metadata key with linked ids.
 
     Raises:
@@ -51,6 +53,7 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
         "metadata": MetadataLinks(metadata_key),
         "hyperlinks": Hyperlinks(),
         "titles": TitleMentions(),
+        "names": NameMentions(),
         "relationships": given_links,
         "retrieval": RetrievedLinks(),
     }

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from drillrank.likelihood import UnigramModel
+from drillrank.multihop.residual import DocumentModel, Residual
 from drillrank.passages import Path, Ranked, ranked
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.scale import divisor
@@ -35,7 +36,13 @@ class PathScorer:
 
     def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
         self._dear = prompt_rank.with_language_model(prompt_rank.lm.fitted(texts)) if texts else prompt_rank
+        own = self._dear.lm
+        self._words = own if isinstance(own, DocumentModel) and texts else UnigramModel().fit(texts)
         self._cascade = None if cascade is None else (PromptRank(UnigramModel().fit(texts)), cascade)
+
+    def residual(self, query: str) -> Residual:
+        """What paths explain of a question, by the model itself or, if it is dear, by the embedded unigram model."""
+        return Residual(self._words, query)
 
     def ranked(self, query: str, paths: Sequence[Weighed]) -> list[Ranked[Path]]:
         """The paths, best first; ties keep the input order."""

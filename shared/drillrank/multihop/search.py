@@ -2,31 +2,39 @@
 
 TF-IDF gives F candidates (paths of one passage); the best K1 are extended along their links, the L best links each;
 the longer paths are scored; and so on for H hops. Pairs of the best candidates compete with the linked ones, for
-questions that compare. A passage's score is the maximum over all paths that hold it, partial ones too.
+questions that compare, and longer paths may go on to the best candidates, for questions that compare what links lead
+to. A passage's score is the maximum over all paths that hold it, partial ones too.
                                                                  Khalifa et al. (2023), section 2 and Appendix B
+
+The best links are those whose passages explain most of what the path leaves unexplained (`drillrank.multihop.residual`)
+in the light of the prior; the paper takes those most similar to the question.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import combinations
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.first_hop import FirstHop
-from drillrank.multihop.links import LinkSource, Target, bound_links, linked, restricted_links, targets_of
+from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
 from drillrank.multihop.prior import NamedPassages, PathPrior
-from drillrank.multihop.scoring import PathScorer, Weighed
+from drillrank.multihop.scoring import PathScorer
+from drillrank.multihop.walk import Walk
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
 
-PAPER_BEAM, PAPER_BRANCH = 5, 3  # section 2
-LEXICAL_BEAM, LEXICAL_BRANCH = 10, 8  # a unigram model scores so fast that a wider beam costs next to nothing
+PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
+LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = (
+    3,
+    10,
+    8,
+)  # a unigram model scores so fast that a wider beam costs next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +64,12 @@ class PathSearch:
         links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
         first_stage: A retriever to use in place of TF-IDF. Links are then followed within `passages` and what the
             retriever returned, or fetches.
-        hops: Longest path, H.
+        hops: Longest path, H; by default the paper's 2, or 3 with the unigram model.
         pool: Passages of the first stage, F.
         beam: Paths that are extended after each hop, K1; by default the paper's 5, or 10 with the unigram model.
         branch: Links followed from each of them, L; by default the paper's 3, or 8 with the unigram model.
-        pairs: P: any two of the best P passages are a path as well if neither links to the other; 0 for none.
+        pairs: P: any two of the best P passages are a path as well if neither links to the other, and the best P
+            compete with the links of paths of two and more; 0 for none.
         prior: How likely a path is before its texts are read; None scores by the likelihood alone, as the paper does.
             `"retrieval"` and `"cosine"` stand for a `PathPrior` that counts the first stage, too, as does the prior of
             `prompt_rank`: by the order of what it brought, or by `scores` of given candidates.
@@ -85,7 +94,7 @@ class PathSearch:
         *,
         links: LinkSource | Sequence[LinkSource] | None = None,
         first_stage: FirstStage | Source | None = None,
-        hops: int = 2,
+        hops: int | None = None,
         pool: int = 100,
         beam: int | None = None,
         branch: int | None = None,
@@ -96,7 +105,8 @@ class PathSearch:
         lexical = not prompt_rank.lm.reads_instructions
         self._beam = beam if beam is not None else LEXICAL_BEAM if lexical else PAPER_BEAM
         self._branch = branch if branch is not None else LEXICAL_BRANCH if lexical else PAPER_BRANCH
-        check_positive(hops=hops, pool=pool, beam=self._beam, branch=self._branch)
+        self._hops = hops if hops is not None else LEXICAL_HOPS if lexical else PAPER_HOPS
+        check_positive(hops=self._hops, pool=pool, beam=self._beam, branch=self._branch)
         if pairs != 0:
             check_positive(pairs=pairs)
         if cascade is not None:
@@ -104,7 +114,7 @@ class PathSearch:
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
         self._prompt_rank, self._links, self._cascade = prompt_rank, links, cascade
-        self._hops, self._pool, self._pairs, self._prior = hops, pool, pairs, PathPrior.of(prior)
+        self._pool, self._pairs, self._prior = pool, pairs, PathPrior.of(prior)
         self.first_stage_prior = (self._prior and self._prior.first_stage) or prompt_rank.prior
         self._collection = self._collect(as_passages(passages or []))
         self._source: Source = self._collection if first_stage is None else as_source(first_stage)
@@ -179,10 +189,13 @@ class PathSearch:
         if not collection.by_id:
             collection = self._collect(list(first.values()))
         first_hop = FirstHop(self.first_stage_prior, candidates, scores)
-        walk = _Walk(query, collection, ChainMap(first, {} if scope.fetched else collection.by_id), self._prior)
-        similarities = collection.similarity_to(query)
+        reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
+        reader = self._prior.reader(len(collection.by_id), collection.named(query)) if self._prior else None
+        walk = Walk(query, collection.links, collection.by_id, reachable, reader)
+        residual = collection.scorer.residual(query)
         waiting = [walk.start(passage) for passage in first.values()]
         found: list[Ranked[Path]] = []
+        best: list[Ranked[Path]] = []
         for number in range(1, self._hops + 1):
             frontier = collection.scorer.ranked(query, waiting)
             if number == 1:
@@ -194,13 +207,11 @@ class PathSearch:
             kept = frontier[: self._beam]
             following = yield from linked(walk, query, [item.passage for item in kept], walk.reachable)
             walk.followed |= {item.passage.ids for item in kept}
-            waiting = []
-            for item, passages in zip(kept, following, strict=True):
-                similar = similarities(passages)
-                best = sorted(range(len(passages)), key=similar.__getitem__, reverse=True)[: self._branch]
-                waiting += walk.extended(item, [passages[i] for i in best])
+            jumps = [item.passage.passages[0] for item in best]
+            waiting = walk.extended(kept, [[*passages, *jumps] for passages in following], residual, self._branch)
             if number == 1:
-                waiting += walk.pairs(frontier[: self._pairs])
+                best = frontier[: self._pairs]
+                waiting += walk.pairs(best)
             if not waiting:
                 break
             waiting = list({weighed.path.ids: weighed for weighed in waiting}.values())  # a pair may be linked, too
@@ -227,57 +238,6 @@ def _ordered(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Pat
     return ordered
 
 
-class _Walk:
-    """One question's way through the passages: paths and their priors."""
-
-    def __init__(
-        self, query: str, collection: _Collection, reachable: ChainMap[str, Passage], prior: PathPrior | None
-    ) -> None:
-        self.reachable = reachable
-        self.followed: set[tuple[str, ...]] = set()  # paths whose links have been fetched
-        self._query = query
-        self._links = collection.links
-        self._own = collection.by_id
-        self._targets: dict[tuple[str, ...], tuple[Target, ...]] = {}
-        self._reader = prior.reader(len(collection.by_id), collection.named(query)) if prior else None
-
-    def follow(self, query: str, path: Path, /) -> tuple[Target, ...]:
-        """Where a path's links lead; asked once, since the search, the prior and the pairs all want to know."""
-        if path.ids not in self._targets:
-            self._targets[path.ids] = targets_of(self._links, query, path)
-        return self._targets[path.ids]
-
-    def start(self, passage: Passage) -> Weighed:
-        """The path of one passage."""
-        return Weighed(Path((passage,)), self._reader.start(passage.id) if self._reader else 0.0)
-
-    def extended(self, item: Ranked[Path], passages: Sequence[Passage]) -> list[Weighed]:
-        """The path, longer by each of the passages."""
-        ways = self._ways(item.passage)
-        return [self._step(item, passage, ways) for passage in passages]
-
-    def pairs(self, best: Sequence[Ranked[Path]]) -> list[Weighed]:
-        """Any two of the best passages as a path, the better one first, if neither links to the other."""
-        ways = {item.passage.ids: self._ways(item.passage) for item in best}
-        return [
-            self._step(one, other.passage.passages[0], ways[one.passage.ids])
-            for one, other in combinations(best, 2)
-            if ways[one.passage.ids].isdisjoint(other.passage.ids)
-            and ways[other.passage.ids].isdisjoint(one.passage.ids)
-        ]
-
-    def _step(self, item: Ranked[Path], passage: Passage, ways: Collection[str]) -> Weighed:
-        step = self._reader.step(passage.id, ways) if self._reader else 0.0
-        return Weighed(item.passage.extended(passage), item.details["log_prior"] + step)
-
-    def _ways(self, path: Path) -> set[str]:
-        """Where the path's links lead; what a retrieval brought is no link, but a jump."""
-        targets = [target for target in self.follow(self._query, path) if not isinstance(target, Retrieval)]
-        ids = {target if isinstance(target, str) else target.id for target in targets}
-        known = self.reachable if path.ids in self.followed else ChainMap(self.reachable, self._own)
-        return {known[name].id for name in ids if name in known}.difference(path.ids)
-
-
 class _Collection:
     """Passages with their TF-IDF index and their links, and a scorer that knows their collection statistics."""
 
@@ -296,7 +256,6 @@ class _Collection:
         self.links = bound_links(links, passages)
         self.named = NamedPassages(passages)
         self._index = TfidfIndex(texts)
-        self._places = {name: place for place, name in enumerate(self.by_id)}
 
     def within(self, ids: Collection[str] | None) -> _Collection:
         """As if the passages with these ids were all, but for the statistics of words."""
@@ -316,19 +275,3 @@ class _Collection:
         """The passages most similar to a query."""
         passages = list(self.by_id.values())
         return [passages[i] for i in top(self._index.scores(query), n)]
-
-    def _as_indexed(self, passage: Passage) -> bool:
-        known = self.by_id.get(passage.id)  # a record of the same id may say something else by now
-        return known is not None and known.titled_text == passage.titled_text
-
-    def similarity_to(self, query: str) -> Callable[[Sequence[Passage]], list[float]]:
-        """A function from passages to their TF-IDF cosines; foreign ones are weighted as if they were in the index."""
-        of_indexed = self._index.scores(query)
-
-        def similarities(passages: Sequence[Passage]) -> list[float]:
-            places = [self._places.get(passage.id) if self._as_indexed(passage) else None for passage in passages]
-            foreign = [passage.titled_text for passage, place in zip(passages, places, strict=True) if place is None]
-            of_foreign = iter(self._index.scores_of(query, foreign).tolist())
-            return [next(of_foreign) if place is None else of_indexed[place].item() for place in places]
-
-        return similarities

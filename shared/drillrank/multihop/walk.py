@@ -1,0 +1,134 @@
+"""One question's way through the passages: where paths lead, how likely a reader walks them, and where they go on."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from drillrank.multihop.links import Mention, PathLinks, Target, targets_of
+from drillrank.multihop.lookups import Retrieval
+from drillrank.multihop.prior import Reader
+from drillrank.multihop.residual import Residual
+from drillrank.multihop.scoring import Weighed
+from drillrank.passages import Passage, Path, Ranked
+from drillrank.retrieval import top
+
+
+class Walk:
+    """One question's way through the passages.
+
+    Args:
+        query: The question.
+        links: Where paths go on.
+        own: The passages that the links and the prior know, by id.
+        reachable: Passages at hand, by id.
+        reader: The prior; None for none.
+    """
+
+    def __init__(
+        self,
+        query: str,
+        links: PathLinks,
+        own: MutableMapping[str, Passage],
+        reachable: ChainMap[str, Passage],
+        reader: Reader | None,
+    ) -> None:
+        self.reachable = reachable
+        self.followed: set[tuple[str, ...]] = set()  # paths whose links have been fetched
+        self._query, self._links, self._own, self._reader = query, links, own, reader
+        self._targets: dict[tuple[str, ...], tuple[Target, ...]] = {}
+        self._known_ways: dict[tuple[tuple[str, ...], bool], _Ways] = {}
+
+    def follow(self, query: str, path: Path, /) -> tuple[Target, ...]:
+        """Where a path's links lead; asked once, since the search, the prior and the pairs all want to know."""
+        if path.ids not in self._targets:
+            self._targets[path.ids] = targets_of(self._links, query, path)
+        return self._targets[path.ids]
+
+    def start(self, passage: Passage) -> Weighed:
+        """The path of one passage."""
+        return Weighed(Path((passage,)), self._reader.start(passage.id) if self._reader else 0.0)
+
+    def extended(
+        self, kept: Sequence[Ranked[Path]], following: Sequence[Sequence[Passage]], residual: Residual, most: int
+    ) -> list[Weighed]:
+        """Each path, longer by each of the `most` passages after which the question is likeliest; ties keep the order.
+
+        Args:
+            kept: The paths.
+            following: Where each of them may go on.
+            residual: Tells what the path and one passage more explain of the question.
+            most: How many passages each path is followed by at most.
+        """
+        following = [_others(item.passage.ids, passages) for item, passages in zip(kept, following, strict=True)]
+        residual.read(
+            passage
+            for item, passages in zip(kept, following, strict=True)
+            for passage in (*item.passage.passages, *passages)
+        )
+        longer = []
+        for item, passages in zip(kept, following, strict=True):
+            if passages:
+                steps = self._steps(item.passage, [passage.id for passage in passages])
+                posteriors = residual.log_likelihoods(item.passage, passages) + steps
+                for place in top(posteriors.round(9), most):  # rounding must not choose between equal ones
+                    path = item.passage.extended(passages[place])
+                    longer.append(Weighed(path, item.details["log_prior"] + steps[place]))
+        return longer
+
+    def pairs(self, best: Sequence[Ranked[Path]]) -> list[Weighed]:
+        """Any two of the best passages as a path, the better one first, if neither links to the other."""
+        ways = {item.passage.ids: self._ways(item.passage).links for item in best}
+        return [
+            Weighed(
+                one.passage.extended(other.passage.passages[0]),
+                one.details["log_prior"] + self._steps(one.passage, other.passage.ids)[0],
+            )
+            for one, other in combinations(best, 2)
+            if ways[one.passage.ids].isdisjoint(other.passage.ids)
+            and ways[other.passage.ids].isdisjoint(one.passage.ids)
+        ]
+
+    def _steps(self, path: Path, ids: Sequence[str]) -> list[float]:
+        """Log-prior of a path's step to each of the passages."""
+        if self._reader is None:
+            return [0.0] * len(ids)
+        ways = self._ways(path)
+        return [self._reader.step(name, ways.links, ways.mentions) for name in ids]
+
+    def _ways(self, path: Path) -> _Ways:
+        """Where the path's links lead; what a retrieval brought is no link, but a jump."""
+        ids = path.ids
+        fetched = ids in self.followed
+        if (ids, fetched) in self._known_ways:
+            return self._known_ways[ids, fetched]
+        ways = self._known_ways[ids, fetched] = _Ways(set(), {})
+        known = self.reachable if fetched else ChainMap(self.reachable, self._own)
+        for target in self.follow(self._query, path):
+            if isinstance(target, Retrieval):
+                continue
+            try:
+                name = known[target if isinstance(target, str) else target.id].id
+            except KeyError:
+                continue
+            if name in ids:
+                continue
+            if isinstance(target, Mention):
+                ways.mentions[name] = ways.mentions.get(name, 0.0) + target.chance
+            else:
+                ways.links.add(name)
+        return ways
+
+
+class _Ways(NamedTuple):
+    """Where a path leads: links, and what its names lead to, each with its chance."""
+
+    links: set[str]
+    mentions: dict[str, float]
+
+
+def _others(ids: tuple[str, ...], passages: Sequence[Passage]) -> list[Passage]:
+    """Each passage once, without those that have these ids."""
+    return list({passage.id: passage for passage in passages if passage.id not in ids}.values())

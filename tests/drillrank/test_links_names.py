@@ -1,0 +1,164 @@
+"""Links over names that are no titles, and the choice among many links by the residual question."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import Passage, PathSearch, PromptRank
+from drillrank.likelihood import UnigramModel
+from drillrank.multihop.links import Mention, given_links, linked
+from drillrank.multihop.lookups import Fetch
+from drillrank.multihop.name_mentions import NameMentions
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.rerank import named_links
+from drillrank.multihop.residual import Residual
+from drillrank.passages import Path
+
+NAMES = ("Windhoek", "Daniel Alfredson", "New York", "Basel", "Ada Holm", "Rhine")
+SMALL = ("town", "river", "born", "the", "in")
+
+
+@st.composite
+def texts(draw, max_size=7):
+    """Passages of names, each between small words, so that names of one word and of two stay apart."""
+    words = st.tuples(st.sampled_from(NAMES), st.sampled_from(SMALL)).map(" ".join)
+    contents = draw(st.lists(st.lists(words, max_size=4).map(" ".join), max_size=max_size))
+    return [Passage(text, id=str(i)) for i, text in enumerate(contents)]
+
+
+def plain_chances(passages, path, question=""):
+    """The walk from a name to another passage, one step at a time."""
+    last = path.passages[-1]
+    own = [name for name in NAMES if name in last.text and name not in question]
+    led_to = [[p.id for p in passages if name in p.text and p.id != last.id] for name in own]
+    led_to = [others for others in led_to if others]
+    chances = Counter()
+    for others in led_to:
+        for other in others:
+            chances[other] += 1 / len(led_to) / len(others)
+    return dict(chances)
+
+
+@given(texts(), st.sampled_from(["who?", "Who was born in Windhoek?", "Where is New York, and the Rhine?"]))
+def test_the_chances_are_those_of_a_walk_over_names(passages, question):
+    links = NameMentions().over(passages)
+    for passage in passages:
+        path = Path((passage,))
+        found = list(links.follow(question, path))
+        expected = plain_chances(passages, path, question)
+        assert {mention.id: mention.chance for mention in found} == pytest.approx(expected)
+        assert sum(mention.chance for mention in found) == pytest.approx(1 if expected else 0)
+        assert [m.chance for m in found] == sorted((m.chance for m in found), reverse=True)
+
+
+@given(texts(), st.sets(st.integers(0, 6)))
+def test_hidden_passages_might_as_well_not_be_there(passages, seen):
+    kept = [passage for i, passage in enumerate(passages) if i in seen]
+    view = NameMentions().over(passages).within({passage.id for passage in kept})
+    for passage in kept:
+        path = Path((passage,))
+        found = {mention.id: mention.chance for mention in view.follow("who?", path)}
+        assert found == pytest.approx(plain_chances(kept, path))
+
+
+def test_a_text_that_is_not_one_of_them_leads_to_them():
+    links = NameMentions().over([Passage("He lives in Windhoek.", id="a"), Passage("Windhoek is old.", id="b")])
+    path = Path((Passage("Gisvi was born in Windhoek.", id="new"),))
+    assert list(links.follow("Where was Gisvi born?", path)) == [Mention("a", 0.5), Mention("b", 0.5)]
+
+
+def test_words_that_only_begin_sentences_are_no_names_and_titles_run_into_no_text():
+    passages = [
+        Passage("The town is old. It lies there, and the river by it.", id="a", title="Basel"),
+        Passage("The river is long, the town small, and it flows.", id="b", title="Rhine"),
+        Passage("Museum of the Basel Rhine.", id="c"),
+    ]
+    links = NameMentions().over(passages)
+    assert list(links.follow("", Path((passages[0],)))) == []
+    assert list(links.follow("", Path((passages[2],)))) == []
+
+
+def test_common_names_lead_nowhere_and_a_path_to_a_hundred_at_most():
+    common = [Passage(f"In Europe there is town {i}.", id=str(i)) for i in range(102)]
+    assert list(NameMentions().over(common).follow("", Path((common[0],)))) == []
+    of_many = [Passage(f"about Europe{i // 50} in {i}", id=str(i)) for i in range(150)]
+    start = Passage("about Europe0 and Europe1 and Europe2", id="start")
+    found = list(NameMentions().over([start, *of_many]).follow("", Path((start,))))
+    assert len({mention.id for mention in found}) == len(found) == 100
+
+
+def test_names_cross_where_no_title_is_mentioned():
+    wesson = Passage("He played for the Houston Astros.", id="1", title="Barry Wesson")
+    series = Passage("The series was won by the Houston Astros against Los Angeles.", id="2", title="2017 World Series")
+    noise = [Passage(f"A series of matches that was played last year in town {i}.", id=f"n{i}") for i in range(30)]
+    question = "Who did the team of Barry Wesson play in the series?"
+    pool = [*noise, wesson, series]
+    for links, reached in (("names", True), ("titles", False)):
+        ranking = PathSearch(PromptRank(), pool, links=named_links([links])).search(question)
+        assert ({item.passage.id for item in ranking[:2]} == {"1", "2"}) is reached
+
+
+def test_an_id_that_is_not_at_hand_is_fetched_once_though_two_kinds_of_links_lead_there():
+    class Links:
+        def follow(self, query, path):
+            return [Mention("far", 0.5), "far", Mention("near", 0.5)]
+
+    near, far = Passage("near", id="near"), Passage("far", id="far")
+    steps = linked(Links(), "who?", [Path((Passage("start", id="start"),))], {"near": near})
+    assert next(steps) == [Fetch(("far",))]
+    with pytest.raises(StopIteration) as stop:
+        steps.send([[far]])
+    assert stop.value.value == [[far, near]]
+
+
+@given(st.integers(1, 9), st.floats(0.01, 0.99), st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5))
+def test_the_prior_of_all_steps_adds_up_to_one(count, jump, weights):
+    size = 20
+    mentions = {str(i + 7): weight / sum(weights) for i, weight in enumerate(weights)}
+    reader = PathPrior(jump=jump).reader(size, {"3"})
+    for links in (set(), {str(i) for i in range(count)}):
+        for led_to in (mentions, {}):
+            total = sum(np.exp(reader.step(str(i), links, led_to)) for i in range(size))
+            assert total == pytest.approx(1)
+
+
+def test_half_of_the_followed_links_are_names():
+    reader = PathPrior(jump=0.5).reader(1_000_000, ())
+    assert np.exp(reader.step("a", {"a", "b"}, {"c": 1.0})) == pytest.approx(0.5 * 0.5 * 0.5, rel=1e-4)
+    assert np.exp(reader.step("c", {"a", "b"}, {"c": 1.0})) == pytest.approx(0.5 * 0.5, rel=1e-4)
+    assert np.exp(reader.step("c", (), {"c": 0.25, "d": 0.75})) == pytest.approx(0.5 * 0.25, rel=1e-4)
+
+
+WORDS = st.lists(st.sampled_from(["red", "fox", "river", "town"]), max_size=5).map(" ".join)
+
+
+@given(st.lists(WORDS, min_size=2, max_size=7, unique=True), st.integers(1, 3))
+def test_the_residual_is_the_likelihood_of_the_longer_path(contents, length):
+    passages = [Passage(text, id=str(i), title="n") for i, text in enumerate(contents)]
+    path, others = Path(tuple(passages[: min(length, len(passages) - 1)])), passages[-2:]
+    model = UnigramModel().fit([passage.titled_text for passage in passages[1:]])  # one of them is foreign
+    residual = Residual(model, "which red fox")
+    residual.read(passages)
+    found = residual.log_likelihoods(path, others)
+    scored = PromptRank(model).score_paths("which red fox", [path.extended(other) for other in others])
+    expected = [score * detail["tokens"] for score, detail in scored]
+    levelled = all(detail["nothing_matched"] for _, detail in scored)
+    assert levelled or found.tolist() == pytest.approx(expected)
+
+
+def test_each_passage_is_read_once_a_question():
+    asked = []
+
+    class Counted(UnigramModel):
+        def document_log_probs(self, target, texts, /):
+            asked.extend(texts)
+            return super().document_log_probs(target, texts)
+
+    passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9)]) for i in range(9)]
+    PathSearch(PromptRank(Counted()), passages, links=given_links, hops=4).search("which fox?")
+    assert sorted(asked) == sorted(set(asked))
