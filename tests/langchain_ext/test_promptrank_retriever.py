@@ -107,7 +107,7 @@ def test_a_store_of_bytes_is_a_clear_error_and_can_be_wrapped():
 
 def test_a_second_retrieval_whose_query_is_the_path():
     base = Words(documents=DOCUMENTS, top_k=2)
-    retriever = PromptRankRetriever(retriever=base, links=["retrieval"], top_n=None, beam=1)
+    retriever = PromptRankRetriever(retriever=base, links=["retrieval"], top_n=None, beam=1, hops=2)
     retriever.invoke("the silent pier")
     assert base._queries == ["the silent pier", f"the silent pier The Silent Pier {FILM.page_content}"]
 
@@ -252,7 +252,7 @@ async def test_events_stream():
 
 def test_a_reranker_in_a_run_tells_of_its_hops_and_of_what_it_retrieves():
     listener = Listener()
-    reranker = PromptRankRerank(retriever=Words(documents=[WHALE]))
+    reranker = PromptRankRerank(retriever=Words(documents=[WHALE]), hops=2)
     pipeline = ContextualCompressionRetriever(
         base_compressor=reranker, base_retriever=Words(documents=[FILM, HOLM], top_k=2)
     )

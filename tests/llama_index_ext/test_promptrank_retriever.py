@@ -95,7 +95,7 @@ def test_reaches_what_was_not_retrieved(source, links):
 
 def test_a_second_retrieval_whose_query_is_the_path():
     base = Words(NODES, top_k=2)
-    found = PromptRankRetriever(base, links=["retrieval"], top_n=None, beam=1).retrieve("the silent pier")
+    found = PromptRankRetriever(base, links=["retrieval"], top_n=None, beam=1, hops=2).retrieve("the silent pier")
     assert base.queries[0] == "the silent pier"
     assert base.queries[1] == f"the silent pier The Silent Pier {FILM.text}"
     assert len(base.queries) == 2

@@ -144,6 +144,14 @@ def test_meaning_finds_what_shares_no_word(encoder):
     assert all(type(item.score) is float for item in ranking)
 
 
+def test_documents_alone_have_the_token_scores_of_single_prompts(model):
+    fitted = model.fitted(TEXTS)
+    texts = [*TEXTS, "a text that was not fitted", TEXTS[0]]
+    expected = [fitted.log_likelihood([(text, QUESTION)])[0].log_probs for text in texts]
+    found = fitted.document_log_probs(QUESTION, texts)
+    assert found == pytest.approx(np.stack(expected), abs=1e-5)
+
+
 def test_each_text_is_encoded_once(model, encoded):
     fitted = model.fitted(TEXTS)
     ranker = UPR(fitted)
