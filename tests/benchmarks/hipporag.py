@@ -24,8 +24,6 @@ from drillrank.likelihood import LanguageModel
 from drillrank.multihop.rerank import LinkName, named_links
 from drillrank.retrieval import BM25Index, top
 
-from .multihop import recall_share
-
 NAMES = ("musique", "2wikimultihopqa", "hotpotqa")
 DEPTH = 100
 
