@@ -240,3 +240,12 @@ def test_copies_of_an_earlier_release_do_not_come_through_a_fusion_of_several_in
             assert sum(hit.text == "Redacted." for hit in found) == 2
         else:
             assert {hit.node.node_id: hit.text for hit in found} == expected
+
+
+def test_a_docstore_that_is_not_the_store_of_the_hits_takes_none_away(made):
+    made.store.fill("new", "book", 3, "a")
+    raw = sections(made)
+    for section in raw:
+        made.delete(section)
+    empty = InMemoryStore() if isinstance(made, InLangChain) else SimpleDocumentStore()
+    assert len(made.asked(made.paths(made.without_store(), docstore=empty))) == len(raw)
