@@ -61,6 +61,9 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
     dispatches the custom event `promptrank_hop`.
 
+    The views of a section that `MultiViewTextSplitter` made are one candidate, its raw document, fetched from the store
+    behind `retriever` or else from `docstore`; where neither can be asked, the best hit stands for it.
+
     A document of `documents` that differs from the store's, or a store that knows none of them by their ids, leads to
     a `DrillrankWarning`.
 
