@@ -59,8 +59,8 @@ class PromptRankRetriever(Fixed, BaseRetriever):
     " > ", and `drillrank_path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every
     hop sends a `PathHopEvent`.
 
-    The views of a section that `MultiViewNodeParser` made are one candidate, its raw node, fetched from the index behind
-    `retriever` or else from `docstore`; where neither can be asked, the best hit stands for it.
+    The views of a section that `MultiViewNodeParser` made are one candidate, its raw node, fetched from the index
+    behind `retriever` or else from `docstore`; where neither can be asked, the best hit stands for it.
 
     A node of `nodes` that differs from the store's, or a store that knows none of them by their ids, leads to a
     `DrillrankWarning`.
