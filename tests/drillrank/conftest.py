@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 
 from drillrank.likelihood import LanguageModel, Likelihood, Request
 from drillrank.prompts import prompt_text
-
-settings.register_profile("drillrank", deadline=None, max_examples=50)
-# For `make mutation`: what decides over a mutant must be the same in every run, and on a busy machine.
-settings.register_profile(
-    "mutation", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile(os.environ.get("DRILLRANK_HYPOTHESIS", "drillrank"))
 
 
 class HashModel(LanguageModel):
