@@ -51,15 +51,11 @@ class WithModel(Component):
     _language_model: LanguageModel = PrivateAttr()
 
     def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        loaded = self._load(model, **fields.pop("model_options", {}))
+        loaded = load_language_model(model, **fields.pop("model_options", {}))
         fields |= {"model": loaded.spec, "model_options": loaded.options}
         super().__init__(**fields)
         self._language_model = loaded
         self._prepare()
-
-    @staticmethod
-    def _load(model: str | LanguageModel, **options: Any) -> LanguageModel:
-        return load_language_model(model, **options)
 
     def _prepare(self) -> None:
         """Make what is made once, and refuse now what would fail at the first question."""
