@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from drillrank.drilldown.answer_words import CHINESE, KINDS, plain
+from drillrank.drilldown.answer_words import CHINESE, CZECH, KINDS, plain
 
 _LETTER = rf"(?:(?![{CHINESE}])[^\W\d_])"
 _WORD = rf"{_LETTER}+(?:['-]{_LETTER}+)*(?:\d\w*)?"
@@ -32,6 +32,10 @@ _CARDINALS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "n
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 
 # Patterns of kinds, a letter for each token. N is a number, O an ordinal one, D an id for certain, y a short word.
+_END = r"\n.;!?。…bw"  # of a clause
+_ASKED = re.compile(
+    rf"(?<![^{_END}])(?:[^NODnk{_END}]*[ovy],?q(?!s)|[^NODnkz{_END}]*[ovy],?qs)[gsp-]*[nkrD][^,:({_END}]*"
+)
 _RANGE = re.compile(r"N[]nk]?(?:\.?-\.?|\.\.\.?|…)[nk[gs]{0,2}N")
 _OTHER_THAN = re.compile(r"t([nk]?)p")
 _JOINED = re.compile(r"(?<=N)y(?=N)")
@@ -39,6 +43,7 @@ _EXPLICIT = re.compile(r"(?:[nk]-?[gs:([]{0,3}|\[[^]\n[]*?)[NO](?:[,&nk[\]]*[NO]
 _ORDINAL = re.compile(r"O(?:[,&g]*O)*(?=([,&g]*n)?)")
 _OF_ALL = re.compile(r"(?<=a)([gs]{0,2})N")
 _COUNT = re.compile(r"(p[gs:([]{0,3})N|N(?=[nkogpty])")
+_DOTTED = re.compile(r"(?:N\.[,&]+)+N\.(?=[nk](?![gs:([]*[NO]))")
 _ITEM = re.compile(r"(?:^|(?<=[\n(,.&ND]))[ND](?=[.):][nkgs[:]{0,4}D)|^N(?=[.)]N(?:$|[-,&(:]))", re.MULTILINE)
 _POINT = re.compile(r"^([ND])[.)](?!N[.)])", re.MULTILINE)
 _NUMBERED = re.compile(r"^N:.+$", re.MULTILINE)
@@ -64,6 +69,8 @@ def tokens_of(text: str, names: Sequence[Sequence[int]] | None = None) -> tuple[
     If it has names in it, written as marked numbers, its own numbers are none.
     """
     text = _EMPHASIS.sub(" ", _BULLET.sub("", plain(_CIRCLED.sub(r" \1 ", text))))
+    if CZECH.search(text):
+        text = re.sub(r"\ba\b", "and", text)
     kinds: list[str] = []
     tokens: list[Token] = []
     for match in _token().finditer(text):
@@ -78,7 +85,7 @@ def tokens_of(text: str, names: Sequence[Sequence[int]] | None = None) -> tuple[
             kind = "g"
         kinds.append(kind)
         tokens.append(Token(written, ids))
-    return _with_ids(*_with_ranges("".join(kinds), tokens))
+    return _with_ids(*_with_ranges(_without_questions("".join(kinds), tokens), tokens))
 
 
 def _kind(match: re.Match[str]) -> tuple[str, str]:
@@ -95,6 +102,17 @@ def _kind(match: re.Match[str]) -> tuple[str, str]:
     if form == "mark":
         return KINDS.get(written, written), written
     return KINDS[written] if form == "phrase" else _FORMS[str(form)], written
+
+
+def _without_questions(kinds: str, tokens: Sequence[Token]) -> str:
+    """Clauses that tell, or deny, that somebody knows which items are relevant say nothing of these."""
+    left = list(kinds)
+    # "No text which is relevant" asks nothing.
+    for found in _ASKED.finditer(
+        "".join("z" if token.text == "no" else kind for kind, token in zip(kinds, tokens, strict=True))
+    ):
+        left[found.start() : found.end()] = "o" * len(found[0])
+    return "".join(left).replace("q", "g")
 
 
 def _with_ranges(kinds: str, tokens: list[Token]) -> tuple[str, list[Token]]:
@@ -115,6 +133,7 @@ def _with_ranges(kinds: str, tokens: list[Token]) -> tuple[str, list[Token]]:
 def _with_ids(kinds: str, tokens: list[Token]) -> tuple[str, list[Token]]:
     """Numbers that are ids told from those of prose and from those that number a list."""
     kinds = _JOINED.sub("&", _OTHER_THAN.sub(r"e\1g", kinds))
+    kinds = _DOTTED.sub(lambda found: _certain(found[0]).replace(".", "g"), kinds)
     kinds = _EXPLICIT.sub(lambda found: _certain(found[0]), kinds)
     kinds = _COUNT.sub(r"\1o", _OF_ALL.sub(r"\1g", kinds)).replace("y", "o")
     kinds = _POINT.sub(r"\1:", _ITEM.sub("g", kinds))

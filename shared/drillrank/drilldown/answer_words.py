@@ -22,8 +22,12 @@ _TABLE = {
         fragmentów, numer, numery, абзац, абзацы, абзаца, абзацев, абзацах, раздел, разделы, разделов, разделе,
         пункт, пункты, номер, номера, параграф, параграфы, параграфов, الفقرة, الفقرات, فقرة, فقرات, والفقرة,
         القسم, الأقسام, أقسام, قسم, رقم, أرقام, الفقرتان, الفقرتين, 段落, 第, 段, 节, 節, 章节, 编号, 編號, 部分,
-        stycke, stycken, styckena, paragraflar, odstavec, odstavce, đoạn, अनुच्छेद, абзаци, παράγραφος, παράγραφοι,
+        stycke, stycken, styckena, paragraf, paragraflar, odstavec, odstavce,
+        odstavci, odstavců, odstavcích, odsek, odseky, odseku, odsekov, odsekoch, oddíl, oddíly, đoạn, अनुच्छेद, абзаци,
+        παράγραφος, παράγραφοι,
         פסקה, פסקאות, 番号, 番, 号, セクション, パラグラフ, 문단, 단락, 번호, 번, 섹션, 절, 항목""",
+    # What the items are called behind their number, or what makes it one.
+    "k": """numaralı, nolu, no'lu""",
     # Says that no item is meant.
     "z": """none, nothing, nope, nah, nil, null, n/a, n.a, na, ∅, empty, zero, nobody, no one, not one,
         not a single, kein, keine,
@@ -32,7 +36,8 @@ _TABLE = {
         żadnych, nic, brak, нет, ни один, ни одного, ни одна, ничего, никакие, никакой, لا شيء, لا يوجد, لا توجد,
         ليس هناك, لا أحد, 没有, 沒有, 无, 無, 皆无, なし, 無し, 何もない, ありません, ない, 없음, 없습니다, 없다,
         없어요, 해당 없음, ingen, inget, inga,
-        hiçbiri, hiçbir, yok, žádný, žádné, žádná, không có, tidak ada, कोई नहीं, κανένα, καμία, אף אחד, жоден, немає""",
+        hiçbiri, hiçbir, yok, žádný, žádné, žádná, žiadny, žiadne, žiadna, không có, tidak ada, कोई नहीं, κανένα, καμία,
+        אף אחד, жоден, немає""",
     # Denies what is said with it.
     "x": """not, no, neither, weder, ni, isn't, aren't, don't, doesn't, didn't, cannot, can't, won't, nor,
         unable, fails, exclude, excluding, excluded, excludes, omit, skip, ignore, discard, drop, remove, rule out,
@@ -40,11 +45,13 @@ _TABLE = {
         schließe, ausgeschlossen, pas, ne, n'est, n'a, jamais, non, não, nao, niet, nie, не, ليست, ليس, لا, لم,
         غير, 不, 不是, 并不, 未, ではない, ではありません, 아닙니다, 아니다, 않습니다, 않는다, 않음, no es, no son,
         no está, no están, no tiene, no tienen, no contiene, no contienen, no responde, no responden, no menciona,
-        non è, non sono, ✗, ✘, ❌, ✖, ☐""",
+        non è, non sono, není, nejsou, neodpovídá, neodpovídají, değil, değildir, ✗, ✘, ❌, ✖, ☐""",
     "u": """irrelevant, unrelated, off topic, off-topic, useless, unhelpful, unimportant, not relevant,
         less relevant, least relevant, beside the point, nonrelevant, irrelevante, irrelevantes, irrilevante,
         irrilevanti, irrelevanti, unwichtig, hors sujet, non pertinent, non pertinents, nieistotny, nieistotne,
-        нерелевантны, нерелевантен, нерелевантно, нерелевантные, 不相关, 不相關, 无关, 無關, 無関係,
+        нерелевантны, нерелевантен, нерелевантно, нерелевантные, irelevantní, nerelevantní, nerelevantné, ilgisiz,
+        ilgili değil,
+        ilgili değildir, 不相关, 不相關, 无关, 無關, 無関係,
         関係ありません, 関係ない, 関連がありません, 関連はありません, 関連しません, 関連しない, 関連していません,
         関連性がありません, 関連性はありません, 관련이 없습니다, 관련 없음, 관련이 없음, 관련 없는, 관련없음, 무관,
         غير ذات صلة, ليست ذات صلة, لا صلة""",
@@ -54,6 +61,7 @@ _TABLE = {
         relevante, relevanter, relevanten, wichtig, oui, pertinente, pertinentes, pertinents, utile, utiles, sí,
         relevantes, rilevante, rilevanti, sì, pertinenti, sim, relevant zijn, istotny, istotne, istotnych, tak,
         релевантны, релевантен, релевантные, релевантных, релевантно, да, относится, относятся, подходит, подходят,
+        relevantní, relevantné, relevantný, ilgili, ilgilidir,
         نعم, صلة, ذات صلة, ذو صلة, 相关, 相關, 有关, 是, 関連, 関連する, はい, 該当, 관련, 관련된, 예, 네, 해당, ✓,
         ✔, ✅, ☑""",
     # What an item does: as the verb behind a number it makes that an id.
@@ -102,9 +110,10 @@ _TABLE = {
         なぜなら, ため, 왜냐하면""",
     "f": """if, first thought, initially, at first, unless, in case, whether, wenn, falls, sofern, si, se, caso,
         als, indien, jeśli, jeżeli, если, إذا, 如果, 若, もし, 만약""",
-    "-": """to, through, thru, until, till, bis, à, a, al, tot, t/m, do, до, по, إلى, 至, 到, から, 부터, -, –, —,
+    "-": """to, through, thru, until, till, bis, à, a, al, tot, t/m, do, až, до, по, إلى, 至, 到, から, 부터, -, –, —,
         −, ~, 〜, →""",
-    "&": """and, or, as well as, und, oder, sowie, et, ou, ainsi que, y, e, o, u, ed, oraz, i, lub, en, и, или,
+    "&": """and, or, as well as, und, oder, sowie, et, ou, ainsi que, y, e, o, u, ed, oraz, i, lub, en, ve, veya, и,
+        или,
         و, أو, и также, 和, 与, 與, 及, 以及, 跟, 或, と, や, および, 及び, 와, 과, 및, 그리고, &, +, /, ，, 、, ،,
         ,""",
     # A number behind one of these is no id.
@@ -113,13 +122,18 @@ _TABLE = {
         these, those, roughly, approximately, total, count, rating, footnote, appendix, level, rank, part, seite,
         abbildung, tabelle, jahr, frage, figura, tabla, tabela, página, pagina, année, année, vers, 年, 页, 図, 表,
         gpt, $, €, £, ±, ≈, ×""",
+    # Asks which items are meant, behind a verb; before one it is as good as "that".
+    "q": """which, which one, which ones, welche, welcher, welches, welchen, quel, quelle, quels, quelles, lequel,
+        lesquels, lesquelles, qué, cuál, cuáles, quale, quali, qual, quais, welke, który, które, które z, które są,
+        какие, какой, какая, který, která, které, hangi, hangileri, 哪些, 哪个, 哪個""",
     # May stand between an item and what is said of it.
     "s": """is, are, was, were, be, seem, seems, appear, appears, look, looks, does, do, did, would, could, might,
         may, can, will, should, ist, sind, scheint, scheinen, est, sont, es, son, está, están, parece, parecen, è,
-        sono, sembra, é, são, está, estão, zijn, jest, są, является, являются, هي, هو, 是否, 为, 為, の, に, を,
+        sono, sembra, é, são, está, estão, zijn, jest, są, является, являются, jsou, sú, هي, هو, 是否, 为, 為, の, に,
+        を,
         의, 을, 를, 에, 에는, は, が, も, です, である, 은, 는, 이, 가, 입니다, と, だけ, のみ, 만, 까지, まで, =,
         only, just, both, aussi, nur, allein, apenas, tylko, только""",
-    "g": """that, this, it, they, them, the, an, in, on, at, from, by, for, here, above, below, listed, which,
+    "g": """that, this, it, they, them, the, an, in, on, at, from, by, for, here, above, below, listed,
         probably, likely, maybe, perhaps, possibly, then, very, quite, clearly, directly, definitely,
         at all, really, one, ones, i, think, believe,
         my, your, offered, of, der, die, das, den, dem, des, dieser, diese, diesen, sehr, von, vom, zu, für, wohl,
@@ -129,6 +143,10 @@ _TABLE = {
         هذه, على, 只有, 仅, 只, 的, 均, *, •, any, há, hay,
         y a, il y a, gibt es""",
 }
+
+CZECH = re.compile(r"\b(?:odst[ae]v\w+|odsek\w*|odd[ií]l\w*|jsou|sú|relevantn[íýé]\w*|žádn\w+|žiadn\w+)\b")
+"""Words that show an answer to be in Czech or Slovak, where "a" means "and", and not "to" as between the numbers of
+Spanish, Portuguese or Italian."""
 
 CHINESE = "\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Ranges of the scripts that are written without spaces, or with particles glued to numbers."""

@@ -12,7 +12,8 @@ refusals, their thoughts, and all of that in many languages. The rules, in the o
    asked for, numbers are none.
 4. A number, in digits or in words, is an id if a word such as "paragraph" or a bracket introduces it, if it is joined
    to such a number, or if no word follows but a verb or a conjunction; a short unknown word between two numbers is a
-   conjunction. Decimals, percentages, dates, counts ("3 paragraphs") and "all 9" are none.
+   conjunction, and so is "a" in an answer with Czech or Slovak words. Numbers with dots that are joined before a noun
+   are ordinals. Decimals, percentages, dates, counts ("3 paragraphs") and "all 9" are none.
 5. The number of a list item is no id if the item begins with one, or if the list counts from 1 and each item has one.
 6. Clauses end at full stops, semicolons, line ends and "but". A denial holds for the ids that follow it, or, if none
    follows, for those just before it, in the same clause or the one before; a denial of "the others" is none of these.
@@ -23,7 +24,7 @@ refusals, their thoughts, and all of that in many languages. The rules, in the o
    "no, only" and the like take back what was chosen before, unless they deny or add single ids. The last word on an
    id holds. Ids that are only told of ("3 describes owls") count if no other is chosen.
 9. An answer that denies that there is anything, and an empty one, choose nothing; ids behind such a sentence explain
-   it. Conditions ("if none is relevant") say nothing.
+   it. Conditions ("if none is relevant") say nothing, nor do clauses on who knows which items are relevant.
 10. Any other answer without an id is unreadable.
 """
 
