@@ -8,7 +8,7 @@ same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import wraps
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -45,7 +45,7 @@ def declared(cls: type[Value]) -> type[Value]:
     return described(dataclass(unsafe_hash=True, kw_only=True)(cls))
 
 
-@dataclass_transform()
+@dataclass_transform(field_specifiers=(field,))
 def method(cls: type[Value]) -> type[Value]:
     """A class that inherits settings and adds arguments of its own, such as its model; compared by identity."""
     return described(dataclass(eq=False)(cls))
@@ -79,6 +79,9 @@ class Settings:
     """
 
     def __post_init__(self) -> None:
+        for name, value in settings_of(self, type(self)).items():
+            if isinstance(value, list):  # JSON has no tuples
+                object.__setattr__(self, name, tuple(value))
         self.check()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -98,10 +101,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON and for keyword arguments."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in settings_of(self, type(self)).items()
-        }
+        return {name: _plain(value) for name, value in settings_of(self, type(self)).items()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -110,25 +110,33 @@ class Settings:
         Raises:
             InvalidInput: a name is unknown, or a value cannot be used.
         """
-        names = [item.name for item in fields(cls)]
+        names = [item.name for item in fields(cls) if "description" in item.metadata]
         if not isinstance(data, Mapping) or not set(data) <= set(names):
             raise InvalidInput(f"Settings of {cls.__name__} are {', '.join(names)}; not {data!r:.200}.")
         return cls(**data)
 
     @classmethod
-    def configured(cls, settings: Settings, *arguments: Any) -> Self:
+    def configured(cls, settings: Settings, *arguments: Any, **named: Any) -> Self:
         """One of this class with settings that are declared elsewhere, such as in a host's component.
 
         Args:
             settings: Has all that this class declares, perhaps more.
-            arguments: The positional arguments, such as the model.
+            arguments: What is no setting, such as the model.
+            named: What is no setting and has a name.
         """
-        return cls(*arguments, **settings_of(settings, cls))
+        return cls(*arguments, **named, **settings_of(settings, cls))
 
 
 def settings_of(settings: Settings, cls: type[Settings]) -> dict[str, Any]:
-    """The values of all settings that a class declares or inherits; positional arguments are none."""
-    return {item.name: getattr(settings, item.name) for item in fields(cls) if item.kw_only}
+    """The values of all settings that a class declares or inherits; its other arguments are none."""
+    return {item.name: getattr(settings, item.name) for item in fields(cls) if "description" in item.metadata}
+
+
+def _plain(value: object) -> object:
+    """As JSON has it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def renamed(**names: str) -> Callable[[Class], Class]:
@@ -161,6 +169,7 @@ def renamed(**names: str) -> Callable[[Class], Class]:
             construct(self, *arguments, **given)
 
         cls.__init__ = renaming  # type: ignore[misc]
+        cls.old_names = (*getattr(cls, "old_names", ()), *names)  # type: ignore[attr-defined]
         return cls
 
     return decorated

@@ -7,7 +7,7 @@ import inspect
 import json
 import pickle
 import warnings
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, InitVar, dataclass, field, fields
 
 import pytest
 from pydantic import BaseModel
@@ -16,9 +16,11 @@ import drillrank
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import InvalidInput
+from drillrank.hosts.fields import Fixed
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.monot5 import MonoT5Settings
 from drillrank.rerank.upr import UPRSettings
+from drillrank.settings import Settings, declared, method, renamed, setting
 from tests.drillrank.conftest import HashModel
 
 METHODS = {
@@ -127,3 +129,47 @@ def test_the_old_name_of_the_model_goes_on_for_one_release(settings):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         method(Reading())
+
+
+@dataclass(frozen=True)
+class Shares:
+    jump: float = 0.5
+
+
+@declared
+class BeamSettings(Settings):
+    """How far a search looks."""
+
+    words: tuple[str, ...] = setting(default=("a",), description="Words.")
+    shares: Shares | None = setting(default=Shares(), description="Shares.")
+
+
+@renamed(k="top_n")
+@method
+class Beam(Fixed, BeamSettings):
+    """As hosts' classes without fields are built."""
+
+    pool: list[str]
+    top_n: int = field(default=3, kw_only=True)
+    manager: InitVar[str] = ""
+
+    def __post_init__(self, manager):
+        super().__post_init__()
+        self.managed_by = manager
+
+
+def test_settings_are_plain_values_and_hashable_ones_again():
+    assert BeamSettings().to_dict() == {"words": ["a"], "shares": {"jump": 0.5}}
+    assert hash(BeamSettings(words=["a"])) == hash(BeamSettings())
+
+
+def test_arguments_that_are_no_settings_are_fixed_refused_and_renamed_alike():
+    beam = Beam.configured(BeamSettings(words=("b",)), ["x"], manager="m", top_n=1)
+    assert (beam.words, beam.pool, beam.managed_by, beam.top_n) == (("b",), ["x"], "m", 1)
+    for name in ("words", "pool", "top_n", "manager"):
+        with pytest.raises(InvalidInput, match=f"^{name} of Beam is fixed"):
+            setattr(beam, name, None)
+    with pytest.raises(InvalidInput, match="no field 'wrods'; did you mean 'words'"):
+        Beam([], wrods=())
+    with pytest.warns(DeprecationWarning, match="'k' is called 'top_n' now"):
+        assert Beam([], k=2).top_n == 2

@@ -83,17 +83,22 @@ class Fixed:
     """
 
     _also_fixed: Collection[str] = ()
+    old_names: Collection[str] = ()
+    """Names under which arguments go on for one release, as `drillrank.settings.renamed` says."""
 
     def __new__(cls, *_args: Any, **given: Any) -> Self:
         """Refuse unknown names before Python does, without a hint."""
         parameters = inspect.signature(cls.__init__).parameters
         if cls._also_fixed or not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-            check_names(cls.__name__, given, [*[name for name in parameters if name != "self"], *cls._also_fixed])
+            known = [name for name in parameters if name != "self"]
+            new = [name for name in given if name not in cls.old_names]
+            check_names(cls.__name__, new, [*known, *cls._also_fixed])
         return super().__new__(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         fixed = [*inspect.signature(type(self).__init__).parameters, *self._also_fixed]
-        if name in fixed and name != "callback_manager":  # which hosts exchange
+        built_now = name in getattr(self, "__dataclass_fields__", ()) and name not in self.__dict__
+        if name in fixed and name != "callback_manager" and not built_now:  # which hosts exchange
             raise InvalidInput(
                 f"{name} of {type(self).__name__} is fixed once it is built: build a new one with {name}=..."
             )
