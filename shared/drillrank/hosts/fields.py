@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput
@@ -97,7 +98,8 @@ class Fixed:
 
     def __setattr__(self, name: str, value: Any) -> None:
         fixed = [*inspect.signature(type(self).__init__).parameters, *self._also_fixed]
-        built_now = name in getattr(self, "__dataclass_fields__", ()) and name not in self.__dict__
+        own: list[str] = [item.name for item in fields(self)] if is_dataclass(self) else []
+        built_now = name in own and name not in self.__dict__
         if name in fixed and name != "callback_manager" and not built_now:  # which hosts exchange
             raise InvalidInput(
                 f"{name} of {type(self).__name__} is fixed once it is built: build a new one with {name}=..."
