@@ -20,7 +20,7 @@ from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
-from drillrank.multihop.rerank import LINKS_IN_TEXTS
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS
 from drillrank.multihop.search import Scope
 from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n

@@ -13,8 +13,8 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage, Ranked
 from drillrank.multihop.given import Given, Recognised
-from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
+from drillrank.multihop.link_prior import PathPrior
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.first_stage import Prior, RetrievalScores

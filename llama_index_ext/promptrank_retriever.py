@@ -19,7 +19,7 @@ from drillrank.hosts.notes import noted, notes, path_notes
 from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
-from drillrank.multihop.rerank import LINKS_IN_TEXTS, LinkName
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.multihop.search import Scope
 from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n

@@ -45,7 +45,7 @@ AREAS = {
         "budget prompts d3_budget neural/budgets",
     ),
     "paths": Area(
-        "multihop/search multihop/prior multihop/scoring",
+        "multihop/search multihop/link_prior multihop/scoring",
         "path_search path_prior path_pairs path_scoring path_scope scale_order unmatched",
     ),
     "merging": Area("views/merging views/cutting", "views_merging views_cutting views_units views_chunks views_fuzz"),

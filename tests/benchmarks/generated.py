@@ -19,7 +19,7 @@ from drillrank import BRMGR, UPR, LanguageModel, Passage, load_language_model
 from drillrank.evaluation.exact_match import exact_match
 from drillrank.likelihood import Request
 from drillrank.prompts import GENERATED_PROMPT, generated_prompt
-from drillrank.rerank.support import support
+from drillrank.rerank.entailment import support
 from drillrank.retrieval import BM25Index, top
 from drillrank.structure.sentences import sentences
 

@@ -21,7 +21,7 @@ from drillrank import Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall, recall_all
 from drillrank.likelihood import LanguageModel
-from drillrank.multihop.rerank import LinkName, named_links
+from drillrank.multihop.path_rerank import LinkName, named_links
 from drillrank.retrieval import BM25Index, top
 
 NAMES = ("musique", "2wikimultihopqa", "hotpotqa")

@@ -22,9 +22,9 @@ from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.evaluation.exact_match import exact_match
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import LanguageModel
+from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.prior import PathPrior
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
 
 from .data import multihop_pool, read

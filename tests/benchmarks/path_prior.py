@@ -12,7 +12,7 @@ from rich.table import Table
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
-from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.title_mentions import TitleMentions
 
 from .data import multihop_pool, read

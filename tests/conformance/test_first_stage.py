@@ -21,7 +21,7 @@ import langchain_ext
 import llama_index_ext
 from drillrank import UPR, Passage
 from drillrank.errors import InvalidInput
-from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.link_prior import PathPrior
 
 TEXTS = [f"The {town} bridge crosses the river." for town in ("Basel", "Bonn", "Cologne", "Mainz", "Worms")]
 QUERY = "Which bridge crosses the river?"  # which words cannot tell apart

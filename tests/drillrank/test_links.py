@@ -15,7 +15,7 @@ from drillrank.multihop.links import (
     links_from_metadata,
 )
 from drillrank.multihop.lookups import Fetch, Retrieval, run_steps
-from drillrank.multihop.rerank import PathRerank, named_links
+from drillrank.multihop.path_rerank import PathRerank, named_links
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Path, by_id

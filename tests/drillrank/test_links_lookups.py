@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.lookups import Fetch, Hop, Nowhere, Retrieval, arun_steps, as_source, run_steps
-from drillrank.multihop.rerank import PathRerank, named_links
+from drillrank.multihop.path_rerank import PathRerank, named_links
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.likelihood import UnigramModel
+from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import Mention, given_links, linked
 from drillrank.multihop.lookups import Fetch
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.rerank import named_links
+from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.residual import Residual
 from drillrank.passages import Path
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.multihop.prior import NamedPassages, PathPrior
+from drillrank.multihop.link_prior import NamedPassages, PathPrior
 from drillrank.passages import Passage
 
 SHARES = st.floats(0.01, 0.99)

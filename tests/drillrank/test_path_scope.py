@@ -10,9 +10,9 @@ from drillrank import Passage, Path, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning
 from drillrank.multihop.given import Given, Recognised, differ
 from drillrank.multihop.hyperlinks import Hyperlinks
+from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import bound_links, given_links, restricted_links
 from drillrank.multihop.lookups import run_steps
-from drillrank.multihop.prior import NamedPassages
 from drillrank.multihop.search import Scope
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.once import Told

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.lookups import Nowhere, run_steps
-from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.rerank import PathRerank
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
 from drillrank.rerank.path_starts import PathStarts

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.likelihood import Likelihood, UnigramModel
+from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
-from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.rerank import PathRerank
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.prompts import prompt_text
 from drillrank.rerank.brmgr import BRMGR
-from drillrank.rerank.parity import LikelihoodFormula
+from drillrank.rerank.presets import LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.scale import rescaled
 from drillrank.rerank.upr import UPR

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.rerank import PathRerank
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from drillrank import Passage, Path
 from drillrank.likelihood import LanguageModel, Likelihood
-from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.link_prior import PathPrior
 from drillrank.prompts import prompt_text
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.settings import PromptRankSettings

@@ -1,6 +1,7 @@
 """The first stage as prior of a path search: it says where a reader begins, the links say where the reader goes on.
 
-P(c | q) ∝ P(d1 | first stage) P(d1 | q) Π P(d_i+1 | d_i, q), all but the first factor as in `drillrank.multihop.prior`.
+P(c | q) ∝ P(d1 | first stage) P(d1 | q) Π P(d_i+1 | d_i, q), where `drillrank.multihop.link_prior` has all factors but
+the first.
 Longer paths inherit it from the path that they extend.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drillrank.errors import InvalidInput
-from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.link_prior import PathPrior
 from drillrank.passages import Passage, Path, Ranked, ranked
 from drillrank.rerank.first_stage import NO_PRIOR, FirstStage, Prior, RetrievalScores, check_paired, posteriors
 from drillrank.rerank.scale import divisor

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.first_hop import FirstHop
+from drillrank.multihop.link_prior import NamedPassages, PathPrior
 from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
-from drillrank.multihop.prior import NamedPassages, PathPrior
 from drillrank.multihop.scoring import PathScorer
-from drillrank.multihop.walk import Walk
+from drillrank.multihop.search_state import Walk
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank

@@ -26,8 +26,8 @@ from drillrank.likelihood import LanguageModel, Request
 from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import GENERATED_PROMPT, check_question_templates, generated_prompt
 from drillrank.rerank.base import WithModel
+from drillrank.rerank.entailment import SUPPORTED, support
 from drillrank.rerank.first_stage import RetrievalScores, check_paired
-from drillrank.rerank.support import SUPPORTED, support
 from drillrank.rerank.upr import UPR, PassageSettings
 from drillrank.settings import check_one_of, declared, method, renamed, setting
 from drillrank.surrogates import without_surrogates
@@ -55,9 +55,9 @@ class BRMGRSettings(PassageSettings):
     )
     guard: bool | float = setting(
         default=False,
-        description="Drop generated passages that no retrieved one supports (see `drillrank.rerank.support`): True for "
-        "support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated passage "
-        "with every retrieved one.",
+        description="Drop generated passages that no retrieved one supports (see `drillrank.rerank.entailment`): True "
+        "for support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated "
+        "passage with every retrieved one.",
     )
     generated_share: float = setting(
         default=1.0,

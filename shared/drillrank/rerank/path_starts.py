@@ -4,8 +4,8 @@
     log P(c | first stage) = log P(d1 | first stage)           see `drillrank.rerank.first_stage`
 
 The first stage found documents, not paths. How a path goes on is up to the prior over links, where there is one
-(`drillrank.multihop.prior`): the two are multiplied. However many paths begin with a document, it has one rank, and
-what the likelihood tells of it is that of the best of them.
+(`drillrank.multihop.link_prior`): the two are multiplied. However many paths begin with a document, it has one rank,
+and what the likelihood tells of it is that of the best of them.
 """
 
 from __future__ import annotations

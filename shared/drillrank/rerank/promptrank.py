@@ -16,8 +16,8 @@ from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt
 from drillrank.rerank.base import Scored
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, demonstration_text
 from drillrank.rerank.first_stage import NO_PRIOR, Prior, RetrievalScores, check_prior, meaning_details
-from drillrank.rerank.parity import LikelihoodFormula, preset_formula
 from drillrank.rerank.path_starts import PathStarts
+from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.settings import Ensemble, PromptRankSettings
 from drillrank.rerank.unmatched import levelled
 
@@ -43,7 +43,7 @@ class PromptRank:
         max_document_tokens: Tokens that each document of a candidate may keep.
         max_prompt_tokens: Tokens of the prompt; the candidate's documents give way, demonstrations, instruction and
             question never do. None for the paper's 600, or 1,024 with demonstrations.
-        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.parity`);
+        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.presets`);
             that code's own ensemble is "mean".
         prior: What the first stage said of the document that a path begins with, before texts are read, as for `UPR`:
             `"cosine"`, `"retrieval"`, or None for the paper's uniform prior. `PathSearch` multiplies it with its own

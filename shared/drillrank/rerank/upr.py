@@ -23,7 +23,7 @@ from drillrank.rerank.first_stage import (
     meaning_details,
     posteriors,
 )
-from drillrank.rerank.parity import LikelihoodFormula, preset_formula
+from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.unmatched import levelled
 from drillrank.settings import Settings, declared, method, renamed, setting
 
@@ -66,7 +66,7 @@ class UPRSettings(PassageSettings):
     preset: str | LikelihoodFormula | None = setting(
         default=None,
         description='Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the tokens of '
-        'the question, or `"brmgr"` (see `drillrank.rerank.parity`). A preset brings its own template and limits.',
+        'the question, or `"brmgr"` (see `drillrank.rerank.presets`). A preset brings its own template and limits.',
     )
 
     def check(self) -> None:

@@ -13,7 +13,7 @@ from drillrank import PromptRank, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Path
 from drillrank.prompts import INSTRUCTION_SEARCH_TEMPLATES, check_instructions
-from drillrank.rerank.instructions import generate_instructions
+from drillrank.rerank.instruction_search import generate_instructions
 from drillrank.rerank.tuning import LabelledQuestion, tune
 
 X, Y = ["Read the", "Search", "Review all of the"], ["and ask some", "to answer a"]

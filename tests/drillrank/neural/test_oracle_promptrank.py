@@ -12,7 +12,7 @@ from drillrank import Passage, Path, PromptRank
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt, prompt_text
 from drillrank.rerank import demonstrations
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.parity import PRESETS
+from drillrank.rerank.presets import PRESETS
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 
 pytestmark = at_hand

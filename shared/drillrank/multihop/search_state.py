@@ -7,9 +7,9 @@ from collections.abc import MutableMapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from drillrank.multihop.link_prior import Reader
 from drillrank.multihop.links import Mention, PathLinks, Target, targets_of
 from drillrank.multihop.lookups import Retrieval
-from drillrank.multihop.prior import Reader
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import Weighed
 from drillrank.passages import Passage, Path, Ranked

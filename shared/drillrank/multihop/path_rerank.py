@@ -1,0 +1,171 @@
+"""Rerank a given list of passages by the paths that its own links form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import LanguageModel
+from drillrank.multihop.hyperlinks import Hyperlinks
+from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
+from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
+from drillrank.multihop.name_mentions import NameMentions
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
+from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.promptrank import PromptRank
+
+LinkName = Literal["metadata", "hyperlinks", "titles", "names", "relationships", "retrieval"]
+LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
+"""What passages say about each other themselves."""
+
+_PROMPT_RANK = (
+    "instructions",
+    "ensemble",
+    "temperature",
+    "demonstrations",
+    "demonstrations_per_prompt",
+    "max_document_tokens",
+    "max_prompt_tokens",
+)
+_PATH_SEARCH = ("hops", "beam", "branch", "pairs", "prior", "cascade")
+_IN_TEXTS = (given_links, Hyperlinks(), TitleMentions())
+
+
+def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple[LinkSource, ...]:
+    """Links by name, for configurations.
+
+    Args:
+        names: `"metadata"` (ids under `metadata_key`), `"hyperlinks"`, `"titles"` (mentions of another one's title),
+            `"names"` (mentions of a name that another one mentions, too), `"relationships"` (`Passage.links`),
+            `"retrieval"` (a second retrieval, with the passage in the query).
+        metadata_key: Metadata key with linked ids.
+
+    Raises:
+        InvalidInput: a name is unknown.
+
+    >>> [type(links).__name__ for links in named_links(["metadata", "titles"])]
+    ['MetadataLinks', 'TitleMentions']
+    """
+    known: dict[str, LinkSource] = {
+        "metadata": MetadataLinks(metadata_key),
+        "hyperlinks": Hyperlinks(),
+        "titles": TitleMentions(),
+        "names": NameMentions(),
+        "relationships": given_links,
+        "retrieval": RetrievedLinks(),
+    }
+    names = tuple(names)
+    for name in names:
+        if name not in known:
+            raise InvalidInput(f"Links are some of {', '.join(known)}; not {name!r}.")
+    return tuple(known[name] for name in names)
+
+
+class PathRerank:
+    """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
+
+    Passages that share an id share their links and their score. `search` is the `PathSearch` that does the work.
+
+    Args:
+        prompt_rank: Scores the paths.
+        links: One kind of links, or several, whose targets are combined; the passages' own links, their hyperlinks and
+            mentions of another one's title by default.
+        corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
+            model that has not been fitted its statistics; without them, the given ones do.
+        search: `hops`, `beam`, `branch`, `pairs`, `prior` and `cascade` of `PathSearch`.
+
+    Raises:
+        InvalidInput: a number is below 1, or two passages of the corpus share an id.
+
+    >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing", id="turing")
+    >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
+    >>> others = ["Ada Lovelace wrote the first program.", "The Thames is a river.", "Basel lies on the Rhine."]
+    >>> ranking = PathRerank(PromptRank()).rank("Which residential district was Turing born?", [*others, vale, turing])
+    >>> ranking[0].details["path"]
+    ('turing', 'vale')
+    """
+
+    def __init__(
+        self,
+        prompt_rank: PromptRank,
+        *,
+        links: LinkSource | Sequence[LinkSource] = _IN_TEXTS,
+        corpus: Iterable[Passage | str] = (),
+        **search: Any,
+    ) -> None:
+        self.search = PathSearch(prompt_rank, corpus, first_stage=Nowhere(), links=links, **search)
+
+    @property
+    def counts_first_stage(self) -> bool:
+        """Whether the prior takes scores of the first stage."""
+        return self.search.first_stage_prior is not None
+
+    @classmethod
+    def configured(
+        cls,
+        lm: LanguageModel,
+        settings: object,
+        *,
+        links: LinkSource | Sequence[LinkSource],
+        corpus: Iterable[Passage] = (),
+    ) -> PathRerank:
+        """For the adapters: settings of `PromptRank` and `PathSearch` that are attributes of one object."""
+
+        def values(names: Iterable[str]) -> dict[str, Any]:
+            return {name: getattr(settings, name) for name in names}
+
+        return cls(PromptRank(lm, **values(_PROMPT_RANK)), links=links, corpus=corpus, **values(_PATH_SEARCH))
+
+    def rank(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+        source: Source | None = None,
+        on_hop: OnHop | None = None,
+    ) -> list[Ranked[Passage]]:
+        """All passages by falling score, the maximum over their paths; ties keep the input order.
+
+        Args:
+            query: The question.
+            passages: What is reranked.
+            top_n: How many to return; None returns all.
+            scores: The first stage's score of each passage, for a prior that counts it; as for `UPR.rank`.
+            source: Where linked passages come from that are neither given nor in the corpus.
+            on_hop: Is told of every hop.
+
+        Returns:
+            The given passages, and behind them in the input order those that were reached over links alone: their
+            `details["position"]` is beyond the given ones.
+
+        Raises:
+            InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
+        """
+        return run_steps(self.steps(query, passages, top_n, scores=scores), source or Nowhere(), on_hop)
+
+    def steps(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Steps[list[Ranked[Passage]]]:
+        """The same as a generator of lookups, for `run_steps` and `arun_steps`."""
+        check_query(query)
+        check_top_n(top_n)
+        given = as_passages(passages)
+        if not given:
+            return []
+        distinct = by_id(given)
+        found = yield from self.search.steps(query, candidates=given, scores=scores)
+        best = {item.passage.id: item for item in found}
+        reached = [item.passage for item in found if item.passage.id not in distinct]
+        items = [*given, *reached]
+        scored = [best[passage.id] for passage in items]
+        return ranked(items, [item.score for item in scored], [item.details for item in scored], top_n)
