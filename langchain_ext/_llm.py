@@ -48,9 +48,9 @@ class FilledPrompt(str):
 class Filler:
     """A function for the core that fills the places of a template, for a step that has a name in traces."""
 
-    def __init__(self, step: str, template: BasePromptTemplate[Any], *places: str) -> None:
+    def __init__(self, step: str, template: BasePromptTemplate[Any] | str, *places: str) -> None:
         self._step = step
-        self._template = template
+        self._template = PromptTemplate.from_template(template) if isinstance(template, str) else template
         self._places = places
 
     def __call__(self, **values: str) -> FilledPrompt:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -15,20 +15,19 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked
-from drillrank.drilldown.asking import AnswerBy
-from drillrank.drilldown.d3 import EvidenceRanking, default_prompts
-from drillrank.drilldown.drill import Step, Strategy
+from drillrank.drilldown.d3 import EvidenceRanking
+from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
+from drillrank.drilldown.settings import D3Settings
 from drillrank.hosts.chunks import StoredChunk
-from drillrank.hosts.component import Component
+from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
@@ -49,7 +48,7 @@ _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-class D3Retriever(Component, ConfiguredRetriever):
+class D3Retriever(WithModel, ConfiguredRetriever, D3Settings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -68,13 +67,9 @@ class D3Retriever(Component, ConfiguredRetriever):
         top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
             `invoke(query, top_n=...)` overrides it.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
-        section_prompt: Template with `{outline}` and `{question}`, or its text.
-        paragraph_prompt: Template with `{paragraphs}` and `{question}`, or its text.
 
-    The other fields: `model_options`, `max_documents` (of more, the best few are drilled into), `workers` (LLM calls at
-    the same time, all questions together), `separator` (of `section_path`, as the splitter was told), `score_key`, and
-    those of `drillrank.D3`: `paragraphs`, `monot5`, `sections`, `guard_tokens`, `summarise`, `summary_words`,
-    `max_prompt_tokens`, `tokens`, `max_calls`, `sections_by`, `on_empty`, `on_failure`.
+    The other fields: `model_options`, `separator` (of `section_path`, as the splitter was told), `score_key`, and the
+    settings of `drillrank.D3`.
 
     Each result is a paragraph, text as stored, with the metadata of the record that it stands in, and the score;
     `start_index`, unless that key is the user's own; and, under names that begin with `drillrank_`, `section_path`,
@@ -104,30 +99,11 @@ class D3Retriever(Component, ConfiguredRetriever):
         default=None, description="Proposes documents or sections."
     )
     filter: Filter | None = Field(default=None, description="What may be seen of what is stored.")
-    model: str = Field(default="unigram", description="Specification of the language model.")
-    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=None, gt=0, description="Paragraphs to return.")
-    embed: InstanceOf[Embeddings] | Callable[[list[str]], Any] | None = Field(
-        default=None, description="Its cosines join the likelihood."
-    )
-    max_documents: int = Field(default=8, gt=0, description="Documents drilled into.")
-    paragraphs: Strategy | None = Field(default=None, description="How paragraphs are chosen.")
-    monot5: InstanceOf[MonoT5] | None = Field(default=None, description="The ranker of strategies that name it.")
-    sections: int = Field(default=8, gt=0, description="How many sections are opened where likelihood chooses them.")
-    guard_tokens: int = Field(default=0, ge=0, description="Tokens of paragraphs from outside the chosen sections.")
-    summarise: Callable[[list[str]], Sequence[str]] | Literal["llm"] | None = Field(
-        default=None, description="Summaries in the outline: sentences of the text, a function's, or the LLM's."
-    )
-    summary_words: int = Field(default=36, gt=0, description="Longest summary.")
-    max_prompt_tokens: int = Field(default=4000, gt=0, description="Budget of a prompt.")
-    tokens: Any = Field(default=None, description="What counts tokens.")
-    max_calls: int = Field(default=40, gt=0, description="Most calls for one question.")
-    sections_by: AnswerBy = Field(default="names", description="Whether the LLM names sections or gives numbers.")
-    on_empty: Literal["nothing", "likelihood"] = Field(default="nothing", description="What an empty choice means.")
-    on_failure: Literal["likelihood", "raise"] = Field(default="likelihood", description="What a failed call means.")
-    workers: int = Field(default=4, gt=0, description="LLM calls at the same time.")
-    section_prompt: PromptField | None = Field(default=None, description="Asks for sections.")
-    paragraph_prompt: PromptField | None = Field(default=None, description="Asks for paragraphs.")
+    embed: InstanceOf[Embeddings] | Callable[[list[str]], Any] | None  # type: ignore[assignment]  # the host's, too
+    monot5: InstanceOf[MonoT5] | None
+    section_prompt: PromptField | None  # type: ignore[assignment]  # the host's
+    paragraph_prompt: PromptField | None  # type: ignore[assignment]
     separator: str = Field(default=" > ", description="Between the headings of section_path.")
     score_key: str | None = Field(
         default="relevance_score",
@@ -135,39 +111,25 @@ class D3Retriever(Component, ConfiguredRetriever):
     )
 
     _d3: D3 = PrivateAttr()
-    _language_model: LanguageModel = PrivateAttr()
     _given: list[StoredChunk[Document]] = PrivateAttr()
     _proposed: Proposed[Document] = PrivateAttr()
     _library: Library = PrivateAttr()
     _ready: Shared[Drillable] | None = PrivateAttr(default=None)
     _said: Told = PrivateAttr(default_factory=Told)
 
-    def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        language_model = load_evidence_model(model, **fields.pop("model_options", {}))
-        fields |= {"model": language_model.spec, "model_options": language_model.options}
-        super().__init__(**fields)
-        sections, paragraphs = map(PromptTemplate.from_template, default_prompts(self.sections_by))
-        self._language_model = language_model
-        self._d3 = D3(
+    @staticmethod
+    def _load(model: str | LanguageModel, **options: Any) -> LanguageModel:
+        return load_evidence_model(model, **options)
+
+    def _prepare(self) -> None:
+        prompts: Any = self.prompts  # the host's, or texts
+        self._d3 = D3.configured(
+            self,
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
-            language_model,
-            paragraphs=self.paragraphs,
+            self._language_model,
             embed=FrameworkEmbedding(self.embed) if isinstance(self.embed, Embeddings) else self.embed,
-            monot5=self.monot5,
-            sections=self.sections,
-            documents=self.max_documents,
-            guard_tokens=self.guard_tokens,
-            summarise=self.summarise,
-            summary_words=self.summary_words,
-            max_prompt_tokens=self.max_prompt_tokens,
-            tokens=self.tokens,
-            max_calls=self.max_calls,
-            sections_by=self.sections_by,
-            on_empty=self.on_empty,
-            on_failure=self.on_failure,
-            workers=self.workers,
-            section_prompt=Filler("choose sections", self.section_prompt or sections, "outline", "question"),
-            paragraph_prompt=Filler("choose paragraphs", self.paragraph_prompt or paragraphs, "paragraphs", "question"),
+            section_prompt=Filler("choose sections", prompts[0], "outline", "question"),
+            paragraph_prompt=Filler("choose paragraphs", prompts[1], "paragraphs", "question"),
         )
         self._given = given_chunks(self.documents)
         self._library = Library(self._d3.prepare, self.separator)
@@ -176,7 +138,7 @@ class D3Retriever(Component, ConfiguredRetriever):
             seen = self._seen(guard)
             self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
             self._proposed.tell(self._said)
-            fields = index_fields(self, language_model, [chunk.record for chunk in seen])
+            fields = index_fields(self, self._language_model, [chunk.record for chunk in seen])
             self._ready = shared("drill", fields, lambda: self._library.ready(self._proposed.material()))
 
     def _get_relevant_documents(

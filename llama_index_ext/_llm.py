@@ -46,10 +46,10 @@ class Prompts:
         self.templates: dict[str, BasePromptTemplate] = {}
         self._places: dict[str, tuple[str, ...]] = {}
 
-    def filler(self, name: str, step: str, template: BasePromptTemplate, *places: str) -> Filler:
-        """Take in a template; a function for the core that fills in, for this step, what has this name at the time."""
+    def filler(self, name: str, step: str, template: BasePromptTemplate | str, *places: str) -> Filler:
+        """Take in a template, or its text; a function for the core that fills in what has this name at the time."""
         self._places[name] = places
-        self.update({name: template})
+        self.update({name: PromptTemplate(template) if isinstance(template, str) else template})
         return Filler(self, name, step, places)
 
     def update(self, templates: dict[str, BasePromptTemplate]) -> None:

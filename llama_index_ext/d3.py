@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import KW_ONLY, InitVar
+from typing import Any
 
-from llama_index.core import PromptTemplate
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
@@ -18,14 +18,13 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.utils import print_text
 
-from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked
-from drillrank.drilldown.asking import AnswerBy
-from drillrank.drilldown.condensing import Summarise
-from drillrank.drilldown.d3 import EvidenceRanking, default_prompts
-from drillrank.drilldown.drill import Step, Strategy
+from drillrank import D3, LanguageModel, Passage, Ranked
+from drillrank.drilldown.d3 import EvidenceRanking
+from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import Embed, load_evidence_model
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.hosts.chunks import StoredChunk
 from drillrank.hosts.fields import Fixed
@@ -35,7 +34,7 @@ from drillrank.hosts.notes import notes
 from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
 from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
-from drillrank.tokens import Tokens
+from drillrank.settings import method
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._embed import FrameworkEmbedding
 from llama_index_ext._filters import Filters, Guard
@@ -49,7 +48,8 @@ _VIEWS = 3  # of a section in an index: to find so many documents, ask for more
 dispatcher = get_dispatcher(__name__)
 
 
-class D3Retriever(Fixed, BaseRetriever):
+@method
+class D3Retriever(Fixed, BaseRetriever, D3Settings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -66,15 +66,11 @@ class D3Retriever(Fixed, BaseRetriever):
         model_options: Options of that model.
         top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
-        max_documents: Of more documents than this, the best few are drilled into.
-        paragraphs: How paragraphs are chosen: see `drillrank.D3`, as for the arguments that follow, from `monot5` to
-            `on_failure`.
-        workers: LLM calls at the same time, all questions together.
-        section_prompt: Template with `{outline}` and `{question}`; `update_prompts` changes it, too.
-        paragraph_prompt: Template with `{paragraphs}` and `{question}`.
         separator: Between the headings of `section_path`, as `MultiViewNodeParser` was told.
         callback_manager: As for every LlamaIndex retriever.
         verbose: Print each step.
+
+    The other arguments are the settings of `drillrank.D3`; `update_prompts` changes its prompts, too.
 
     Each node is a paragraph, text as stored, with `start_char_idx` and `end_char_idx` where they are known, the
     document as SOURCE, and the metadata of the node that it stands in together with, under names that begin with
@@ -94,92 +90,51 @@ class D3Retriever(Fixed, BaseRetriever):
     ('It lasts nine hours.', 'Battery')
     """
 
-    def __init__(
-        self,
-        documents: Sequence[BaseNode] = (),
-        llm: LLM | None = None,
-        *,
-        source: VectorStoreIndex | BaseRetriever | None = None,
-        filters: Filters | None = None,
-        model: str | LanguageModel = "unigram",
-        model_options: dict[str, Any] | None = None,
-        top_n: int | None = None,
-        embed: BaseEmbedding | Embed | None = None,
-        max_documents: int = 8,
-        paragraphs: Strategy | None = None,
-        monot5: MonoT5 | None = None,
-        sections: int = 8,
-        guard_tokens: int = 0,
-        summarise: Summarise = None,
-        summary_words: int = 36,
-        max_prompt_tokens: int = 4000,
-        tokens: Tokens = None,
-        max_calls: int = 40,
-        sections_by: AnswerBy = "names",
-        on_empty: Literal["nothing", "likelihood"] = "nothing",
-        on_failure: Literal["likelihood", "raise"] = "likelihood",
-        workers: int = 4,
-        section_prompt: BasePromptTemplate | None = None,
-        paragraph_prompt: BasePromptTemplate | None = None,
-        separator: str = " > ",
-        callback_manager: CallbackManager | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(callback_manager=callback_manager, verbose=verbose)
-        check_top_n(top_n)
+    documents: Sequence[BaseNode] = ()
+    llm: LLM | None = None
+    _: KW_ONLY
+    source: VectorStoreIndex | BaseRetriever | None = None
+    filters: Filters | None = None
+    model: str | LanguageModel = "unigram"
+    model_options: dict[str, Any] | None = None
+    top_n: int | None = None
+    embed: BaseEmbedding | Embed | None  # type: ignore[assignment]  # the host's, too
+    section_prompt: BasePromptTemplate | str | None  # type: ignore[assignment]  # the host's
+    paragraph_prompt: BasePromptTemplate | str | None  # type: ignore[assignment]
+    separator: str = " > "
+    callback_manager: InitVar[CallbackManager | None] = None
+    verbose: InitVar[bool] = False
+
+    __repr__ = object.__repr__  # documents may be long
+
+    def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
+        BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
+        D3Settings.__post_init__(self)
+        check_top_n(self.top_n)
+        source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex | BaseRetriever):
             raise InvalidInput(f"source is a VectorStoreIndex or a retriever; not {source!r:.100}.")
-        self._top_n = top_n
-        self._with_llm = llm is not None
-        self._guards = guard_tokens > 0
-        self._max_documents = max_documents
-        section_default, paragraph_default = default_prompts(sections_by)
         self._prompts = Prompts()
-        self._d3 = D3(
-            FrameworkLLM(llm, "summarise") if llm is not None else None,
-            load_evidence_model(model, **(model_options or {})),
-            paragraphs=paragraphs,
-            embed=FrameworkEmbedding(embed) if isinstance(embed, BaseEmbedding) else embed,
-            monot5=monot5,
-            sections=sections,
-            documents=max_documents,
-            guard_tokens=guard_tokens,
-            summarise=summarise,
-            summary_words=summary_words,
-            max_prompt_tokens=max_prompt_tokens,
-            tokens=tokens,
-            max_calls=max_calls,
-            sections_by=sections_by,
-            on_empty=on_empty,
-            on_failure=on_failure,
-            workers=workers,
-            section_prompt=self._prompts.filler(
-                "section_prompt",
-                "choose sections",
-                section_prompt or PromptTemplate(section_default),
-                "outline",
-                "question",
-            ),
+        prompts: Any = self.prompts  # the host's, or texts
+        self._d3 = D3.configured(
+            self,
+            FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
+            load_evidence_model(self.model, **(self.model_options or {})),
+            embed=FrameworkEmbedding(self.embed) if isinstance(self.embed, BaseEmbedding) else self.embed,
+            section_prompt=self._prompts.filler("section_prompt", "choose sections", prompts[0], "outline", "question"),
             paragraph_prompt=self._prompts.filler(
-                "paragraph_prompt",
-                "choose paragraphs",
-                paragraph_prompt or PromptTemplate(paragraph_default),
-                "paragraphs",
-                "question",
+                "paragraph_prompt", "choose paragraphs", prompts[1], "paragraphs", "question"
             ),
         )
-        self._source = source
         self._said = Told()
-        self._filters = filters
-        self._documents = list(documents)
-        self._given = chunks_of(self._documents)
+        self._given = chunks_of(self.documents)
         # A retriever follows a view to the copy of its section that earlier releases left there.
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
         self._reading = Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order)
-        self._library = Library(self._d3.prepare, separator)
+        self._library = Library(self._d3.prepare, self.separator)
         self._proposed: Proposed[BaseNode] = Proposed()
         self._ready: Drillable | None = None
-        guard = Guard(filters)
+        guard = Guard(self.filters)
         if source is None:
             seen = self._seen(guard)
             self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
@@ -194,36 +149,36 @@ class D3Retriever(Fixed, BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         question, stored = check_query(query_bundle.query_str), self._proposed
-        if self._source is not None:
-            guard = Guard(self._filters, self._source)
-            stored = run_lookups(self._lookups(guard), StoreLookups(query_bundle, self._source, guard).answer)
+        if self.source is not None:
+            guard = Guard(self.filters, self.source)
+            stored = run_lookups(self._lookups(guard), StoreLookups(query_bundle, self.source, guard).answer)
             stored.tell(self._said)
-        found = self._d3.retrieve(question, self._drillable(stored), self._top_n, on_step=self._tell)
+        found = self._d3.retrieve(question, self._drillable(stored), self.top_n, on_step=self._tell)
         return self._nodes(found, stored)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         question, stored = check_query(query_bundle.query_str), self._proposed
-        if self._source is not None:
-            guard = Guard(self._filters, self._source)
-            store = StoreLookups(query_bundle, self._source, guard)
+        if self.source is not None:
+            guard = Guard(self.filters, self.source)
+            store = StoreLookups(query_bundle, self.source, guard)
             stored = await arun_lookups(self._lookups(guard), store.aanswer)
             stored.tell(self._said)
         ready = await asyncio.to_thread(self._drillable, stored)
-        found = await self._d3.aretrieve(question, ready, self._top_n, on_step=self._tell)
+        found = await self._d3.aretrieve(question, ready, self.top_n, on_step=self._tell)
         return await asyncio.to_thread(self._nodes, found, stored)
 
     def _drillable(self, stored: Proposed[BaseNode]) -> Drillable:
         return self._ready or self._library.ready(stored.material())
 
     def _lookups(self, guard: Guard) -> Lookups[Proposed[BaseNode]]:
-        limit = self._max_documents
+        limit = self.max_documents
         return proposed(self._reading, self._seen(guard), _VIEWS * limit, limit, guard.restriction)
 
     def _seen(self, guard: Guard) -> list[StoredChunk[BaseNode]]:
         """What was given and may be seen."""
-        if not self._documents:
+        if not self.documents:
             return []
-        pairs = list(zip(self._documents, self._given, strict=True))  # the copy in a view may be open, and the view not
+        pairs = list(zip(self.documents, self._given, strict=True))  # the copy in a view may be open, and the view not
         seen = set(map(id, guard.allowed(node for given, chunk in pairs for node in (given, chunk.record))))
         return [chunk for given, chunk in pairs if {id(given), id(chunk.record)} <= seen]
 
@@ -239,13 +194,13 @@ class D3Retriever(Fixed, BaseRetriever):
     def _nodes(self, found: EvidenceRanking, stored: Proposed[BaseNode]) -> list[NodeWithScore]:
         usage = found.usage.as_metadata()
         dispatcher.event(D3EndEvent(usage=usage, problems=[*map(str, stored.problems), *found.problems]))
-        return [self._node(item, stored, usage if self._with_llm else {}) for item in found]
+        return [self._node(item, stored, usage if self.llm is not None else {}) for item in found]
 
     def _node(self, item: Ranked[Passage], stored: Proposed[BaseNode], usage: dict[str, int]) -> NodeWithScore:
         paragraph = stored.at(item.passage)
         origin = paragraph.chunk.record
         added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
-        if self._guards:
+        if self.guard_tokens:
             added["guarded"] = item.details["guarded"]
         if "problems" in item.details:
             added["problems"] = "; ".join(item.details["problems"])

@@ -298,7 +298,7 @@ def _print_evidence(
     question: str, names: Sequence[str], documents: Sequence[Document], lm: LanguageModel, top_n: int
 ) -> None:
     table = Table("score", "where", "evidence", title="Evidence paragraphs, by drilling down")
-    for item in D3(lm=lm).retrieve(question, documents, top_n):
+    for item in D3(model=lm).retrieve(question, documents, top_n):
         place = item.passage.metadata
         where = f"{names[place['document']]} {place['start']}–{place['end']}\n{item.passage.title}"
         table.add_row(f"{item.score:.3f}", escape(where), escape(_excerpt(item.passage.text, 5 * _EXCERPT)))

@@ -18,9 +18,10 @@ from functools import wraps
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from drillrank.calling import blocking, is_async, method_of
-from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.once import Waiting, caller
 from drillrank.reported import Answer
+from drillrank.settings import Settings, check_one_of, declared, setting
 from drillrank.structured import method_for
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
 from drillrank.workers import Workers
@@ -61,6 +62,41 @@ class Reply:
 
 
 Dialogue = Generator[Sequence[str], Sequence[Reply], Result]
+
+
+@declared
+class LLMSettings(Settings):
+    """How an LLM is asked, whatever for.
+
+    Raises:
+        InvalidInput: a value is not one of those named, or below 1.
+    """
+
+    on_failure: OnFailure = setting(
+        default="continue",
+        description='Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a '
+        '`DrillrankWarning`; or `"raise"`.',
+    )
+    workers: int | Workers = setting(
+        default=4,
+        description="Most LLM calls at the same time, for all uses of the object together; or a "
+        "`drillrank.workers.Workers`, which several objects may share.",
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        check_one_of(OnFailure, on_failure=self.on_failure)
+        limited(self.workers)
+
+
+def limited(workers: int | Workers) -> Workers:
+    """What limits calls to so many at once.
+
+    Raises:
+        InvalidInput: the number is below 1.
+    """
+    return workers if isinstance(workers, Workers) else Workers(workers)
 
 
 class Conversation(Dialogue[Result]):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import Literal
+
+OnFailure = Literal["continue", "raise"]
+"""What a failed LLM call means: go on without it, or raise."""
 
 
 class DrillrankError(Exception):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from drillrank.calling import method_of
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
 
@@ -248,15 +249,16 @@ def filled(template: Template, **values: str) -> str:
 
 
 def check_places(template: Template, *names: str) -> Template:
-    """The template itself, once it is known to hold all of the places.
+    """The template itself, once it is known to hold all of the places; a framework's, by its `format`, too.
 
     Raises:
         InvalidInput: it is neither a string nor a function, lacks one of them, or cannot be filled with them.
     """
-    if callable(template):
+    fill = None if isinstance(template, str) else method_of(template, "format")
+    if fill is not None:
         marks = {name: f"here goes the {name}" for name in names}
         try:
-            prompt = template(**marks)
+            prompt = fill(**marks)
         except Exception as cause:
             raise InvalidInput(
                 f"This prompt cannot be filled with {' and '.join(names)}: {type(cause).__name__}: {cause}."

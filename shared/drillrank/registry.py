@@ -92,7 +92,7 @@ class Component:
 
     def settings(self) -> tuple[Setting, ...]:
         """The arguments that may be left out, in the order of the core class."""
-        return settings_of(self.core_class)
+        return optional_arguments(self.core_class)
 
 
 _UPR = Paper("Improving Passage Retrieval with Zero-Shot Question Generation", "Sachan et al. 2022", "2204.07496")
@@ -240,7 +240,7 @@ def adapters(package: str) -> tuple[str, ...]:
     return tuple(name for one in _COMPONENTS for name in getattr(one, package.removesuffix("_ext")))
 
 
-def settings_of(cls: type) -> tuple[Setting, ...]:
+def optional_arguments(cls: type) -> tuple[Setting, ...]:
     """The arguments of a class that may be left out, in order.
 
     A dataclass field may describe itself by `metadata={"description": ...}`; the docstring describes the others.
@@ -255,7 +255,7 @@ def settings_of(cls: type) -> tuple[Setting, ...]:
     ...     '''
     ...
     ...     def __init__(self, value: float, *, digits: int = 2) -> None: ...
-    >>> settings_of(Rounded)
+    >>> optional_arguments(Rounded)
     (Setting(name='digits', type='int', default=2, description='How many stay behind the point.'),)
     """
     told = _described(inspect.getdoc(cls) or "")

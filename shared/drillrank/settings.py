@@ -7,6 +7,7 @@ same.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -29,14 +30,19 @@ Value = TypeVar("Value")
 Class = TypeVar("Class", bound=type)
 
 
-def setting(*, default: Any, description: str) -> Any:
+def setting(
+    *, default: Any, description: str, kw_only: bool = True, old_values: Mapping[str, str] | None = None
+) -> Any:
     """A setting of a `declared` class.
 
     Args:
         default: Of a type that nobody can change.
         description: What it does: for help, editors and schemas, so it is said here alone.
+        kw_only: Whether it has to be named where it is given.
+        old_values: Values that go on for one release, each with what it is called now.
     """
-    return field(default=default, metadata={"description": description})
+    metadata = {"description": description, "old_values": old_values or {}}
+    return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
@@ -47,7 +53,15 @@ def declared(cls: type[Value]) -> type[Value]:
 
 @dataclass_transform(field_specifiers=(field,))
 def method(cls: type[Value]) -> type[Value]:
-    """A class that inherits settings and adds arguments of its own, such as its model; compared by identity."""
+    """A class that inherits settings and adds arguments of its own, such as its model; compared by identity.
+
+    A setting that it annotates anew has another type there; default and description stay.
+    """
+    inherited = getattr(cls, "__dataclass_fields__", {})
+    for name in inspect.get_annotations(cls):
+        if name in inherited and inherited[name].metadata and name not in vars(cls):
+            known = inherited[name]
+            setattr(cls, name, setting(default=known.default, kw_only=known.kw_only, **known.metadata))
     return described(dataclass(eq=False)(cls))
 
 
@@ -82,6 +96,8 @@ class Settings:
         for name, value in settings_of(self, type(self)).items():
             if isinstance(value, list):  # JSON has no tuples
                 object.__setattr__(self, name, tuple(value))
+        for name, new in renamed_values(type(self), vars(self)).items():
+            object.__setattr__(self, name, new)
         self.check()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -122,9 +138,9 @@ class Settings:
         Args:
             settings: Has all that this class declares, perhaps more.
             arguments: What is no setting, such as the model.
-            named: What is no setting and has a name.
+            named: What is no setting and has a name, and what takes the place of settings.
         """
-        return cls(*arguments, **named, **settings_of(settings, cls))
+        return cls(*arguments, **{**settings_of(settings, cls), **named})
 
 
 def settings_of(settings: Settings, cls: type[Settings]) -> dict[str, Any]:
@@ -137,6 +153,21 @@ def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+def renamed_values(cls: type[Settings], given: Mapping[str, Any]) -> dict[str, str]:
+    """What values that are there under an old name are called now, by setting, with a `DeprecationWarning`."""
+    found: dict[str, str] = {}
+    for item in fields(cls):
+        value, old = given.get(item.name), item.metadata.get("old_values", {})
+        if isinstance(value, str) and value in old:
+            found[item.name] = old[value]
+            warn(
+                f"{cls.__name__}: {item.name}={value!r} is called {old[value]!r} now.",
+                DeprecationWarning,
+                stacklevel=5,
+            )
+    return found
 
 
 def renamed(**names: str) -> Callable[[Class], Class]:

@@ -10,13 +10,14 @@ import inspect
 import re
 from collections.abc import Callable, Sized
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, require
 
 TokenCount = Callable[[str], int]
 
 
+@runtime_checkable
 class Encodes(Protocol):
     """A tokenizer, such as those of transformers, tokenizers, sentencepiece and tiktoken."""
 
@@ -26,6 +27,7 @@ class Encodes(Protocol):
         ...
 
 
+@runtime_checkable
 class CountsTokens(Protocol):
     """A model that counts, such as drillrank's neural language models."""
 

@@ -147,10 +147,10 @@ def test_embeddings_that_are_not_one_vector_a_text(wrong):
 def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
     fitted = UnigramModel().fit(["warranty and heater"])
     before = fitted.log_likelihood([("heater", "warranty")])[0].total
-    D3(lm=fitted).retrieve(QUESTION, [MANUAL])
+    D3(model=fitted).retrieve(QUESTION, [MANUAL])
     assert fitted.log_likelihood([("heater", "warranty")])[0].total == before
     fresh = UnigramModel()
-    D3(lm=fresh).retrieve(QUESTION, [MANUAL])
+    D3(model=fresh).retrieve(QUESTION, [MANUAL])
     assert fresh.wants_fit
 
 
@@ -175,7 +175,7 @@ def test_what_is_no_document_is_named(wrong):
 
 
 def test_bad_settings():
-    for wrong in ({"sections": 0}, {"documents": 0}, {"paragraphs": "base"}):
+    for wrong in ({"sections": 0}, {"max_documents": 0}, {"paragraphs": "base"}):
         with pytest.raises(InvalidInput):
             D3(**wrong)
     with pytest.raises(InvalidInput):

@@ -17,7 +17,7 @@ import langchain_ext
 import llama_index_ext
 from drillrank.cli import main
 from drillrank.errors import InvalidInput
-from drillrank.registry import adapters, component, components, settings_of
+from drillrank.registry import adapters, component, components, optional_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_COMPONENTS = {  # public names that are not a method
@@ -115,7 +115,7 @@ def test_a_declared_field_describes_itself_and_the_docstring_the_others():
         width: int | None = field(default=5, metadata={"description": "Paths kept."})
         depth: int = 2
 
-    assert [tuple(setting) for setting in settings_of(Beam)] == [
+    assert [tuple(setting) for setting in optional_arguments(Beam)] == [
         ("width", "int | None", 5, "Paths kept."),
         ("depth", "int", 2, "How far, in hops."),
     ]

@@ -7,7 +7,8 @@ import inspect
 import json
 import pickle
 import warnings
-from dataclasses import MISSING, InitVar, dataclass, field, fields
+from dataclasses import MISSING, InitVar, dataclass, field, fields, is_dataclass
+from typing import get_type_hints
 
 import pytest
 from pydantic import BaseModel
@@ -15,6 +16,7 @@ from pydantic import BaseModel
 import drillrank
 import langchain_ext
 import llama_index_ext
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
 from drillrank.rerank.brmgr import BRMGRSettings
@@ -24,6 +26,7 @@ from drillrank.settings import Settings, declared, method, renamed, setting
 from tests.drillrank.conftest import HashModel
 
 METHODS = {
+    D3Settings: (drillrank.D3, ["D3Retriever"]),
     UPRSettings: (drillrank.UPR, ["UPRRerank"]),
     MonoT5Settings: (drillrank.MonoT5, ["MonoT5Rerank"]),
     BRMGRSettings: (drillrank.BRMGR, ["BRMGRRerank", "BRMGRRetriever"]),
@@ -38,6 +41,32 @@ BAD = {
     "first": "unknown",
     "guard": 1.5,
     "generated_share": -0.1,
+    "paragraphs": "unknown",
+    "embed": 5,
+    "monot5": 5,
+    "sections": 0,
+    "max_documents": 0,
+    "guard_tokens": -1,
+    "summarise": 5,
+    "summary_words": 0,
+    "max_prompt_tokens": 0,
+    "tokens": 5,
+    "max_calls": 0,
+    "sections_by": "unknown",
+    "on_empty": "unknown",
+    "on_failure": "unknown",
+    "workers": 0,
+    "section_prompt": "no place",
+    "paragraph_prompt": "no place",
+}
+OF_THE_HOST = {  # settings whose type differs from the core's, and why
+    "embed": "the host's embedding models, too",
+    "section_prompt": "the host's templates",
+    "paragraph_prompt": "the host's templates",
+}
+NOT_ALONE = {  # settings that cannot be refused by themselves, and why
+    "preset": "which needs its model",
+    "embed": "whose type depends on the host",
 }
 each = pytest.mark.parametrize("settings", METHODS, ids=lambda cls: cls.__name__)
 each_setting = pytest.mark.parametrize(
@@ -47,6 +76,16 @@ each_setting = pytest.mark.parametrize(
 
 class Reading(HashModel):
     """Of no spec of its own."""
+
+
+def needed(cls, model=None):
+    """What has to be given to build one."""
+    return {"model": model or Reading()}
+
+
+def plain(annotation):
+    """A type without what it holds for pydantic."""
+    return get_type_hints(type("Holder", (), {"__annotations__": {"held": annotation}}))["held"]
 
 
 def described(function):
@@ -64,19 +103,25 @@ def test_every_setting_has_a_default_and_says_what_it_does(settings):
 
 @each
 def test_core_and_both_hosts_show_the_same_settings(settings):
-    method, components = METHODS[settings]
+    core, components = METHODS[settings]
     declared = described(settings)
-    shown = described(method)
+    shown = described(core)
     assert {name: shown[name] for name in declared} == declared
-    for host in (llama_index_ext, langchain_ext):
-        for component in components:
-            cls = getattr(host, component)
-            if not issubclass(cls, BaseModel):
-                continue
+    types = get_type_hints(settings)
+    for cls in (getattr(host, component) for host in (llama_index_ext, langchain_ext) for component in components):
+        if issubclass(cls, BaseModel):
             for item in fields(settings):
                 field = cls.model_fields[item.name]
                 assert field.default == item.default
                 assert field.description == item.metadata["description"]
+                assert (plain(field.annotation) == types[item.name]) is (item.name not in OF_THE_HOST)
+                assert f"{item.name}: " in cls.__doc__
+        elif is_dataclass(cls):
+            own = {item.name: item for item in fields(cls)}
+            for item in fields(settings):
+                assert own[item.name].default == item.default
+                assert own[item.name].metadata == item.metadata
+                assert (own[item.name].type == item.type) is (item.name not in OF_THE_HOST)
                 assert f"{item.name}: " in cls.__doc__
 
 
@@ -95,40 +140,39 @@ def test_settings_survive_json_and_pickle_and_stay(settings):
 def test_a_value_that_cannot_be_used_is_refused_alike(settings, name):
     if name not in BAD:
         pytest.fail(f"no bad value of {name} is known")
-    if name != "preset":  # which needs its model
+    if name not in NOT_ALONE:
         with pytest.raises(InvalidInput):
             settings(**{name: BAD[name]})
-    method, components = METHODS[settings]
+    core, components = METHODS[settings]
     with pytest.raises(InvalidInput):
-        method(Reading(), **{name: BAD[name]})
+        core(**needed(core), **{name: BAD[name]})
     for host in (llama_index_ext, langchain_ext):
         cls = getattr(host, components[0])
         with pytest.raises(ValueError, match=f"{name}|{BAD[name]}|prompt|template|passage"):
-            cls(Reading(), **{name: BAD[name]})
+            cls(**needed(cls), **{name: BAD[name]})
 
 
 @each
 def test_a_method_takes_settings_made_elsewhere(settings):
-    method, components = METHODS[settings]
-    model = Reading()
-    built = method.configured(settings(), model)
-    assert built.language_model is model
+    core, components = METHODS[settings]
+    given = needed(core)
+    built = core.configured(settings(), **given)
+    assert vars(built).items() >= given.items()
     for host in (llama_index_ext, langchain_ext):
-        component = getattr(host, components[0])(model)
-        again = method.configured(component, component._language_model)
-        assert repr(again) == repr(built)
+        component = getattr(host, components[0])(**needed(getattr(host, components[0])))
+        assert repr(core.configured(component, **given)) == repr(built)
 
 
 @each
 def test_the_old_name_of_the_model_goes_on_for_one_release(settings):
-    method, _ = METHODS[settings]
+    core, _ = METHODS[settings]
     with pytest.warns(DeprecationWarning, match="'lm' is called 'model' now"):
-        built = method(lm=Reading())
+        built = core(lm=Reading())
     with pytest.warns(DeprecationWarning, match="language_model"):
         assert built.lm is built.language_model
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        method(Reading())
+        core(model=Reading())
 
 
 @dataclass(frozen=True)
@@ -173,3 +217,30 @@ def test_arguments_that_are_no_settings_are_fixed_refused_and_renamed_alike():
         Beam([], wrods=())
     with pytest.warns(DeprecationWarning, match="'k' is called 'top_n' now"):
         assert Beam([], k=2).top_n == 2
+
+
+@pytest.mark.parametrize("build", [drillrank.D3, langchain_ext.D3Retriever, llama_index_ext.D3Retriever, D3Settings])
+def test_an_old_value_goes_on_for_one_release(build):
+    with pytest.warns(DeprecationWarning, match="on_failure='likelihood' is called 'continue' now"):
+        assert build(on_failure="likelihood").on_failure == "continue"
+
+
+def test_the_number_of_documents_goes_on_under_its_old_name_for_one_release():
+    with pytest.warns(DeprecationWarning, match="'documents' is called 'max_documents' now"):
+        assert drillrank.D3(documents=3).max_documents == 3
+
+
+def test_a_type_of_its_own_leaves_default_and_description():
+    @declared
+    class Beam(Settings):
+        width: int = setting(default=5, description="Paths that are extended.")
+
+    @method
+    class Search(Beam):
+        start: str = ""
+        width: float
+
+    found = next(item for item in fields(Search) if item.name == "width")
+    assert (found.type, found.default, found.kw_only) == ("float", 5, True)
+    assert found.metadata["description"] == "Paths that are extended."
+    assert Search("x", width=2.5).width == 2.5

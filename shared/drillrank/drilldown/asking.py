@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from drillrank.dialogue import Dialogue, Reply
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.drilldown.pieces import LEAST, shortened
-from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.drilldown.settings import AnswerBy, OnEmpty
+from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.prompts import Template, filled
 from drillrank.structured import StructuredPrompt
 from drillrank.thinking import without_thoughts
@@ -21,8 +22,6 @@ from drillrank.tokens import TokenCount, count_tokens
 
 _SPARE = 8  # tokens for what is put between items, and for the number behind a name that is there twice
 _SHOWN = 120  # characters of an answer that could not be used
-
-AnswerBy = Literal["names", "ids", "json"]
 
 IDS_SCHEMA = {
     "title": "RelevantIds",
@@ -62,7 +61,7 @@ class Asking:
         question: The question.
         max_prompt_tokens: Budget of one prompt; an item that is longer alone is shown without its middle.
         calls_left: How many more prompts may be sent.
-        on_failure: Where a call fails or its answer cannot be read: choose by likelihood, or raise.
+        on_failure: Where a call fails or its answer cannot be read: `"continue"` with likelihood's choice, or raise.
         on_empty: What an answer means that chooses nothing: just that, or the choice of likelihood.
         count: Counts the tokens of a text.
     """
@@ -70,8 +69,8 @@ class Asking:
     question: str
     max_prompt_tokens: int
     calls_left: int
-    on_failure: Literal["likelihood", "raise"] = "likelihood"
-    on_empty: Literal["nothing", "likelihood"] = "nothing"
+    on_failure: OnFailure = "continue"
+    on_empty: OnEmpty = "nothing"
     count: TokenCount = count_tokens
 
     def check(self, *templates: Template) -> None:

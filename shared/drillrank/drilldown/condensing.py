@@ -11,7 +11,7 @@ from typing import Literal
 
 from drillrank.dialogue import Dialogue
 from drillrank.drilldown.pieces import LEAST, shortened
-from drillrank.errors import InvalidInput, LLMFailure, check_positive
+from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
 from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
@@ -39,7 +39,7 @@ class Condenser:
         max_prompt_tokens: Budget of a prompt. A text of more than half as many words is condensed before the LLM sees
             it; what is still too long loses its middle.
         count: Counts the tokens of a text.
-        on_failure: Where a call fails or brings no word: sentences of the text stand in, or `"raise"`.
+        on_failure: Where a call fails or brings no word: `"continue"` with sentences of the text, or `"raise"`.
 
     Raises:
         InvalidInput: `summarise` is something else, a length is below 1, or the budget leaves no room for a text.
@@ -51,11 +51,10 @@ class Condenser:
         words: int,
         max_prompt_tokens: int,
         count: TokenCount = count_tokens,
-        on_failure: Literal["likelihood", "raise"] = "likelihood",
+        on_failure: OnFailure = "continue",
     ) -> None:
         check_positive(summary_words=words)
-        if summarise is not None and summarise != "llm" and not callable(summarise):
-            raise InvalidInput(f"summarise is a function from texts to summaries, 'llm' or None; not {summarise!r}.")
+        check_summarise(summarise)
         self._summarise = summarise
         self._words = words
         self._max_words_asked = max(max_prompt_tokens // 2, words)
@@ -124,6 +123,16 @@ class Condenser:
             if over <= 0:
                 return prompt
             limit = min(limit, self._count(shown)) - over
+
+
+def check_summarise(summarise: object) -> None:
+    """Refuse what makes no summaries.
+
+    Raises:
+        InvalidInput: it is none of the ways that `Summarise` lists.
+    """
+    if summarise is not None and summarise != "llm" and not callable(summarise):
+        raise InvalidInput(f"summarise is a function from texts to summaries, 'llm' or None; not {summarise!r}.")
 
 
 def _whole(made: Summaries) -> bool:

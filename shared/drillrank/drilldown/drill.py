@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from drillrank.dialogue import Dialogue
-from drillrank.drilldown.asking import AnswerBy, Asking, Item
+from drillrank.drilldown.asking import Asking, Item
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.likely import Likelihoods
 from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
 from drillrank.passages import Passage, Ranked, ranked
-from drillrank.prompts import Template
 from drillrank.rerank.base import Scored
 from drillrank.rerank.monot5 import MonoT5
 
-Strategy = Literal["base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood"]
 _STAGES: dict[Strategy, tuple[str, ...]] = {
     "base": ("paragraphs",),
     "hierbase": ("gists", "paragraphs"),
@@ -49,23 +48,29 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to drill: the settings of `D3`, checked."""
+    """How to drill: the settings of `D3`, and what is made of them once.
 
+    Attributes:
+        settings: As they are.
+        with_llm: Whether there is an LLM to choose.
+        monot5: The ranker, where the strategy names one.
+        condenser: Makes the summaries.
+    """
+
+    settings: D3Settings
     with_llm: bool
-    paragraphs: Strategy
     monot5: MonoT5 | None
-    sections: int
-    documents: int
-    guard_tokens: int
-    answer_by: AnswerBy
-    section_prompt: Template
-    paragraph_prompt: Template
     condenser: Condenser
+
+    @property
+    def strategy(self) -> Strategy:
+        """How paragraphs are chosen."""
+        return self.settings.paragraphs or ("base" if self.with_llm else "likelihood")
 
     @property
     def paragraphs_by(self) -> AnswerBy:
         """How the LLM answers about paragraphs, which have no names."""
-        return "json" if self.answer_by == "json" else "ids"
+        return "json" if self.settings.sections_by == "json" else "ids"
 
 
 class Drill:
@@ -84,7 +89,7 @@ class Drill:
         """The evidence, best first."""
         ready, plan = self.ready, self._plan
         if plan.with_llm:
-            self._asking.check(plan.section_prompt, plan.paragraph_prompt)
+            self._asking.check(*plan.settings.prompts)
         scope = self._proposed_documents()
         likely: dict[int, Ranked[Passage]] = {}
         if plan.with_llm:
@@ -92,10 +97,10 @@ class Drill:
         else:
             likely = self._likely_sections(scope)
             opened = sorted(likely)
-        guarded = set(self._guarded(scope, opened)) if plan.guard_tokens else set()
+        guarded = set(self._guarded(scope, opened)) if plan.settings.guard_tokens else set()
         chosen = sorted({*ready.inside(opened), *guarded})
         alone = len(chosen) == 1  # nothing for the LLM to choose
-        for stage in _STAGES[plan.paragraphs]:
+        for stage in _STAGES[plan.strategy]:
             if stage == "monot5":
                 chosen = self._monot5(chosen, top_n)
                 alone = len(chosen) == 1
@@ -120,7 +125,7 @@ class Drill:
 
     def _proposed_documents(self) -> list[int]:
         """Sections of the documents with the best paragraphs, if there are more documents than to be drilled into."""
-        ready, limit = self.ready, self._plan.documents
+        ready, limit = self.ready, self._plan.settings.max_documents
         of_document: dict[int | str, list[int]] = {}
         for position, section in enumerate(ready.outline.sections):
             of_document.setdefault(section.path[0], []).append(position)
@@ -139,7 +144,8 @@ class Drill:
 
     def _sections(self, scope: Sequence[int]) -> Dialogue[list[int]]:
         """Sections chosen by the LLM, level by level where one prompt cannot hold them all."""
-        outline, asking, plan = self.ready.outline, self._asking, self._plan
+        outline, asking, by = self.ready.outline, self._asking, self._plan.settings.sections_by
+        prompt, _ = self._plan.settings.prompts
         if len(scope) < 2:  # nothing to choose, and nothing to summarise
             return list(scope)
         summaries, problems = yield from self._summaries(scope)
@@ -150,14 +156,11 @@ class Drill:
             if len(leaves) == 1:  # nothing to choose
                 chosen.append(leaves[0].sections[0])
                 break
-            if asking.fits(
-                plan.section_prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves], plan.answer_by
-            ):
+            if asking.fits(prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves], by):
                 level = leaves
             items = [Item(outline.gist(entry, summaries), entry.name) for entry in level]
-            found, said = yield from asking.choose(
-                plan.section_prompt, items, self._likelihoods.entries(level), by=plan.answer_by, spare=1
-            )
+            likely = self._likelihoods.entries(level)
+            found, said = yield from asking.choose(prompt, items, likely, by=by, spare=1)
             kept = [level[position] for position in found]
             self._note(Step("sections", len(level), tuple(entry.name for entry in kept), tuple(problems + said)))
             problems = []
@@ -182,7 +185,7 @@ class Drill:
     def _likely_sections(self, scope: Sequence[int]) -> dict[int, Ranked[Passage]]:
         """The best sections by likelihood, each with its score and rank."""
         ranking = self.ready.ranker.rank(self._asking.question, [self.ready.named[at] for at in scope])
-        best = {scope[item.details["position"]]: item for item in ranking[: self._plan.sections]}
+        best = {scope[item.details["position"]]: item for item in ranking[: self._plan.settings.sections]}
         self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(best))))
         return best
 
@@ -191,7 +194,7 @@ class Drill:
         opened_ones = set(opened)
         outside = self.ready.inside([section for section in scope if section not in opened_ones])
         order = self._likelihoods.paragraphs(outside).order(range(len(outside)))
-        left = self._plan.guard_tokens
+        left = self._plan.settings.guard_tokens
         kept = []
         for position in (outside[place] for place in order[:_GUARDED]):
             tokens = self._asking.count(self.ready.readable[position].text)
@@ -213,7 +216,7 @@ class Drill:
         if stage == "gists":
             texts, problems = yield from self._plan.condenser.condensed(readable)
         found, said = yield from self._asking.choose(
-            self._plan.paragraph_prompt,
+            self._plan.settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods.paragraphs(candidates),
             by=self._plan.paragraphs_by,
@@ -230,9 +233,9 @@ class Drill:
         readable = [self.ready.readable[position] for position in candidates]
         ranking = self._plan.monot5.rank(self._asking.question, readable)
         order = [candidates[item.details["position"]] for item in ranking]
-        if self._plan.paragraphs == "monot5+base":
+        if self._plan.strategy == "monot5+base":
             items = [Item(self.ready.readable[position].text) for position in order]
-            kept = order[: self._asking.holds(self._plan.paragraph_prompt, items, self._plan.paragraphs_by)]
+            kept = order[: self._asking.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
         else:
             kept = order[: top_n or max(1, sum(item.score >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}

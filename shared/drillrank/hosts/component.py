@@ -6,6 +6,7 @@ Unknown fields are refused, assigned ones take effect. Needs pydantic, which bot
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -13,26 +14,33 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from drillrank.hosts.fields import Rebuilt, check_fields
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.settings import Settings, described
+from drillrank.settings import Settings, described, renamed_values
 
 
 class Component(Rebuilt, BaseModel):
-    """In front of the host's class, with settings behind it: `class UPRRerank(Component, HostsClass, UPRSettings)`."""
+    """In front of the host's class, with settings behind it: `class UPRRerank(Component, HostsClass, UPRSettings)`.
+
+    A setting that it annotates anew has another type there; default and description stay.
+    """
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Make fields of the settings, before pydantic collects what is annotated."""
         super().__init_subclass__(**arguments)
         if issubclass(cls, Settings):
+            annotated = inspect.get_annotations(cls)
+            known = {name for base in cls.__bases__ if issubclass(base, BaseModel) for name in base.model_fields}
             for declared in fields(cls):
-                if declared.name not in inspect.get_annotations(cls):
-                    field = Field(default=declared.default, description=declared.metadata["description"])
-                    setattr(cls, declared.name, field)
+                name = declared.name
+                if name not in vars(cls) and (name in annotated or name not in known):
+                    setattr(cls, name, Field(default=declared.default, description=declared.metadata["description"]))
             described(cls)
 
     @model_validator(mode="before")
     @classmethod
     def _known_fields(cls, given: Any) -> Any:
         check_fields(cls, given)
+        if issubclass(cls, Settings) and isinstance(given, Mapping):
+            given = {**given, **renamed_values(cls, given)}
         return given
 
     @model_validator(mode="after")
@@ -51,11 +59,16 @@ class WithModel(Component):
     _language_model: LanguageModel = PrivateAttr()
 
     def __init__(self, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        loaded = load_language_model(model, **fields.pop("model_options", {}))
+        loaded = self._load(model, **fields.pop("model_options", {}))
         fields |= {"model": loaded.spec, "model_options": loaded.options}
         super().__init__(**fields)
         self._language_model = loaded
         self._prepare()
+
+    @staticmethod
+    def _load(model: str | LanguageModel, **options: Any) -> LanguageModel:
+        """The model, as the method loads it."""
+        return load_language_model(model, **options)
 
     def _prepare(self) -> None:
         """Make what is made once, and refuse now what would fail at the first question."""
