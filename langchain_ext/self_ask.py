@@ -5,44 +5,40 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from functools import reduce
 from operator import add
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForChainRun,
     CallbackManagerForChainRun,
 )
 from langchain_core.documents import Document
-from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import Passage, SelfAsk
+from drillrank.dialogue import limited
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.hosts.component import Component
-from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.workers import Workers
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 from langchain_ext._retriever import Retriever
 
 
-class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
+class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAskSettings):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
         llm: The chat model or text model that asks and answers, or a Runnable around one.
         retriever: Any retriever, or a Runnable or function from a question to documents.
-        prompt: Template with `{question}` and `{transcript}`, which ends it; or its text.
-        answer_prompt: Template with `{contents}` and `{question}`, or its text.
+        title_key: Metadata key of the title.
+        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+            False: no LLM reads another document of the retriever's.
 
-    The other fields: `max_steps` (follow-up questions; then the final answer is asked for), `max_prompt_tokens` (budget
-    of a prompt: an answer is read from as many whole documents as fit, or a part of the first), `tokens` (what counts
-    them: see `drillrank.tokens.token_counter`), `on_failure` (of a call: `"continue"` with what there is, or
-    `"raise"`), `workers` (LLM calls at the same time, all questions together), `title_key`,
-    `filter` (metadata values and operators, as vector stores take them, or a function from a document to True or False:
-    no LLM reads another document of the retriever's).
+    The other fields are the settings of `drillrank.SelfAsk`.
 
     The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
     `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, the retriever's own not counted).
@@ -65,21 +61,12 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     ['answer', 'steps', 'problems', 'usage'] Jane Austen
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_default=True)
 
     llm: Runnable[Any, Any]
     retriever: Retriever
-    max_steps: int = Field(default=5, gt=0, description="Most follow-up questions.")
-    max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of a prompt.")
-    tokens: Any = Field(default=None, description="What counts tokens.")
-    on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
-    workers: int = Field(default=4, gt=0, description="LLM calls at the same time.")
-    prompt: PromptField = Field(
-        default=PromptTemplate.from_template(SELF_ASK_PROMPT), description="Asks for the next step."
-    )
-    answer_prompt: PromptField = Field(
-        default=PromptTemplate.from_template(ANSWER_PROMPT), description="Asks for an answer from documents."
-    )
+    prompt: PromptField  # type: ignore[assignment]  # the host's
+    answer_prompt: PromptField  # type: ignore[assignment]
     title_key: str = Field(default="title", description="Metadata key of the title.")
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
@@ -87,8 +74,8 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
-        self._workers = Workers(self.workers)
-        self._self_ask({})  # says now what is wrong with the settings
+        self._workers = limited(self.workers)
+        Guard(self.filter)  # says now what is wrong with it
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The answer and how it came about."""
@@ -140,13 +127,10 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
             yield _chunk(item)
 
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
-        return SelfAsk(
+        return SelfAsk.configured(
+            self,
             FrameworkLLM(self.llm, "ask", config),
             _Passages(self.retriever, self.title_key, config, Guard(self.filter)),
-            max_steps=self.max_steps,
-            max_prompt_tokens=self.max_prompt_tokens,
-            tokens=self.tokens,
-            on_failure=self.on_failure,
             workers=self._workers,
             prompt=Filler("ask a follow-up question", self.prompt, "question", "transcript"),
             answer_prompt=Filler("answer from documents", self.answer_prompt, "contents", "question"),

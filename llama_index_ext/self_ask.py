@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import warnings
+from dataclasses import KW_ONLY, InitVar
+from typing import Any
 
-from llama_index.core import PromptTemplate
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import Response
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
@@ -18,10 +19,10 @@ from llama_index.core.utils import print_text
 
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.hosts.fields import Fixed
 from drillrank.passages import check_query
-from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
-from drillrank.tokens import Tokens
+from drillrank.settings import method, renamed
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM, Prompts
 from llama_index_ext._waiting import aretrieved
@@ -30,23 +31,20 @@ from llama_index_ext.events import SelfAskStepEvent
 dispatcher = get_dispatcher(__name__)
 
 
-class SelfAskQueryEngine(Fixed, BaseQueryEngine):
+@renamed(self_ask_prompt="prompt")
+@method
+class SelfAskQueryEngine(Fixed, BaseQueryEngine, SelfAskSettings):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
         retriever: Any LlamaIndex retriever.
         llm: Asks and answers; None takes `Settings.llm` at each query.
-        max_steps: Most follow-up questions; then the final answer is asked for.
-        max_prompt_tokens: Budget of a prompt: an answer is read from as many whole nodes as fit, or part of the first.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
-        on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
-        workers: LLM calls at the same time, all queries of this engine together.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no LLM reads another node of
             the retriever's.
-        self_ask_prompt: Template with `{question}` and `{transcript}`, which ends it; `update_prompts` changes it, too.
-        answer_prompt: Template with `{contents}` and `{question}`.
         callback_manager: As for every LlamaIndex query engine.
         verbose: Print each step.
+
+    The other arguments are the settings of `drillrank.SelfAsk`; `update_prompts` changes its prompts, too.
 
     The response has the final answer, the nodes of all steps, each once, as source nodes, and as metadata `steps` (each
     with `question`, `answer` and `node_ids`), `problems`, `prompt_tokens`, `completion_tokens` and `llm_calls`, in
@@ -67,47 +65,29 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
     ('text', [], 2)
     """
 
-    def __init__(
-        self,
-        retriever: BaseRetriever,
-        llm: LLM | None = None,
-        *,
-        max_steps: int = 5,
-        max_prompt_tokens: int = 3000,
-        tokens: Tokens = None,
-        on_failure: Literal["continue", "raise"] = "continue",
-        workers: int = 4,
-        filters: Filters | None = None,
-        self_ask_prompt: BasePromptTemplate | None = None,
-        answer_prompt: BasePromptTemplate | None = None,
-        callback_manager: CallbackManager | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(callback_manager)
-        self._retriever = retriever
+    retriever: BaseRetriever
+    llm: LLM | None = None
+    _: KW_ONLY
+    filters: Filters | None = None
+    prompt: BasePromptTemplate | str  # type: ignore[assignment]  # the host's
+    answer_prompt: BasePromptTemplate | str  # type: ignore[assignment]
+    callback_manager: InitVar[CallbackManager | None] = None
+    verbose: InitVar[bool] = False
+
+    __repr__ = object.__repr__  # what it retrieves from may be large
+
+    def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
+        BaseQueryEngine.__init__(self, callback_manager)
+        SelfAskSettings.__post_init__(self)
         self._verbose = verbose
         self._prompts = Prompts()
-        self._self_ask = SelfAsk(
-            FrameworkLLM(llm, "ask"),
-            _Passages(retriever, Guard(filters, retriever)),
-            max_steps=max_steps,
-            max_prompt_tokens=max_prompt_tokens,
-            tokens=tokens,
-            on_failure=on_failure,
-            workers=workers,
-            prompt=self._prompts.filler(
-                "self_ask_prompt",
-                "ask a follow-up question",
-                self_ask_prompt or PromptTemplate(SELF_ASK_PROMPT),
-                "question",
-                "transcript",
-            ),
+        self._self_ask = SelfAsk.configured(
+            self,
+            FrameworkLLM(self.llm, "ask"),
+            _Passages(self.retriever, Guard(self.filters, self.retriever)),
+            prompt=self._prompts.filler("prompt", "ask a follow-up question", self.prompt, "question", "transcript"),
             answer_prompt=self._prompts.filler(
-                "answer_prompt",
-                "answer from documents",
-                answer_prompt or PromptTemplate(ANSWER_PROMPT),
-                "contents",
-                "question",
+                "answer_prompt", "answer from documents", self.answer_prompt, "contents", "question"
             ),
         )
 
@@ -115,10 +95,13 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine):
         return dict(self._prompts.templates)
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
+        if "self_ask_prompt" in prompts:
+            warnings.warn("The prompt 'self_ask_prompt' is called 'prompt' now.", DeprecationWarning, stacklevel=3)
+            prompts = {"prompt": prompts["self_ask_prompt"], **prompts}
         self._prompts.update(prompts)
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        return {"retriever": self._retriever}
+        return {"retriever": self.retriever}
 
     def _query(self, query_bundle: QueryBundle) -> Response:
         question = check_query(query_bundle.query_str)

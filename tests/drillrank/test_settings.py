@@ -11,22 +11,25 @@ from dataclasses import MISSING, InitVar, dataclass, field, fields, is_dataclass
 from typing import get_type_hints
 
 import pytest
+from llama_index.core import PromptTemplate
 from pydantic import BaseModel
 
 import drillrank
 import langchain_ext
 import llama_index_ext
-from drillrank.drilldown.settings import D3Settings
+from drillrank.drilldown.settings import D3Settings, SelfAskSettings
 from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.monot5 import MonoT5Settings
 from drillrank.rerank.upr import UPRSettings
 from drillrank.settings import Settings, declared, method, renamed, setting
+from tests.conformance import langchain_reader, llama_index_reader
 from tests.drillrank.conftest import HashModel
 
 METHODS = {
     D3Settings: (drillrank.D3, ["D3Retriever"]),
+    SelfAskSettings: (drillrank.SelfAsk, ["SelfAskChain", "SelfAskQueryEngine"]),
     UPRSettings: (drillrank.UPR, ["UPRRerank"]),
     MonoT5Settings: (drillrank.MonoT5, ["MonoT5Rerank"]),
     BRMGRSettings: (drillrank.BRMGR, ["BRMGRRerank", "BRMGRRetriever"]),
@@ -58,11 +61,16 @@ BAD = {
     "workers": 0,
     "section_prompt": "no place",
     "paragraph_prompt": "no place",
+    "max_steps": 0,
+    "prompt": "no place",
+    "answer_prompt": "no place",
 }
 OF_THE_HOST = {  # settings whose type differs from the core's, and why
     "embed": "the host's embedding models, too",
     "section_prompt": "the host's templates",
     "paragraph_prompt": "the host's templates",
+    "prompt": "the host's templates",
+    "answer_prompt": "the host's templates",
 }
 NOT_ALONE = {  # settings that cannot be refused by themselves, and why
     "preset": "which needs its model",
@@ -78,9 +86,19 @@ class Reading(HashModel):
     """Of no spec of its own."""
 
 
-def needed(cls, model=None):
+def in_hosts(settings):
+    """The components of both hosts that inherit settings."""
+    names = METHODS[settings][1]
+    return [getattr(host, name) for host in (llama_index_ext, langchain_ext) for name in names if hasattr(host, name)]
+
+
+def needed(cls):
     """What has to be given to build one."""
-    return {"model": model or Reading()}
+    if cls is langchain_ext.SelfAskChain:
+        return {"llm": langchain_reader.Reader(), "retriever": langchain_ext.D3Retriever()}
+    if cls is llama_index_ext.SelfAskQueryEngine:
+        return {"llm": llama_index_reader.Reader(), "retriever": llama_index_ext.D3Retriever()}
+    return {"llm": str.upper, "retrieve": str.split} if cls is drillrank.SelfAsk else {"model": Reading()}
 
 
 def plain(annotation):
@@ -103,12 +121,12 @@ def test_every_setting_has_a_default_and_says_what_it_does(settings):
 
 @each
 def test_core_and_both_hosts_show_the_same_settings(settings):
-    core, components = METHODS[settings]
+    core, _ = METHODS[settings]
     declared = described(settings)
     shown = described(core)
     assert {name: shown[name] for name in declared} == declared
     types = get_type_hints(settings)
-    for cls in (getattr(host, component) for host in (llama_index_ext, langchain_ext) for component in components):
+    for cls in in_hosts(settings):
         if issubclass(cls, BaseModel):
             for item in fields(settings):
                 field = cls.model_fields[item.name]
@@ -143,29 +161,33 @@ def test_a_value_that_cannot_be_used_is_refused_alike(settings, name):
     if name not in NOT_ALONE:
         with pytest.raises(InvalidInput):
             settings(**{name: BAD[name]})
-    core, components = METHODS[settings]
+    core, _ = METHODS[settings]
     with pytest.raises(InvalidInput):
         core(**needed(core), **{name: BAD[name]})
-    for host in (llama_index_ext, langchain_ext):
-        cls = getattr(host, components[0])
+    for cls in in_hosts(settings):
+        if issubclass(cls, llama_index_ext.BRMGRRetriever) and not hasattr(cls, name):
+            continue
         with pytest.raises(ValueError, match=f"{name}|{BAD[name]}|prompt|template|passage"):
             cls(**needed(cls), **{name: BAD[name]})
 
 
 @each
 def test_a_method_takes_settings_made_elsewhere(settings):
-    core, components = METHODS[settings]
+    core, _ = METHODS[settings]
     given = needed(core)
     built = core.configured(settings(), **given)
     assert vars(built).items() >= given.items()
-    for host in (llama_index_ext, langchain_ext):
-        component = getattr(host, components[0])(**needed(getattr(host, components[0])))
-        assert repr(core.configured(component, **given)) == repr(built)
+    for cls in in_hosts(settings):
+        if (issubclass(cls, settings) and "Retriever" not in cls.__name__) or settings is D3Settings:
+            kept = {name: getattr(built, name) for name in OF_THE_HOST if hasattr(built, name)}
+            assert repr(core.configured(cls(**needed(cls)), **given, **kept)) == repr(built)
 
 
 @each
 def test_the_old_name_of_the_model_goes_on_for_one_release(settings):
     core, _ = METHODS[settings]
+    if "model" not in needed(core):
+        return
     with pytest.warns(DeprecationWarning, match="'lm' is called 'model' now"):
         built = core(lm=Reading())
     with pytest.warns(DeprecationWarning, match="language_model"):
@@ -223,6 +245,17 @@ def test_arguments_that_are_no_settings_are_fixed_refused_and_renamed_alike():
 def test_an_old_value_goes_on_for_one_release(build):
     with pytest.warns(DeprecationWarning, match="on_failure='likelihood' is called 'continue' now"):
         assert build(on_failure="likelihood").on_failure == "continue"
+
+
+def test_the_prompt_of_self_ask_goes_on_under_its_old_name_for_one_release():
+    retriever, template = llama_index_ext.D3Retriever(), PromptTemplate("Mine. {question}{transcript}")
+    with pytest.warns(DeprecationWarning, match="'self_ask_prompt' is called 'prompt' now"):
+        engine = llama_index_ext.SelfAskQueryEngine(retriever, self_ask_prompt=template)
+    assert engine.prompt is template
+    assert engine.get_prompts()["prompt"] == template
+    with pytest.warns(DeprecationWarning, match="'self_ask_prompt' is called 'prompt' now"):
+        engine.update_prompts({"self_ask_prompt": PromptTemplate("Another. {question}{transcript}")})
+    assert engine.get_prompts()["prompt"].template.startswith("Another")
 
 
 def test_the_number_of_documents_goes_on_under_its_old_name_for_one_release():

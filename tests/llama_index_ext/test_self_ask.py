@@ -101,9 +101,9 @@ def test_retrievals_and_calls_are_children_of_the_query(how):
 def test_prompts_of_the_engine_and_of_its_retriever_are_edited_as_everywhere():
     crowd = Crowd()
     asked = SelfAskQueryEngine(retriever(llm=Reader()), Reader(reasoner, crowd))
-    names = {"self_ask_prompt", "answer_prompt", "retriever:section_prompt", "retriever:paragraph_prompt"}
+    names = {"prompt", "answer_prompt", "retriever:section_prompt", "retriever:paragraph_prompt"}
     assert set(asked.get_prompts()) == names
-    asked.update_prompts({"self_ask_prompt": PromptTemplate("Mine. {question}{transcript}")})
+    asked.update_prompts({"prompt": PromptTemplate("Mine. {question}{transcript}")})
     assert str(asked.query(HOPS)) == "1,230 km"
     assert crowd.prompts[0] == f"Mine. {HOPS}"
 

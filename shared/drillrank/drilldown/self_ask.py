@@ -11,18 +11,31 @@ import re
 import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from drillrank.calling import blocking, is_async, method_of
-from drillrank.dialogue import LLM, Conversation, Dialogue, Finished, Reply, Usage, advance, arun, conversation, run
+from drillrank.dialogue import (
+    LLM,
+    Conversation,
+    Dialogue,
+    Finished,
+    Reply,
+    Usage,
+    advance,
+    arun,
+    conversation,
+    limited,
+    run,
+)
 from drillrank.drilldown.pieces import LEAST, shortened
-from drillrank.errors import DrillrankWarning, InvalidInput, check_on_failure, check_positive
+from drillrank.drilldown.settings import SelfAskSettings
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
+from drillrank.prompts import filled
+from drillrank.settings import method
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
-from drillrank.tokens import Tokens, token_counter
-from drillrank.workers import Workers
+from drillrank.tokens import token_counter
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
@@ -72,7 +85,8 @@ class _Search:
 _Moves = Generator["list[str] | _Search | FollowUp", Any, SelfAskAnswer]
 
 
-class SelfAsk:
+@method
+class SelfAsk(SelfAskSettings):
     r"""Answers multi-hop questions by asking and answering follow-up questions.
 
     Args:
@@ -82,14 +96,8 @@ class SelfAsk:
             other; or to a `Conversation` that ends with them, such as `lambda question: d3.dialogue(question,
             documents)`, whose calls then count here. A function, sync or async, or an object with `retrieve` and, if it
             has one, `aretrieve`.
-        max_steps: Most follow-up questions; then the final answer is asked for.
-        max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
-            first one does, its middle is left out, as it is of a transcript that is too long.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
-        on_failure: For a failed call: `"continue"` with what there is, or `"raise"`.
-        workers: Most LLM calls at once, all questions of this object together; or what limits them for several.
-        prompt: With `{question}` and `{transcript}`, which ends the prompt; or a function of these.
-        answer_prompt: With `{contents}` and `{question}`, or a function of these.
+
+    The keyword arguments are the fields of `SelfAskSettings`.
 
     Raises:
         InvalidInput: a setting is out of its range.
@@ -105,32 +113,15 @@ class SelfAsk:
     ('Jane Austen', [('Who wrote Emma?', 'Jane Austen')], 3)
     """
 
-    def __init__(
-        self,
-        llm: LLM,
-        retrieve: object,
-        *,
-        max_steps: int = 5,
-        max_prompt_tokens: int = 3000,
-        tokens: Tokens = None,
-        on_failure: Literal["continue", "raise"] = "continue",
-        workers: int | Workers = 4,
-        prompt: Template = SELF_ASK_PROMPT,
-        answer_prompt: Template = ANSWER_PROMPT,
-    ) -> None:
-        check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens)
-        check_on_failure(on_failure)
-        if method_of(retrieve, "retrieve", "aretrieve") is None:
-            raise InvalidInput(f"retrieve is a function from a question to passages, not {retrieve!r:.100}.")
-        self._llm = llm
-        self._source = retrieve
-        self._max_steps = max_steps
-        self._max_prompt_tokens = max_prompt_tokens
-        self._count = token_counter(tokens)
-        self._on_failure = on_failure
-        self._workers = workers if isinstance(workers, Workers) else Workers(workers)
-        self._prompt = check_places(prompt, "question", "transcript")
-        self._answer_prompt = check_places(answer_prompt, "contents", "question")
+    llm: LLM
+    retrieve: object
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if method_of(self.retrieve, "retrieve", "aretrieve") is None:
+            raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
+        self._count = token_counter(self.tokens)
+        self._workers = limited(self.workers)
 
     def answer(self, question: str) -> SelfAskAnswer:
         """The final answer, whatever the LLM says; one `DrillrankWarning` tells what went wrong.
@@ -150,9 +141,9 @@ class SelfAsk:
     def stream(self, question: str) -> Iterator[FollowUp | SelfAskAnswer]:
         """Each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
         usage = Usage(count=self._count)
-        retrieve = cast("Callable[[str], Any]", method_of(self._source, "retrieve", "aretrieve"))
+        retrieve = cast("Callable[[str], Any]", method_of(self.retrieve, "retrieve", "aretrieve"))
         if is_async(retrieve):
-            raise InvalidInput(f"{self._source!r:.100} cannot be asked synchronously: use the asynchronous method.")
+            raise InvalidInput(f"{self.retrieve!r:.100} cannot be asked synchronously: use the asynchronous method.")
         moves = self._moves(question, usage)
         answer: Any = None
         while True:
@@ -166,12 +157,12 @@ class SelfAsk:
                 continue
             answer = retrieve(move.question) if isinstance(move, _Search) else _asked(move)
             if isinstance(answer, Conversation):
-                answer = run(answer, self._llm, usage, workers=self._workers)
+                answer = run(answer, self.llm, usage, workers=self._workers)
 
     async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
         """As `stream`, without blocking the event loop."""
         usage = Usage(count=self._count)
-        retrieve = cast("Callable[[str], Any]", method_of(self._source, "aretrieve", "retrieve"))
+        retrieve = cast("Callable[[str], Any]", method_of(self.retrieve, "aretrieve", "retrieve"))
         on_a_thread = blocking(retrieve)
         moves = self._moves(question, usage)
         answer: Any = None
@@ -191,7 +182,7 @@ class SelfAsk:
             else:
                 answer = await retrieve(move.question)
             if isinstance(answer, Conversation):
-                answer = await arun(answer, self._llm, workers=self._workers, usage=usage)
+                answer = await arun(answer, self.llm, workers=self._workers, usage=usage)
 
     def _moves(self, question: str, usage: Usage) -> _Moves:
         """What happens, without I/O: yields prompts, searches and finished steps; receives replies and passages."""
@@ -200,7 +191,7 @@ class SelfAsk:
         problems: list[str] = []
         transcript = ""
         final = ""
-        while len(steps) < self._max_steps:
+        while len(steps) < self.max_steps:
             said = yield from self._ask(self._next(question, transcript), problems)
             follow_up, final = next_move(said)
             if not follow_up:
@@ -238,22 +229,22 @@ class SelfAsk:
 
     def _next(self, question: str, transcript: str) -> str:
         """Asks for the next step."""
-        return self._within(transcript, lambda shown: filled(self._prompt, question=question, transcript=shown))
+        return self._within(transcript, lambda shown: filled(self.prompt, question=question, transcript=shown))
 
     def _reading(self, question: str, passages: Sequence[Passage]) -> str:
         """Asks for an answer from passages, best first: as many as fit."""
-        room = self._max_prompt_tokens - self._count(filled(self._answer_prompt, contents="", question=""))
+        room = self.max_prompt_tokens - self._count(filled(self.answer_prompt, contents="", question=""))
         asked = shortened(question, room - LEAST, self._count)  # a follow-up question may be long
 
         def prompt(contents: str) -> str:
-            return filled(self._answer_prompt, contents=contents, question=asked)
+            return filled(self.answer_prompt, contents=contents, question=asked)
 
         texts = [f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages]
-        left = self._max_prompt_tokens - self._count(prompt(""))
+        left = self.max_prompt_tokens - self._count(prompt(""))
         shown = 0
         while shown < len(texts) and (left := left - self._count(texts[shown]) - 1) >= 0:
             shown += 1
-        while shown > 1 and self._count(prompt("\n".join(texts[:shown]))) > self._max_prompt_tokens:
+        while shown > 1 and self._count(prompt("\n".join(texts[:shown]))) > self.max_prompt_tokens:
             shown -= 1  # rare: the whole has more tokens than its parts
         return self._within("\n".join(texts[: max(shown, 1)]), prompt)
 
@@ -261,7 +252,7 @@ class SelfAsk:
         """The prompt with the text, of which the middle is left out if it would be above its budget."""
         limit = self._count(text)
         shown = text
-        while (over := self._count(prompt(shown)) - self._max_prompt_tokens) > 0 and limit > 0:
+        while (over := self._count(prompt(shown)) - self.max_prompt_tokens) > 0 and limit > 0:
             limit = min(limit, self._count(shown)) - over
             shown = shortened(text, limit, self._count)
         return prompt(shown)
@@ -269,20 +260,20 @@ class SelfAsk:
     def _check_room(self, question: str) -> None:
         check_query(question)
         taken = max(
-            self._count(filled(self._prompt, question=question, transcript="")),
-            self._count(filled(self._answer_prompt, contents="", question=question)),
+            self._count(filled(self.prompt, question=question, transcript="")),
+            self._count(filled(self.answer_prompt, contents="", question=question)),
         )
-        if taken + LEAST > self._max_prompt_tokens:
+        if taken + LEAST > self.max_prompt_tokens:
             raise InvalidInput(
                 f"The question has {self._count(question)} tokens, and together with its instruction {taken}: "
-                f"max_prompt_tokens={self._max_prompt_tokens} leaves no room for passages. Shorten it, or allow longer "
+                f"max_prompt_tokens={self.max_prompt_tokens} leaves no room for passages. Shorten it, or allow longer "
                 "prompts."
             )
 
     def _ask(self, prompt: str, problems: list[str]) -> Generator[Any, Any, str]:
         reply: Reply
         [reply] = yield [prompt]
-        if reply.failure and self._on_failure == "raise":
+        if reply.failure and self.on_failure == "raise":
             raise reply.failure
         if reply.failure:
             problems.append(str(reply.failure))
