@@ -39,12 +39,12 @@ _OPERATORS = {
 }  # the others are called what they are
 _OF_THE_NODE = ("ref_doc_id", "doc_id", "document_id")  # keys under which stores know a node's document
 # Where retrievers keep what restricts their searches,
-_FILTERS = ("_filters", "_extra_filters")
+_FILTERS = ("_filters", "_extra_filters", "filters")
 _NO_FILTER = ("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k")  # of a vector store's search
 # and others: fusion, routing, recursion, merging, transformed queries, views, documents drilled into.
 _INSIDE = (
     *("_retriever", "_retrievers", "_retriever_dict", "_query_engine_dict", "_vector_retriever", "_base_retriever"),
-    *("object_map", "_source", "_single", "_by_view"),
+    *("object_map", "_source", "_single", "_by_view", "retriever", "source"),
 )
 
 

@@ -35,7 +35,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from drillrank.errors import InvalidInput
-from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever
+from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
 from llama_index_ext._filters import Guard
 
 
@@ -121,6 +121,19 @@ def test_the_sources_filter_is_read_wherever_it_stands(wrap: Callable[[BaseRetri
     assert seen(wrap(retriever(node_ids=["1", "4"]))) == ["1", "4"]
     assert seen(wrap(retriever()), own=lambda found: found.node_id != "1") == ["3"]
     assert seen(wrap(unfiltered())) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        lambda **own: D3Retriever(source=unfiltered(), **own),
+        lambda **own: MultiViewRetriever(source=unfiltered(), **own),
+        lambda **own: PromptRankRetriever(unfiltered(), **own),
+    ],
+)
+def test_a_components_own_filter_is_read_as_any_source_s(component: Callable[..., BaseRetriever]):
+    assert seen(component(filters=where(tenant="a"))) == ["1", "3"]
+    assert seen(component()) == ["1", "2", "3", "4"]
 
 
 @for_each
