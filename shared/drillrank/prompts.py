@@ -210,9 +210,7 @@ class PassageTemplate:
 
     def fill(self, passage: Passage, max_tokens: int | None = None) -> Prompt:
         """The prompt for one passage; a passage without a title leaves the separator out."""
-        if self.separator == " ":
-            text = passage.titled_text
-        elif self.separator is None or not passage.title:
+        if self.separator is None or not passage.title:
             text = passage.text
         else:
             text = f"{passage.title}{self.separator}{passage.text}"

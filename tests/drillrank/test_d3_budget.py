@@ -100,6 +100,7 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
                     assert (start, end) == (paragraph.metadata["start"], paragraph.metadata["end"])
                 else:
                     assert source.text[start:end] == piece.text
+                    assert piece.id == f"0:{start}"
         assert next(pieces, None) is None
     ids = [paragraph.id for paragraph in ready.paragraphs]
     assert len(ids) == len(set(ids))
@@ -142,9 +143,82 @@ def test_of_a_shortened_text_as_much_is_left_as_fits(text, limit):
     assert count(f"{text[: at + 1]} … {text[len(text) - at - 1 :]}") > limit or at == len(text) // 2
 
 
+def words_in(text):
+    return len(re.findall(r"\w+", text))
+
+
+@given(st.text("ab. ", max_size=60), st.integers(0, 12))
+def test_the_longest_ends_that_fit_are_kept_within_eight_characters_for_a_token(text, limit):
+    short = shortened(text, limit, words_in)
+    if words_in(text) <= limit:
+        assert short == text
+        return
+    ends = [f"{text[:n]} … {text[-n:]}" for n in range(1, min(len(text) // 2, 8 * limit) + 1)]
+    assert short == next((end for end in reversed(ends) if words_in(end) <= limit), "…")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept"),
+    [
+        ("ab c de", 2, "ab  …  de"),  # all but the character in the middle
+        (f"{'x' * 99} y {'z' * 99}", 2, f"{'x' * 16} … {'z' * 16}"),
+        ("one two three", 3, "one two three"),
+    ],
+)
+def test_what_is_left_of_a_shortened_text(text, limit, kept):
+    assert shortened(text, limit, words_in) == kept
+
+
 def test_where_only_the_gap_fits_it_is_all_that_is_left_and_else_nothing():
     text = "one two three"
     assert [shortened(text, limit, lambda text: len(text.split())) for limit in (0, 1, 2)] == ["", "…", "…"]
+
+
+def squared(text):
+    """More than the parts have together."""
+    return len(text.split()) ** 2
+
+
+sentences = st.lists(
+    st.lists(st.sampled_from(["Basel", "lies", "on", "the", "Rhine"]), min_size=1, max_size=7), min_size=1, max_size=9
+)
+
+
+@given(sentences, st.integers(1, 9), st.sampled_from([lambda text: len(text.split()), squared]))
+def test_each_piece_is_as_many_sentences_as_fit_and_of_long_ones_words(sentences, limit, count):
+    parts = []
+    for words in sentences:
+        whole = count(" ".join(words)) <= limit
+        parts += [" ".join(words) + ". "] if whole else [f"{word} " for word in words[:-1]] + [f"{words[-1]}. "]
+    pieces = [""]
+    for part in parts:
+        if pieces[-1] and count(pieces[-1] + part) > limit:
+            pieces.append("")
+        pieces[-1] += part
+    text = "".join(parts)
+    assert [text[start:end] for start, end in cut(text, limit, count)] == pieces
+
+
+@pytest.mark.parametrize("text", ["🦊", "🦊🦊", "a🦊🦊b 🦊", "🦊 a. 🦊🦊🦊"])
+@pytest.mark.parametrize("limit", range(1, 9))
+def test_a_character_above_the_limit_is_a_piece_of_its_own(text, limit):
+    def count(text):
+        return len(text.encode())
+
+    pieces = [text[start:end] for start, end in cut(text, limit, count)]
+    assert "".join(pieces) == text
+    assert all(count(piece) <= limit or len(piece) == 1 for piece in pieces)
+
+
+@given(st.integers(1, 300), st.integers(1, 12))
+def test_of_a_long_word_as_many_parts_as_fit_are_a_piece(length, limit):
+    def count(text):
+        return -(-len(text) // 4)  # four characters a token
+
+    pieces = [end - start for start, end in cut("x" * length, limit, count)]
+    parts = limit // count("x" * limit)  # of `limit` characters each
+    assert all(piece == parts * limit for piece in pieces[:-1])
+    assert (len(pieces) == 1) is (count("x" * length) <= limit)
 
 
 def test_sentences_are_kept_whole_where_they_fit():
@@ -178,6 +252,18 @@ def test_stored_pieces_are_bounded_too():
     assert all(p.text == f"# A\n\n{text}"[p.metadata["start"] : p.metadata["end"]] for p in first)
     assert "".join(p.text for p in second) == text
     assert len({p.metadata["part"] for p in second}) == len({p.id for p in second}) == len(second) > 5
+
+
+def test_parts_of_a_rendering_are_cut_into_parts_of_their_own():
+    blocks = ["First sentence of words. " * 200, "Short.", "Third sentence of words. " * 200]
+    sections = rebuilt([[Piece("\n\n".join(blocks), "B", 7, 9)]])
+    ready = D3(max_prompt_tokens=300).prepare(sections)
+    parts = [str(passage.metadata["part"]) for passage in ready.paragraphs]
+    assert parts == [f"0.{n}" for n in range(parts.index("1"))] + ["1"] + [
+        f"2.{n}" for n in range(len(parts) - parts.index("1") - 1)
+    ]
+    assert [passage.id for passage in ready.paragraphs] == [f"0:7:{part.replace('.', ':')}" for part in parts]
+    assert "".join(passage.text for passage in ready.paragraphs) == "".join(block.strip("\n") for block in blocks)
 
 
 @pytest.mark.parametrize("question", ["Why? " * 2000, "y" * 50_000])

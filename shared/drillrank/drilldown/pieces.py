@@ -104,7 +104,7 @@ def shortened(text: str, limit: int, count: TokenCount) -> str:
     """
     if count(text) <= limit:
         return text
-    few, many = 0, min(len(text) // 2, max(limit, 1) * _LONG_TOKEN) + 1  # characters at either end: `few` fit
+    few, many = 0, min(len(text) // 2, limit * _LONG_TOKEN) + 1  # characters at either end: `few` fit
     if count(_GAP) > limit:
         return ""
     while many - few > 1:

@@ -31,7 +31,7 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
     kept = [
         length if limit is None else max(0, min(length, limit)) for length, limit in zip(lengths, limits, strict=True)
     ]
-    if total is not None and sum(kept) > total:
+    if total is not None:
         left, waiting = max(total, 0), len(kept)
         for position in sorted(range(len(kept)), key=kept.__getitem__):  # what short ones leave goes to longer ones
             kept[position] = min(kept[position], left // waiting)

@@ -152,8 +152,8 @@ class _Fitting:
             first, last = self._spans[number]
             text, kept = part.text, self._complete(number, keep[number])
             if kept < last - first:
-                text = text[: max(int(self._ends[first + kept - 1]) - at, 0)] if kept else ""
-            parts.append(Evidence(text, part.max_tokens))
+                text = text[: int(self._ends[first + kept - 1]) - at] if kept else ""
+            parts.append(Evidence(text))
             at += len(part.text)
             number += 1
         prompt = tuple(parts)

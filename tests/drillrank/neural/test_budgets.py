@@ -9,6 +9,7 @@ import math
 import os
 import re
 
+import numpy as np
 import pytest
 import transformers
 from hypothesis import HealthCheck, example, given, settings
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Request
+from drillrank.likelihood.budget import allot
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
-from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.likelihood.text_tokenizer import TextTokenizer, Tokenised
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
 
@@ -205,3 +207,112 @@ def test_a_refusal_says_what_is_too_long(tokenizers, parts, target, budget, wind
     wording = "".join(part for part in parts if isinstance(part, str))
     for number in re.search(message, str(caught.value)).groups():
         assert int(number) in (len(tokenizer(wording).ids), len(tokenizer(target.strip()).ids))
+
+
+class Simple:
+    """A tokenizer whose tokens are what a pattern finds: what fits can be told without trying."""
+
+    def __init__(self, pattern):
+        self.pattern = re.compile(pattern, re.DOTALL)
+
+    def batch(self, texts):
+        return [self(text) for text in texts]
+
+    def __call__(self, text):
+        spans = np.array([found.span() for found in self.pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
+        return Tokenised([0] * len(spans), spans[:, 0], spans[:, 1])
+
+    def length(self, text):
+        return len(self(text).ids)
+
+    def beginning(self, text, count):
+        return text if count == self.length(text) else text[: [0, *self(text).ends.tolist()][count]]
+
+
+SIMPLE = {"characters": Simple("."), "words": Simple(r"\S+")}
+
+
+def fit_simply(kind, request, window=None, *, with_targets=False):
+    [fitted] = fit_to_budgets([request], SIMPLE[kind], window, with_targets=with_targets)
+    return fitted
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.sampled_from([("characters", ""), ("characters", " "), ("words", " "), ("words", " | ")]),
+    st.lists(st.tuples(st.text("a ", max_size=14), st.none() | st.integers(0, 12)), max_size=3),
+    st.sampled_from(["", "Read: "]),
+    st.sampled_from([("", False), (" Ask.", False), (" Ask.", True)]),
+    st.none() | st.integers(0, 40),
+    st.none() | st.integers(0, 40),
+)
+def test_where_lengths_add_up_each_document_keeps_what_is_allotted_to_it(
+    tokens, documents, before, end, max_tokens, window
+):
+    (kind, seam), (after, with_targets) = tokens, end
+    tokenizer = SIMPLE[kind]
+    parts = [part for text, limit in documents for part in (seam, Evidence(text, limit))]
+    request = Request((before, *parts, after), "who?", max_tokens)
+    texts, limits = [text for text, _ in documents], [limit for _, limit in documents]
+    lengths = list(map(tokenizer.length, texts))
+    wording = tokenizer.length(before) + tokenizer.length(seam) * len(documents) + tokenizer.length(after)
+    behind = tokenizer.length(" who?") if with_targets else 0
+    rooms = [most for most in (max_tokens, None if window is None else window - behind) if most is not None]
+    room = min(rooms) - wording if rooms else sum(lengths)
+    caps = [length if limit is None else min(length, limit) for length, limit in zip(lengths, limits, strict=True)]
+    nothing_left = any(length and not cap for length, cap in zip(lengths, caps, strict=True))
+    if nothing_left or room < min(sum(caps), sum(cap > 0 for cap in caps)):
+        with pytest.raises(InvalidInput, match=r"left of|The question"):
+            fit_simply(kind, request, window, with_targets=with_targets)
+        return
+    kept = allot(caps, [None] * len(caps), max(room, 0))
+    fitted = fit_simply(kind, request, window, with_targets=with_targets)
+    shown = [tokenizer.beginning(text, keep) for text, keep in zip(texts, kept, strict=True)]
+    assert fitted.text == before + "".join(seam + text for text in shown) + after
+    assert fitted.cut_tokens == sum(lengths) - sum(kept)
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_a_beginning_that_falls_apart_into_more_tokens_than_the_whole_is_not_kept(limit):
+    fallen = Simple(r"\S+(?=.*!)|\S")  # a text that has lost its end is one of characters
+    request = Request((Evidence("Basel lies on the Rhine!", limit),), "who?")
+    [fitted] = fit_to_budgets([request], fallen, None, with_targets=False)
+    assert fitted.text == ""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "target", "joined"),
+    [
+        ("", "who?", "who?"),
+        ("Ask:", "who?", "Ask: who?"),
+        ("Ask: ", "who?", "Ask: who?"),
+        ("Ask:\n", "who?", "Ask:\nwho?"),
+        ("a b:", "who?", "a b: who?"),
+        ("b :", "who?", "b : who?"),
+        (":", "who?", ": who?"),
+        ("Ask:", " who?", "Ask: who?"),
+        ("Ask:", "\twho?", "Ask:\twho?"),
+        ("Ask:", "I do", "Ask: I do"),
+        ("Ask:", "?", "Ask: ?"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_blank_stands_before_the_target_unless_there_is_one(tokenizers, kind, prompt, target, joined):
+    fitted = fit(tokenizers[kind], Request((prompt,), target), with_target=True)
+    assert fitted.text == prompt
+    assert fitted.tokens.ids == tokenizers[kind](joined).ids
+
+
+@pytest.mark.parametrize(
+    ("parts", "target", "budget", "window", "message"),
+    [
+        (("aa", Evidence("b")), "who?", None, 5, "^The question, .* has 5 tokens, and the model reads 5 at"),
+        (("aa", Evidence("b")), "who?", None, 6, "rest of the prompt has 2 tokens, what follows it 5, and 6 that the"),
+        ((Evidence("bb"), "aa"), "who?", 2, None, r"has 2 tokens, what follows it 5, and 2 of the prompt are .* 'aa'"),
+        ((Evidence("bb"), Evidence("b")), "who?", 1, None, "rest of the prompt has 0 tokens, .* begins with ''"),
+        (("zz", Evidence("b"), "aaa"), "who?", 5, None, "rest of the prompt has 5 tokens, .* begins with 'aaa'"),
+    ],
+)
+def test_a_refusal_counts_what_cannot_be_cut(parts, target, budget, window, message):
+    with pytest.raises(InvalidInput, match=message):
+        fit_simply("characters", Request(parts, target, budget), window, with_targets=True)
