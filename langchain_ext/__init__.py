@@ -13,6 +13,7 @@ from langchain_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
 from langchain_ext.promptrank import PromptRankRerank  # noqa: E402
 from langchain_ext.promptrank_retriever import PromptRankRetriever  # noqa: E402
+from langchain_ext.relevance import RelevanceRerank  # noqa: E402
 from langchain_ext.self_ask import SelfAskChain  # noqa: E402
 from langchain_ext.upr import UPRRerank  # noqa: E402
 
@@ -26,6 +27,7 @@ __all__ = [
     "MultiViewTextSplitter",
     "PromptRankRerank",
     "PromptRankRetriever",
+    "RelevanceRerank",
     "SelfAskChain",
     "UPRRerank",
 ]

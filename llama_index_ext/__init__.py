@@ -12,6 +12,7 @@ from llama_index_ext.multi_view_parser import MultiViewNodeParser  # noqa: E402
 from llama_index_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from llama_index_ext.promptrank import PromptRankRerank  # noqa: E402
 from llama_index_ext.promptrank_retriever import PromptRankRetriever  # noqa: E402
+from llama_index_ext.relevance import RelevanceRerank  # noqa: E402
 from llama_index_ext.self_ask import SelfAskQueryEngine  # noqa: E402
 from llama_index_ext.upr import UPRRerank  # noqa: E402
 
@@ -24,6 +25,7 @@ __all__ = [
     "MultiViewRetriever",
     "PromptRankRerank",
     "PromptRankRetriever",
+    "RelevanceRerank",
     "SelfAskQueryEngine",
     "UPRRerank",
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from drillrank.rerank.brmgr import BRMGR
     from drillrank.rerank.monot5 import MonoT5
     from drillrank.rerank.promptrank import PromptRank
+    from drillrank.rerank.relevance import Relevance
     from drillrank.rerank.upr import UPR
     from drillrank.structure import parse_document
 
@@ -29,6 +30,7 @@ __all__ = [
     "PathSearch",
     "PromptRank",
     "Ranked",
+    "Relevance",
     "SelfAsk",
     "components",
     "load_language_model",
@@ -46,6 +48,7 @@ _HOMES = {
     "PathSearch": "multihop.search",
     "PromptRank": "rerank.promptrank",
     "Ranked": "passages",
+    "Relevance": "rerank.relevance",
     "SelfAsk": "drilldown.self_ask",
     "UPR": "rerank.upr",
     "components": "registry",

@@ -22,6 +22,14 @@ class UnknownModel(InvalidInput):
     """A model specification that names no known kind of language model."""
 
 
+class LacksCapability(InvalidInput):
+    """A language model was asked for what it cannot tell; the message names what would do."""
+
+
+class ServerFailure(DrillrankError):
+    """A server of language models that could not be reached, refused, or answered what cannot be; with its words."""
+
+
 class LLMFailure(DrillrankError):
     """An LLM call that raised; the cause is chained."""
 

@@ -1,7 +1,8 @@
 """Prompts as text with cuttable documents, and every prompt of the four papers with its source.
 
-A prompt is a tuple of parts: plain strings are fixed wording (instructions, prefixes, demonstrations) and are never
-shortened; `Evidence` parts are documents, which a token budget may shorten from their end.
+A prompt is a tuple of parts: strings (instructions, prefixes, demonstrations, questions) are never shortened;
+`Evidence` parts are documents, which a token budget may shorten from their end. A model's control tokens, such as
+`<|im_start|>`, are control tokens in `Wording` alone; in other strings and in documents they are text.
 """
 
 from __future__ import annotations
@@ -155,6 +156,12 @@ class Evidence:
     max_tokens: int | None = None
 
 
+class Wording(str):
+    """Wording of whoever wrote the prompt, who is trusted: a control token in it is one for the model, too."""
+
+    __slots__ = ()
+
+
 Prompt = tuple["str | Evidence", ...]
 
 Template = str | Callable[..., str]
@@ -214,7 +221,7 @@ class PassageTemplate:
             text = passage.text
         else:
             text = f"{passage.title}{self.separator}{passage.text}"
-        return (self.before, Evidence(text, max_tokens), self.after)
+        return (Wording(self.before), Evidence(text, max_tokens), Wording(self.after))
 
 
 def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
@@ -227,12 +234,12 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
     'Document: T a Document: b Ask. Question:'
     """
     before, after = instruction.split("{path}")
-    parts: list[str | Evidence] = [before]
+    parts: list[str | Evidence] = [Wording(before)]
     for passage in path.passages:
         if passage.titled_text.strip():
             parts.append(f" {PATH_DOCUMENT_PREFIX}" if len(parts) > 1 else PATH_DOCUMENT_PREFIX)
             parts.append(Evidence(passage.titled_text, max_document_tokens))
-    return (*parts, after)
+    return (*parts, Wording(after))
 
 
 def filled(template: Template, **values: str) -> str:
@@ -327,7 +334,7 @@ def generated_prompt(
     for passage in passages:
         if passage.titled_text.strip():
             parts += [EVIDENCE_PREFIX, Evidence(passage.titled_text, max_passage_tokens), EVIDENCE_SUFFIX]
-    return (*parts, before, Evidence(question), after)
+    return (*parts, Wording(before), Evidence(question), Wording(after))
 
 
 def _around_question(template: str) -> tuple[str, str]:

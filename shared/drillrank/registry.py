@@ -136,6 +136,16 @@ _COMPONENTS = (
         langchain=("MonoT5Rerank",),
     ),
     Component(
+        "drillrank.rerank.relevance.Relevance",
+        "rerank with a model that answers yes or no",
+        "Ranks passages by the probability with which a model calls them relevant, asked as it was trained to be.",
+        None,
+        needs=("neural model",),
+        extras=("hf",),
+        llama_index=("RelevanceRerank",),
+        langchain=("RelevanceRerank",),
+    ),
+    Component(
         "drillrank.rerank.brmgr.BRMGR",
         "merge retrieved passages with what an LLM wrote",
         "Pairs retrieved passages with generated ones, both ranked by likelihood.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,10 @@ class SlowNeuralModel(HuggingFaceModel):
         time.sleep(0.15)
         return super()._log_likelihood(*arguments)
 
+    def _next_tokens(self, *arguments):
+        time.sleep(0.15)
+        return super()._next_tokens(*arguments)
+
 
 @pytest.fixture(scope="session")
 def tiny_monot5(tmp_path_factory) -> LanguageModels:
@@ -55,6 +59,13 @@ def tiny_monot5(tmp_path_factory) -> LanguageModels:
     slow.engine  # noqa: B018  # loads it: scoring shall be slow, not the first use
     configured = {"model": f"hf:{folder}", "model_options": {"dtype": "float32", "batch_tokens": 100}}
     return LanguageModels(ready, slow, configured, usual={"model": ready})
+
+
+@pytest.fixture(scope="session")
+def tiny_relevance(tiny_monot5) -> LanguageModels:
+    """The same model, asked for its next token."""
+    preset = {"preset": "monot5"}
+    return replace(tiny_monot5, configured=tiny_monot5.configured | preset, usual=tiny_monot5.usual | preset)
 
 
 def _judged() -> Iterator[tuple[str, str, bool]]:

@@ -23,20 +23,25 @@ from drillrank.registry import adapters
 TEXTS = ["# A\n\nBasel lies on the Rhine.", "# B\n\nA cat.\n\n# C\n\nThe Rhine."]
 QUERY = "What lies on the Rhine?"
 HOSTS = {"langchain_ext": langchain_ext, "llama_index_ext": llama_index_ext}
+NEURAL = ("MonoT5Rerank", "RelevanceRerank")
 COMPONENTS = [(host, name) for host in HOSTS for name in adapters(host)]
 
 
 class Reading(UnigramModel):
-    """Fit for MonoT5, too."""
+    """Fit for MonoT5 and Relevance, too."""
 
     @property
     def reads_instructions(self) -> bool:
         return True
 
+    @property
+    def tells_next_tokens(self) -> bool:
+        return True
+
 
 def build(host, name, **fields):
     cls = getattr(HOSTS[host], name)
-    if name == "MonoT5Rerank":
+    if name in NEURAL:
         fields = {"model": Reading()} | fields
     if host == "langchain_ext":
         documents = [Document(page_content=text, id=str(i)) for i, text in enumerate(TEXTS)]
@@ -80,7 +85,7 @@ def test_every_assigned_field_builds_anew_or_is_refused(host, name, monkeypatch)
     original = type(component).__init__
     monkeypatch.setattr(type(component), "__init__", lambda self, *a, **k: built.append(k) or original(self, *a, **k))
     for field in names_of(component):
-        if (name, field) == ("MonoT5Rerank", "model_options"):
+        if name in NEURAL and field == "model_options":
             continue  # the toy model has none that would bring it back
         built.clear()
         before = component.model_dump(exclude={"callback_manager"})
@@ -128,7 +133,7 @@ def test_validating_a_dump_works_or_is_refused(host, name):
         try:
             restored = type(component).model_validate(dumped)
         except ValueError:
-            assert "retriever" in dumped or name == "MonoT5Rerank"
+            assert "retriever" in dumped or name in NEURAL
         else:
             assert restored.model_dump() == dumped
 

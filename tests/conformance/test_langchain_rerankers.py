@@ -15,10 +15,16 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
-from langchain_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, UPRRerank
+from langchain_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, RelevanceRerank, UPRRerank
 from tests.conformance.corpus import QUERY, TEXTS, VARIANTS, ticks_during
 
-RERANKERS = {BRMGRRerank: "embedded", UPRRerank: "embedded", PromptRankRerank: "embedded", MonoT5Rerank: "tiny_monot5"}
+RERANKERS = {
+    BRMGRRerank: "embedded",
+    UPRRerank: "embedded",
+    PromptRankRerank: "embedded",
+    MonoT5Rerank: "tiny_monot5",
+    RelevanceRerank: "tiny_relevance",
+}
 
 
 @pytest.fixture(scope="session", params=RERANKERS, ids=lambda cls: cls.__name__)
@@ -208,7 +214,7 @@ def test_configuration_round_trips(cls, models):
 
 
 def test_pickling_keeps_a_ready_model(cls, models):
-    component = cls(model=models.ready)
+    component = cls(**models.usual | {"model": models.ready})
     copy = pickle.loads(pickle.dumps(component))
     assert outcome(copy.compress_documents(make_documents(), QUERY)) == outcome(
         component.compress_documents(make_documents(), QUERY)

@@ -20,10 +20,16 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
-from llama_index_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, UPRRerank
+from llama_index_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, RelevanceRerank, UPRRerank
 from tests.conformance.corpus import QUERY, TEXTS, VARIANTS, ticks_during
 
-RERANKERS = {BRMGRRerank: "embedded", UPRRerank: "embedded", PromptRankRerank: "embedded", MonoT5Rerank: "tiny_monot5"}
+RERANKERS = {
+    BRMGRRerank: "embedded",
+    UPRRerank: "embedded",
+    PromptRankRerank: "embedded",
+    MonoT5Rerank: "tiny_monot5",
+    RelevanceRerank: "tiny_relevance",
+}
 
 
 @pytest.fixture(scope="session", params=RERANKERS, ids=lambda cls: cls.__name__)
@@ -250,7 +256,7 @@ def test_configuration_round_trips(cls, models):
 
 
 def test_pickling_keeps_a_ready_model(cls, models):
-    component = cls(model=models.ready)
+    component = cls(**models.usual | {"model": models.ready})
     copy = pickle.loads(pickle.dumps(component))
     assert outcome(copy.postprocess_nodes(make_nodes(), query_str=QUERY)) == outcome(
         component.postprocess_nodes(make_nodes(), query_str=QUERY)

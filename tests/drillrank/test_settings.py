@@ -22,6 +22,7 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.monot5 import MonoT5Settings
+from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.rerank.upr import UPRSettings
 from drillrank.settings import Settings, declared, method, renamed, setting
 from tests.conformance import langchain_reader, llama_index_reader
@@ -32,6 +33,7 @@ METHODS = {
     SelfAskSettings: (drillrank.SelfAsk, ["SelfAskChain", "SelfAskQueryEngine"]),
     UPRSettings: (drillrank.UPR, ["UPRRerank"]),
     MonoT5Settings: (drillrank.MonoT5, ["MonoT5Rerank"]),
+    RelevanceSettings: (drillrank.Relevance, ["RelevanceRerank"]),
     BRMGRSettings: (drillrank.BRMGR, ["BRMGRRerank", "BRMGRRetriever"]),
 }
 BAD = {
@@ -64,6 +66,13 @@ BAD = {
     "max_steps": 0,
     "prompt": "no place",
     "answer_prompt": "no place",
+    "instruction": 3,
+    "positive": "",
+    "negative": -1,
+    "transform": "unknown",
+    "scale": 0.0,
+    "shift": float("inf"),
+    "chat": "perhaps",
 }
 OF_THE_HOST = {  # settings whose type differs from the core's, and why
     "embed": "the host's embedding models, too",
@@ -84,6 +93,8 @@ each_setting = pytest.mark.parametrize(
 
 class Reading(HashModel):
     """Of no spec of its own."""
+
+    tells_next_tokens = True
 
 
 def in_hosts(settings):
@@ -183,7 +194,7 @@ def test_a_method_takes_settings_made_elsewhere(settings):
             assert repr(core.configured(cls(**needed(cls)), **given, **kept)) == repr(built)
 
 
-@each
+@pytest.mark.parametrize("settings", [cls for cls in METHODS if cls is not RelevanceSettings])
 def test_the_old_name_of_the_model_goes_on_for_one_release(settings):
     core, _ = METHODS[settings]
     if "model" not in needed(core):

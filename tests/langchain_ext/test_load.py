@@ -27,6 +27,7 @@ FIELDS = {
     "MonoT5Rerank": {"model": Undecided()},
     "MultiViewRetriever": {"documents": MultiViewTextSplitter().split_documents(DOCUMENTS)},
     "PromptRankRetriever": {"retriever": Source()},
+    "RelevanceRerank": {"model": "hf:any"},
     "SelfAskChain": {"llm": FakeListLLM(responses=["x"]), "retriever": Source()},
 }
 

@@ -8,7 +8,15 @@ from functools import partial
 from typing import Any
 
 from drillrank.errors import InvalidInput, UnknownModel
-from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike
+from drillrank.likelihood.base import (
+    LanguageModel,
+    Likelihood,
+    NextTokenRequest,
+    NextTokens,
+    Request,
+    RequestLike,
+    TrainedAnswers,
+)
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.sentence_transformer import SentenceTransformerModel
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel
@@ -17,9 +25,12 @@ __all__ = [
     "HuggingFaceModel",
     "LanguageModel",
     "Likelihood",
+    "NextTokenRequest",
+    "NextTokens",
     "Request",
     "RequestLike",
     "SentenceTransformerModel",
+    "TrainedAnswers",
     "UnigramModel",
     "load_language_model",
 ]

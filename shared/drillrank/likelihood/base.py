@@ -1,4 +1,8 @@
-"""The contract of every language model: exact log-probabilities of a target, given a prompt."""
+"""The contract of every language model, which has one or both of two capabilities.
+
+Likelihood: exact log-probabilities of a target, given a prompt. Relevance: the probabilities of some tokens right
+behind a prompt, such as "yes" and "no".
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,13 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.prompts import Evidence, Prompt
 from drillrank.surrogates import check_surrogates
 
@@ -28,11 +32,14 @@ class Request:
         prompt: Fixed wording and cuttable documents (see `drillrank.prompts`).
         target: The text whose likelihood is wanted.
         max_tokens: Budget for the whole prompt, in the model's tokens; documents are shortened to meet it.
+        chat: Whether the prompt is the user's turn of a conversation and the target the assistant's, by the model's
+            chat template; None leaves it to the model's own option.
     """
 
     prompt: Prompt
     target: str
     max_tokens: int | None = None
+    chat: bool | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +69,52 @@ class Likelihood:
 RequestLike = Request | tuple[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class NextTokenRequest:
+    """Ask how probable some tokens are right behind a prompt.
+
+    Attributes:
+        prompt: Fixed wording and cuttable documents (see `drillrank.prompts`).
+        answers: The tokens: each its text, its name in the model's vocabulary, or its id.
+        max_tokens: Budget for the whole prompt, in the model's tokens; documents are shortened to meet it.
+        chat: Whether the prompt is the user's turn of a conversation, by the model's chat template, and the answer the
+            first token of the assistant's.
+    """
+
+    prompt: Prompt
+    answers: tuple[str | int, ...]
+    max_tokens: int | None = None
+    chat: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class NextTokens:
+    """Log-probabilities of the tokens that a `NextTokenRequest` names, in nats, or their raw logits.
+
+    Attributes:
+        values: float64 array of shape `(len(answers),)`.
+        cut_tokens: How many tokens of the prompt's documents were left out to meet the budgets.
+        bounds: Which values are not known, but known to be at most this: a server tells the likeliest tokens alone.
+    """
+
+    values: npt.NDArray[np.float64]
+    cut_tokens: int = 0
+    bounds: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedAnswers:
+    """The tokens that a checkpoint says it was trained to answer with.
+
+    Attributes:
+        positive: Id of the token for a relevant document.
+        negative: Id of the token for another one; None if the logit of `positive` is all that counts.
+    """
+
+    positive: int
+    negative: int | None
+
+
 class LanguageModel(ABC):
     """Scores targets given prompts; every ranker works with any of them.
 
@@ -88,10 +141,40 @@ class LanguageModel(ABC):
         """The options that `load_language_model(self.spec, **self.options)` needs to build an equal model."""
         return {}
 
+    @property
+    def trained_answers(self) -> TrainedAnswers | None:
+        """The answers that the checkpoint itself names, if it does."""
+        return None
+
     @abstractmethod
     def _log_likelihood(
         self, requests: Sequence[Request], temperature: float, include_eos: bool
     ) -> list[Likelihood]: ...
+
+    @property
+    def tells_next_tokens(self) -> bool:
+        """Whether `next_tokens` may be asked; a served model is known better once it is reached."""
+        return False
+
+    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:  # noqa: ARG002
+        raise LacksCapability(
+            f"{self.spec!r} tells no probabilities of the next token: take a neural model, such as "
+            '"hf:Qwen/Qwen3-Reranker-0.6B", or a served one; UPR ranks with this one.'
+        )
+
+    def next_tokens(self, requests: Iterable[NextTokenRequest], *, logits: bool = False) -> list[NextTokens]:
+        """Log-probabilities of the requests' answers as the next token, in the order of the requests.
+
+        Args:
+            requests: Prompts and answers.
+            logits: Whether to give raw logits in place of log-probabilities.
+
+        Raises:
+            LacksCapability: the model, or its server, does not tell them.
+            InvalidInput: an answer is no token of the model, or a budget cannot be met.
+        """
+        asked = list(requests)
+        return self._next_tokens(asked, logits) if asked else []
 
     def log_likelihood(
         self, requests: Iterable[RequestLike], *, temperature: float = 1.0, include_eos: bool | None = None
@@ -158,6 +241,13 @@ class LanguageModel(ABC):
     def wants_fit(self) -> bool:
         """Whether `fit` with the collection at hand would improve the scores."""
         return False
+
+
+def as_said(requests: Sequence[Request], chat: bool) -> Sequence[Request]:
+    """Requests that leave it to the model's option whether they are a conversation, with that option."""
+    return (
+        [replace(request, chat=True) if request.chat is None else request for request in requests] if chat else requests
+    )
 
 
 def check_temperature(temperature: float) -> None:

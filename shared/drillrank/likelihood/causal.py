@@ -11,11 +11,11 @@ import numpy as np
 import torch
 import transformers
 
-from drillrank.likelihood.base import Request
+from drillrank.likelihood.base import NextTokenRequest, Request
 from drillrank.likelihood.batching import by_length, in_halves
 from drillrank.likelihood.engine import Engine, Found, Targets, to_device
 from drillrank.likelihood.prefix_trie import Plan, Row, Stem, TokenSequence, plan, row_of
-from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.likelihood.prompt_tokens import fit_to_budgets, prompts_alone
 
 logger = logging.getLogger(__name__)
 
@@ -31,21 +31,36 @@ class CausalEngine(Engine):
 
     def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
         end = [self.eos_id] if include_eos and self.eos_id is not None else []
-        start = self.tokenizer.prefix
-        window = None if self.window is None else self.window - len(start) - len(end)
+        window = None if self.window is None else self.window - len(self.tokenizer.prefix) - len(end)
         targets, sequences = Targets(), []
         for item in fit_to_budgets(requests, self.tokenizer, window, with_targets=True):
-            first = len(start) + int(np.searchsorted(item.tokens.ends, len(item.text), side="right"))
-            ids = [*start, *item.tokens.ids, *end]
+            before = self.tokenizer.started(item.tokens.ids)
+            first = len(before) - len(item.tokens.ids) + item.in_prompt
+            ids = [*before, *end]
             sequences.append(TokenSequence(ids, first, targets.starts[-1]))
             targets.add(ids[first:], item.cut_tokens)
+        targets.found = self._found(sequences, temperature)
+        return targets
+
+    def _ask(self, requests: Sequence[NextTokenRequest], temperature: float | None) -> Targets:
+        window = None if self.window is None else self.window - len(self.tokenizer.prefix)
+        targets, sequences = Targets(), []
+        items = fit_to_budgets(prompts_alone(requests), self.tokenizer, window, with_targets=False)
+        for item, answers in zip(items, self._answer_ids(requests), strict=True):
+            ids = self.tokenizer.started(item.tokens.ids)
+            sequences.append(TokenSequence(ids, len(ids), targets.starts[-1], answers))
+            targets.add(answers, item.cut_tokens)
+        targets.found = self._found(sequences, temperature)
+        return targets
+
+    def _found(self, sequences: Sequence[TokenSequence], temperature: float | None) -> Found:
+        """What is to be read of the sequences, with what they begin with computed once where that is possible."""
         if self._shares is None:
             self._shares = self._can_share()
         share = self._shares and max(len(sequence.ids) for sequence in sequences) <= self._attention_window()
-        targets.found = self._run(plan(sequences, share=share, width=self._head.weight.shape[1]), temperature)
-        return targets
+        return self._run(plan(sequences, share=share, width=self._head.weight.shape[1]), temperature)
 
-    def _run(self, todo: Plan, temperature: float) -> Found:
+    def _run(self, todo: Plan, temperature: float | None) -> Found:
         """Log-probabilities of all reads of a plan."""
         found: Found = []
 

@@ -7,13 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 from drillrank.errors import DrillrankError, InvalidInput
-from drillrank.likelihood.base import Likelihood, Request
+from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 
 _LOGIT_BYTES = {"cpu": 64 * 2**20}  # of float32 logits at once
@@ -59,6 +60,22 @@ class Targets:
             by_slot[slots] = torch.cat([log_probs for _, log_probs in self.found]).double().cpu().numpy()
         return by_slot
 
+    def values(self) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+        """Log-probabilities by request.
+
+        Raises:
+            NotFinite: one of them is not a number.
+        """
+        by_slot = self.log_probs()
+        values = [by_slot[start:end].copy() for start, end in pairwise(self.starts)]
+        for position, log_probs in enumerate(values):
+            if not np.isfinite(log_probs).all():
+                raise NotFinite(
+                    f"Request {position} has a log-probability of {log_probs[~np.isfinite(log_probs)][0]}: "
+                    "the weights are broken, or overflow in this dtype; try float32."
+                )
+        return values
+
 
 class Engine(ABC):
     """Scores requests with one loaded model.
@@ -98,6 +115,30 @@ class Engine(ABC):
     def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
         """Score all requests; the lock is held."""
 
+    @abstractmethod
+    def _ask(self, requests: Sequence[NextTokenRequest], temperature: float | None) -> Targets:
+        """The requests' answers as targets, each behind the prompt itself; the lock is held."""
+
+    def next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        """As `LanguageModel.next_tokens`.
+
+        Raises:
+            InvalidInput: an answer is no token of the model, or a budget cannot be met.
+            NotFinite: a value is not a number.
+            OutOfMemory: a single prompt does not fit.
+        """
+        with self._lock, torch.inference_mode():
+            targets = self._ask(requests, None if logits else 1.0)
+            values = targets.values()
+        return [
+            NextTokens(one, cut_tokens, (False,) * len(one))
+            for one, cut_tokens in zip(values, targets.cut_tokens, strict=True)
+        ]
+
+    def _answer_ids(self, requests: Sequence[NextTokenRequest]) -> list[list[int]]:
+        known = {answer: self.tokenizer.answer_id(answer) for request in requests for answer in request.answers}
+        return [[known[answer] for answer in request.answers] for request in requests]
+
     def log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         """As `LanguageModel.log_likelihood`.
 
@@ -110,17 +151,11 @@ class Engine(ABC):
             raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
         with self._lock, torch.inference_mode():
             targets = self._score(requests, temperature, include_eos)
-            by_slot = targets.log_probs()
+            values = targets.values()
         results = []
-        for position, (ids, cut_tokens) in enumerate(zip(targets.ids, targets.cut_tokens, strict=True)):
-            log_probs = by_slot[targets.starts[position] : targets.starts[position + 1]]
-            if not np.isfinite(log_probs).all():
-                raise NotFinite(
-                    f"Request {position} has a log-probability of {log_probs[~np.isfinite(log_probs)][0]}: "
-                    "the weights are broken, or overflow in this dtype; try float32."
-                )
+        for ids, log_probs, cut_tokens in zip(targets.ids, values, targets.cut_tokens, strict=True):
             names = [self.tokenizer.token_names[id_] for id_ in ids]
-            results.append(Likelihood(names, log_probs.copy(), float(log_probs.sum()), cut_tokens))
+            results.append(Likelihood(names, log_probs, float(log_probs.sum()), cut_tokens))
         return results
 
     @contextmanager
@@ -150,15 +185,20 @@ class Engine(ABC):
             mask[row, : len(sequence)] = 1
         return to_device(ids, self.device), to_device(mask, self.device)
 
-    def _log_probs(self, logits: torch.Tensor, ids: Sequence[int], temperature: float) -> torch.Tensor:
-        """Log-softmax of each row at its target, in float32: logits (targets, vocabulary), result (targets,)."""
+    def _log_probs(self, logits: torch.Tensor, ids: Sequence[int], temperature: float | None) -> torch.Tensor:
+        """Log-softmax of each row at its target, in float32: logits (targets, vocabulary), result (targets,).
+
+        Without a temperature, the logits themselves.
+        """
         wanted = to_device(np.asarray(ids, dtype=np.int64), self.device)[:, None]
         parts = []
         for some, at in zip(
             torch.split(logits, self._softmax_rows), torch.split(wanted, self._softmax_rows), strict=True
         ):
             wide = some.float()
-            parts.append(torch.log_softmax(wide if temperature == 1 else wide / temperature, dim=1).gather(1, at)[:, 0])
+            if temperature is not None:
+                wide = torch.log_softmax(wide if temperature == 1 else wide / temperature, dim=1)
+            parts.append(wide.gather(1, at)[:, 0])
         return torch.cat(parts)
 
 

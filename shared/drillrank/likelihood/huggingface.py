@@ -5,12 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput, require
-from drillrank.likelihood.base import LanguageModel, Likelihood, Request
+from drillrank.likelihood.base import (
+    LanguageModel,
+    Likelihood,
+    NextTokenRequest,
+    NextTokens,
+    Request,
+    TrainedAnswers,
+    as_said,
+)
 from drillrank.likelihood.loading import best_device, best_dtype, longest_input
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence
 
 if TYPE_CHECKING:
@@ -35,6 +45,8 @@ class HuggingFaceModel(LanguageModel):
         model_kwargs: Passed to `from_pretrained`.
         revision: Branch, tag or commit of the model.
         trust_remote_code: Whether code that comes with the model may run. Leave it False.
+        chat: Whether each prompt is the user's turn of a conversation and what is scored the assistant's, by the
+            tokenizer's chat template: for models that were tuned to chat. Rankers of relevance decide for themselves.
 
     Scores are natural log-probabilities per token of the model's own vocabulary.
 
@@ -54,6 +66,7 @@ class HuggingFaceModel(LanguageModel):
         model_kwargs: dict[str, Any] | None = None,
         revision: str | None = None,
         trust_remote_code: bool = False,
+        chat: bool = False,
     ) -> None:
         if not name:
             raise InvalidInput('"hf:" needs a model id or a directory behind the colon.')
@@ -70,6 +83,7 @@ class HuggingFaceModel(LanguageModel):
             "model_kwargs": dict(model_kwargs or {}),
             "revision": revision,
             "trust_remote_code": trust_remote_code,
+            "chat": chat,
         }
         self._engine: Engine | None = None
         self._lock = threading.Lock()
@@ -98,7 +112,20 @@ class HuggingFaceModel(LanguageModel):
             return self._engine
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
-        return self.engine.log_likelihood(requests, temperature, include_eos)
+        return self.engine.log_likelihood(as_said(requests, self._options["chat"]), temperature, include_eos)
+
+    @property
+    def tells_next_tokens(self) -> bool:
+        """True."""
+        return True
+
+    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        return self.engine.next_tokens(requests, logits)
+
+    @cached_property
+    def trained_answers(self) -> TrainedAnswers | None:
+        """What the checkpoint's `1_LogitScore/config.json` names, if it has one."""
+        return read_trained_answers(self._name, self._options["revision"])
 
     def first_tokens(self, text: str, count: int) -> str:
         """The longest beginning of a text that has at most `count` tokens, special ones not counted.

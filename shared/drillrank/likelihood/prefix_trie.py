@@ -20,11 +20,19 @@ _STEM = 64  # tokens that a stem must save: it costs a forward pass of its own
 
 @dataclass(slots=True)
 class TokenSequence:
-    """One request as token ids, where its target begins, and the slot of its first target token in the results."""
+    """One request as token ids, where its target begins, and the slot of its first target token in the results.
+
+    Attributes:
+        ids: The prompt's tokens, and the target's.
+        target_start: Where the target begins; at the end if there is none.
+        slot: In the results, of what is read first.
+        answers: Tokens that may follow the last one: all of them are read there.
+    """
 
     ids: list[int]
     target_start: int
     slot: int
+    answers: Sequence[int] = ()
 
 
 class Read(NamedTuple):
@@ -131,6 +139,7 @@ def row_of(sequences: Sequence[TokenSequence], stem: int = 0) -> Row:
             path.append(len(row.ids) - 1)
         for place, depth in enumerate(range(sequence.target_start, len(sequence.ids))):
             row.reads.append(Read(path[depth - 1 - stem], sequence.ids[depth], sequence.slot + place))
+        row.reads += [Read(path[-1], token, sequence.slot + place) for place, token in enumerate(sequence.answers)]
         previous = sequence.ids
     return row
 

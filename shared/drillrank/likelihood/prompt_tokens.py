@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.base import Request
+from drillrank.likelihood.base import NextTokenRequest, Request
 from drillrank.likelihood.budget import allot, longest
 from drillrank.likelihood.text_tokenizer import TextTokenizer, Tokenised
 from drillrank.prompts import Evidence, Prompt, prompt_text
@@ -25,12 +25,19 @@ class Fitted:
     Attributes:
         text: The prompt's text after shortening, without what follows it.
         tokens: The prompt and what follows it, tokenised as one string.
+        in_prompt: How many of the tokens are the prompt's; a token that the target begins with is the target's.
         cut_tokens: Tokens of documents that were left out.
     """
 
     text: str
     tokens: Tokenised
+    in_prompt: int
     cut_tokens: int
+
+
+def prompts_alone(requests: Sequence[NextTokenRequest]) -> list[Request]:
+    """Prompts that nothing follows."""
+    return [Request(request.prompt, "", request.max_tokens, request.chat) for request in requests]
 
 
 def fit_to_budgets(
@@ -48,11 +55,17 @@ def fit_to_budgets(
         with_targets: Whether the target follows the prompt in the same string; it is never shortened.
 
     Raises:
-        InvalidInput: a budget leaves nothing of a document, or the target or the fixed wording alone is too long.
+        InvalidInput: a budget leaves nothing of a document, or the target or the fixed wording alone is too long; or a
+            conversation is wanted of a model without a chat template.
     """
-    texts = [_joined(prompt_text(request.prompt), request, with_targets) for request in requests]
-    distinct = dict.fromkeys(texts)
-    tokenised = dict(zip(distinct, tokenizer.batch(list(distinct)), strict=True))
+    requests = [tokenizer.chat.worded(request) if request.chat else request for request in requests]
+    texts = [
+        (_joined(prompt_text(request.prompt), request, with_targets), tokenizer.marks(request.prompt))
+        for request in requests
+    ]
+    distinct = list(dict.fromkeys(texts))
+    tokens = tokenizer.batch([text for text, _ in distinct], [marks for _, marks in distinct])
+    tokenised = dict(zip(distinct, tokens, strict=True))
     return [
         _Fitting(request, tokenised[text], tokenizer, window, with_targets).fitted()
         for request, text in zip(requests, texts, strict=True)
@@ -60,10 +73,11 @@ def fit_to_budgets(
 
 
 def _joined(prompt: str, request: Request, with_target: bool) -> str:
-    """The target as it follows the prompt: a blank between them, unless either brings one."""
+    """The target as it follows the prompt: a blank between them, unless either brings one or a chat template says."""
     if not with_target:
         return prompt
-    blank = "" if not prompt or prompt[-1].isspace() or request.target[0].isspace() else " "
+    own = request.chat or not prompt or prompt[-1].isspace() or request.target[0].isspace()
+    blank = "" if own else " "
     return prompt + blank + request.target
 
 
@@ -105,7 +119,7 @@ class _Fitting:
     def fitted(self) -> Fitted:
         whole = self._whole
         if whole.over <= 0:
-            return Fitted(whole.text, whole.tokens, 0)
+            return Fitted(whole.text, whole.tokens, whole.in_prompt, 0)
         if not any(whole.lengths):
             raise self._refusal()
         keep = allot(whole.lengths, self._limits, None)
@@ -116,7 +130,7 @@ class _Fitting:
             keep = self._together(keep, over)
         kept = self._keeping(keep)
         complete = map(self._complete, range(len(keep)), keep)
-        return Fitted(kept.text, kept.tokens, sum(whole.lengths) - sum(complete))
+        return Fitted(kept.text, kept.tokens, kept.in_prompt, sum(whole.lengths) - sum(complete))
 
     def _within(self, keep: list[int], number: int, limit: int) -> int:
         """What a document may keep for its own limit."""
@@ -158,9 +172,8 @@ class _Fitting:
             number += 1
         prompt = tuple(parts)
         if prompt not in self._tried:
-            self._tried[prompt] = self._attempt(
-                prompt, self._tokenizer(_joined(prompt_text(prompt), self._request, self._with_target))
-            )
+            text = _joined(prompt_text(prompt), self._request, self._with_target)
+            self._tried[prompt] = self._attempt(prompt, self._tokenizer(text, self._tokenizer.marks(prompt)))
         return self._tried[prompt]
 
     def _complete(self, number: int, keep: int) -> int:

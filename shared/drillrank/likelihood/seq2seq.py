@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.base import Request
+from drillrank.likelihood.base import NextTokenRequest, Request
 from drillrank.likelihood.batching import by_length, in_halves
 from drillrank.likelihood.engine import Engine, Targets, to_device
-from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.likelihood.prompt_tokens import fit_to_budgets, prompts_alone
 from drillrank.likelihood.text_tokenizer import Tokenised
 
 
@@ -21,19 +21,44 @@ class Seq2SeqEngine(Engine):
     include_eos_by_default = True
 
     def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
-        special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
-        window = None if self.window is None else self.window - special
-        prompts = fit_to_budgets(requests, self.tokenizer, window, with_targets=False)
         distinct_targets = list(dict.fromkeys(request.target for request in requests))
         target_ids = dict(zip(distinct_targets, self.tokenizer.batch(distinct_targets), strict=True))
         end = [self.eos_id] if include_eos and self.eos_id is not None else []
         self._check_targets(target_ids)
         targets = Targets()
         askers: dict[tuple[int, ...], list[int]] = {}
-        for position, (request, prompt) in enumerate(zip(requests, prompts, strict=True)):
-            targets.add(target_ids[request.target].ids + end, prompt.cut_tokens)
-            encoded = (*self.tokenizer.prefix, *prompt.tokens.ids, *self.tokenizer.suffix)
-            askers.setdefault(encoded, []).append(position)
+        for position, (request, (prompt, cut_tokens)) in enumerate(zip(requests, self._prompts(requests), strict=True)):
+            targets.add(target_ids[request.target].ids + end, cut_tokens)
+            askers.setdefault(prompt, []).append(position)
+        self._run(askers, targets, temperature)
+        return targets
+
+    def _ask(self, requests: Sequence[NextTokenRequest], temperature: float | None) -> Targets:
+        targets, alone = Targets(), Targets()
+        askers: dict[tuple[int, ...], list[int]] = {}
+        prompts = self._prompts(prompts_alone(requests))
+        for (prompt, cut_tokens), answers in zip(prompts, self._answer_ids(requests), strict=True):
+            targets.add(answers, cut_tokens)
+            for answer in answers:
+                askers.setdefault(prompt, []).append(len(alone.ids))
+                alone.add([answer], cut_tokens)
+        self._run(askers, alone, temperature)
+        targets.found = alone.found  # whose slots are the same
+        return targets
+
+    def _prompts(self, requests: Sequence[Request]) -> list[tuple[tuple[int, ...], int]]:
+        """What the encoder reads for each request, and how many tokens of documents it does not."""
+        special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
+        window = None if self.window is None else self.window - special
+        return [
+            ((*self.tokenizer.started(prompt.tokens.ids), *self.tokenizer.suffix), prompt.cut_tokens)
+            for prompt in fit_to_budgets(requests, self.tokenizer, window, with_targets=False)
+        ]
+
+    def _run(
+        self, askers: Mapping[tuple[int, ...], Sequence[int]], targets: Targets, temperature: float | None
+    ) -> None:
+        """Fill in what is found of the targets; `askers` are the positions of those behind each prompt."""
         contexts = list(askers)
 
         def run(batch: list[int]) -> None:
@@ -41,7 +66,6 @@ class Seq2SeqEngine(Engine):
 
         for batch in by_length([len(context) for context in contexts], self.batch_tokens):
             in_halves(run, batch)
-        return targets
 
     def _check_targets(self, target_ids: Mapping[str, Tokenised]) -> None:
         """Models that count positions have a longest target, too."""
@@ -56,7 +80,11 @@ class Seq2SeqEngine(Engine):
                 )
 
     def _one_batch(
-        self, contexts: Sequence[Sequence[int]], askers: Sequence[Sequence[int]], targets: Targets, temperature: float
+        self,
+        contexts: Sequence[Sequence[int]],
+        askers: Sequence[Sequence[int]],
+        targets: Targets,
+        temperature: float | None,
     ) -> None:
         ids, mask = self._padded(contexts)
         states = self.model.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True).last_hidden_state

@@ -22,6 +22,21 @@ def divisor(details: Mapping[str, Any]) -> int:
     return 1 if details.get("reduce") == "sum" else max(int(details["tokens"]), 1)
 
 
+def log_sigmoid(odds: float) -> float:
+    """The logarithm of the probability that log-odds stand for, exact where the probability rounds to 0 or 1.
+
+    >>> log_sigmoid(-1000.0)
+    -1000.0
+    """
+    return -math.log1p(math.exp(-odds)) if odds > 0 else odds - math.log1p(math.exp(odds))
+
+
+def log_probability(item: Ranked[Item]) -> float:
+    """The mean log-likelihood that a score is, or the log-probability of relevance where it is log-odds."""
+    odds = item.details.get("log_odds")
+    return item.score if odds is None else log_sigmoid(odds)
+
+
 def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[Item]]:
     """The same ranking with its scores, mean log-likelihoods, on another scale; the order never changes.
 
@@ -32,7 +47,8 @@ def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[
             under the prior that its score holds, uniform unless a ranker says otherwise: P(c | q) = P(q | c) /
             Σ P(q | c'), with the likelihood of the whole question, counted in the tokens of the best candidate; the
             candidates' values add up to 1, and hopeless ones can be as small as 0.0. Where a formula adds up instead
-            of averaging, `"probability"` is that of the whole question.
+            of averaging, `"probability"` is that of the whole question. Log-odds of relevance stay as they are, become
+            P(relevant), or its share of the sum of all candidates' P(relevant).
 
     Raises:
         InvalidInput: an unknown scale.
@@ -47,10 +63,10 @@ def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[
     if scale == "log_likelihood" or not ranking:
         return list(ranking)
     if scale == "probability":
-        scores = [math.exp(item.score) for item in ranking]
+        scores = [math.exp(log_probability(item)) for item in ranking]
     else:
         tokens = divisor(ranking[0].details)
-        totals = [item.score * tokens for item in ranking]
+        totals = [log_probability(item) * tokens for item in ranking]
         best = max(totals)
         weights = [math.exp(value - best) for value in totals]
         everything = math.fsum(weights)

@@ -41,8 +41,8 @@ class Counting(TextTokenizer):
 
     calls, longest = 0, 1
 
-    def batch(self, texts):
-        found = super().batch(texts)
+    def batch(self, texts, marks=None):
+        found = super().batch(texts, marks)
         self.calls, self.longest = self.calls + 1, max(self.longest, *(len(tokens.ids) for tokens in found))
         return found
 

@@ -1,0 +1,53 @@
+"""Relevance as a LlamaIndex node postprocessor."""
+
+from __future__ import annotations
+
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+
+from drillrank import Passage, Ranked, Relevance
+from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.relevance import RelevanceSettings
+from drillrank.rerank.scale import ScoreScale
+from llama_index_ext._rerank import LikelihoodRerank
+
+
+class RelevanceRerank(LikelihoodRerank, RelevanceSettings):
+    """Reranks nodes by the probability that a language model calls them relevant, asked as it was trained to be.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
+            its next token.
+        top_n: Nodes to keep; None keeps all.
+
+    The other fields: `score` ("log_likelihood": the score of the transform, the logarithm of P(relevant) or its
+    log-odds; "probability": P(relevant); "softmax": each node's share of the sum of all P(relevant)),
+    `score_threshold` (inclusive), and those that are listed below.
+
+    Raises:
+        LacksCapability: the model does not tell the probabilities of its next token, as the unigram model.
+        InvalidInput: the query is missing or blank, or a setting cannot be used.
+
+    >>> reranker = RelevanceRerank("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker", score="probability")
+    >>> reranker.postprocess_nodes([], query_str="Which novel?")  # the model is loaded for the first node
+    []
+    """
+
+    model: str = Field(description="Specification of the language model.")
+    score: ScoreScale = Field(
+        default="log_likelihood",
+        description='The score of the transform, P(relevant) ("probability"), or the share of the sum of all '
+        'candidates\' P(relevant) ("softmax").',
+    )
+
+    _relevance: Relevance = PrivateAttr()
+
+    def _prepare(self) -> None:
+        self._relevance = Relevance.configured(self, self._language_model)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name used in serialisation."""
+        return "RelevanceRerank"
+
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        return self._relevance.rank(query, passages)

@@ -1,0 +1,229 @@
+"""Relevance: the language model is asked whether a passage is relevant, and how probable its "yes" is counts.
+
+With l+ and l- the logits of the two answers behind the prompt, the score is
+
+    softmax   log [ e^l+ / (e^l+ + e^l-) ]      the logarithm of P(relevant)
+    margin    scale (l+ - l-) + shift           its log-odds
+    logit     scale l+ + shift                  one raw logit, for models that were trained so
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
+from drillrank.likelihood import NextTokenRequest, NextTokens
+from drillrank.passages import Passage
+from drillrank.prompts import Evidence, Prompt, Wording
+from drillrank.rerank.answer_presets import AnswerPreset, Transform, answer_preset
+from drillrank.rerank.base import PassageRanker, Scored, WithModel
+from drillrank.rerank.scale import log_sigmoid
+from drillrank.settings import Settings, check_one_of, declared, method, setting
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+@declared
+class RelevanceSettings(Settings):
+    """How a model is asked whether a passage is relevant. What is None is as the preset has it.
+
+    Raises:
+        InvalidInput: the preset is unknown, the template lacks a place, or an answer or a number cannot be used.
+    """
+
+    preset: str = setting(
+        default="yes-no",
+        description='How published models are asked: `"monot5"`, `"qwen3-reranker"`, `"mxbai-rerank-v2"`, '
+        '`"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` asks any model '
+        "that was tuned to follow instructions.",
+    )
+    template: str | None = setting(
+        default=None,
+        description="Prompt with `{query}`, `{text}` and, if wanted, `{instruction}`. Control tokens in it, such as "
+        "`<|im_start|>`, are such; in query and passage they are text.",
+    )
+    instruction: str | None = setting(
+        default=None, description="What the model is told of the task, where the prompt has a place for it."
+    )
+    positive: str | int | None = setting(
+        default=None,
+        description="The token that calls a passage relevant: its text, its name in the vocabulary, or its id. None "
+        "takes what the checkpoint names in `1_LogitScore/config.json`, and if it names nothing the preset's.",
+    )
+    negative: str | int | None = setting(default=None, description="The token that does not; found as `positive` is.")
+    transform: Transform | None = setting(
+        default=None,
+        description='What the score is: `"softmax"`, the logarithm of P(relevant), at most 0; `"margin"`, the '
+        'difference of the two logits; `"logit"`, the raw logit of `positive`.',
+    )
+    scale: float | None = setting(default=None, description="Factor of the margin or the logit.")
+    shift: float | None = setting(default=None, description="Added to the margin or the logit behind that.")
+    chat: bool | None = setting(
+        default=None, description="Whether the prompt is put into the model's own chat template, as the user's turn."
+    )
+    max_passage_tokens: int | None = setting(
+        default=None, description="Tokens that a passage may keep; None leaves it to the model's own limit."
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        preset = answer_preset(self.preset)
+        if self.template is not None:
+            _check_template(self.template)
+        for name, value, kind in (("instruction", self.instruction, str), ("chat", self.chat, bool)):
+            if value is not None and not isinstance(value, kind):
+                raise InvalidInput(f"{name} is a {kind.__name__}, not {value!r}.")
+        if self.instruction is not None and "{instruction}" not in (self.template or preset.template):
+            raise InvalidInput(
+                f"The instruction {self.instruction!r:.80} would be read nowhere: the prompt has no {{instruction}}."
+            )
+        for name, answer in (("positive", self.positive), ("negative", self.negative)):
+            if answer is not None and not _is_answer(answer):
+                raise InvalidInput(f"{name} is a token's text or its id, not {answer!r}.")
+        if self.transform is not None:
+            check_one_of(Transform, transform=self.transform)
+        for name, number in (("scale", self.scale), ("shift", self.shift)):
+            if number is not None and not (isinstance(number, int | float) and math.isfinite(number)):
+                raise InvalidInput(f"{name} is a finite number, not {number!r}.")
+        if self.scale is not None and self.scale <= 0:
+            raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r}.")
+        check_limits(max_passage_tokens=self.max_passage_tokens)
+
+
+@method
+class Relevance(RelevanceSettings, WithModel, PassageRanker):
+    """Ranks passages by the probability with which the model calls them relevant.
+
+    Args:
+        model: A language model that tells the probabilities of its next token, or its specification.
+
+    The keyword arguments are the fields of `RelevanceSettings`. A passage is its title, if it has one, and its text,
+    joined by a blank. Where the prompt is too long the passage is shortened, and nothing else.
+
+    Scores are those of the transform: with `"softmax"` natural logarithms of P(relevant), at most 0; with the others
+    log-odds. Higher is better, and scores of one model and one instruction may be compared across questions. `details`
+    holds `log_odds` (whose sigmoid is P(relevant)), `positive` and `negative` (log-probabilities of the two answers,
+    or `logit`, the raw logit of the one that counts), `bounded` (answers of which a server said only that they are
+    improbable: their value is a bound), `tokens` (1: the answer), `cut_tokens` (of the passage) and `position` (in the
+    input).
+
+    Raises:
+        LacksCapability: the model does not tell the probabilities of its next token, as the unigram model.
+        InvalidInput: a setting cannot be used, or an answer is not one token of the model.
+
+    >>> Relevance("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker").rank("Which novel?", [])  # loaded when needed
+    []
+    >>> Relevance("unigram")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.LacksCapability: 'unigram' tells no probabilities of the next token: ...
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.language_model.tells_next_tokens:
+            self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
+
+    @cached_property
+    def asked(self) -> AnswerPreset:
+        """The preset with all that the settings and the checkpoint say; a checkpoint on the hub is looked at now.
+
+        Raises:
+            InvalidInput: the two answers are needed and only one is known, or both are the same.
+        """
+        given = {
+            name: value
+            for name in ("template", "instruction", "positive", "negative", "transform", "scale", "shift", "chat")
+            if (value := getattr(self, name)) is not None
+        }
+        if "template" in given:
+            given["instruction_form"] = "{instruction}"
+        trained = self.language_model.trained_answers if self.positive is None or self.negative is None else None
+        if trained is not None:
+            given = {"positive": trained.positive, "negative": trained.negative} | given
+            if given["negative"] is None:
+                given = {"transform": "logit"} | given
+        asked = replace(answer_preset(self.preset), **given)
+        if asked.transform != "logit" and asked.negative is None:
+            raise InvalidInput(f'transform="{asked.transform}" compares two answers: give negative, too.')
+        if asked.positive == asked.negative:
+            raise InvalidInput(f"Both answers are {asked.positive!r}: nothing can be told by them.")
+        return asked
+
+    def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
+        if not any(lists):  # for no passage, load no model
+            return [[] for _ in lists]
+        asked = self.asked
+        answers = (
+            [asked.positive]
+            if asked.transform == "logit" or asked.negative is None
+            else [asked.positive, asked.negative]
+        )
+        requests = [
+            NextTokenRequest(self._prompt(query, passage), tuple(answers), chat=asked.chat)
+            for query, passages in zip(queries, lists, strict=True)
+            for passage in passages
+        ]
+        found = self.language_model.next_tokens(requests, logits=asked.transform == "logit")
+        _warn_of_unknown(found)
+        scored = iter([self._score(one) for one in found])
+        return [[next(scored) for _ in passages] for passages in lists]
+
+    def _prompt(self, query: str, passage: Passage) -> Prompt:
+        asked = self.asked
+        instruction = (
+            "" if asked.instruction is None else asked.instruction_form.replace("{instruction}", asked.instruction)
+        )
+        filled: dict[str, str | Evidence] = {
+            "query": query,
+            "text": Evidence(passage.titled_text, self.max_passage_tokens),
+            "instruction": Wording(instruction),
+        }
+        pieces = _PLACE.split(asked.template)  # wording and names of places in turn
+        return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
+
+    def _score(self, found: NextTokens) -> Scored:
+        asked = self.asked
+        values = found.values.tolist()
+        if len(values) == 1:
+            value, told = values[0], {"logit": values[0]}
+        else:
+            value, told = values[0] - values[1], {"positive": values[0], "negative": values[1]}
+        odds = asked.scale * value + asked.shift
+        details: dict[str, Any] = {"log_odds": odds, **told, "tokens": 1, "cut_tokens": found.cut_tokens}
+        details["bounded"] = [
+            name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound
+        ]
+        return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
+
+
+def _warn_of_unknown(found: Sequence[NextTokens]) -> None:
+    unknown = sum(bool(one.bounds) and all(one.bounds) for one in found)
+    if unknown:
+        warnings.warn(
+            f"Of {unknown} of {len(found)} passages the server told neither answer, since others are likelier: the "
+            "prompt is hardly the one that the model was trained with. They count as undecided.",
+            DrillrankWarning,
+            stacklevel=2,
+        )
+
+
+def _is_answer(answer: object) -> bool:
+    return (isinstance(answer, str) and answer != "") or (
+        isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0
+    )
+
+
+def _check_template(template: str) -> None:
+    names = _PLACE.findall(template) if isinstance(template, str) else []
+    if names.count("text") != 1 or "query" not in names or not set(names) <= {"query", "text", "instruction"}:
+        raise InvalidInput(
+            "A template for relevance is a string that holds {text} once, {query}, and {instruction} if wanted; not "
+            f"{template!r:.200}."
+        )

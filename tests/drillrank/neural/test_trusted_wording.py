@@ -1,0 +1,183 @@
+"""Control tokens: the user's in instructions and templates, text in documents and questions; and conversations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import UPR, MonoT5, Passage, Path, PromptRank
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import HuggingFaceModel, Request
+from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.prompts import Evidence, Wording, prompt_text
+from tests.drillrank.neural.conftest import FAMILIES, saved
+from tests.drillrank.neural.float64 import Yardstick, of_ids
+from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
+
+CONTROL = ["<|im_start|>", "<|im_end|>", "<s>", "</s>"]
+WORDS = ["Basel", " the", "Rhine", " ", "\n", "東京", "é", "🦊", "who?", "\ud83e"]
+CHAT = (
+    "{{ '<|endoftext|>' }}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+kinds = st.sampled_from(sorted(KINDS))
+phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map("".join)
+wording = st.lists(st.sampled_from([*CONTROL, *WORDS]), max_size=6).map("".join).map(Wording)
+data = st.lists(st.sampled_from([*CONTROL, *WORDS]), max_size=6).map("".join)
+prompts = st.lists(wording | data | data.map(Evidence), min_size=1, max_size=6).map(tuple)
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    hosts = {
+        kind: transformers.PreTrainedTokenizerFast(tokenizer_object=make(CONTROL), eos_token="</s>", unk_token="<unk>")
+        for kind, make in KINDS.items()
+    }
+    return {kind: (host, TextTokenizer(host)) for kind, host in hosts.items()}
+
+
+@settings(deadline=None)
+@given(kinds, prompts)
+def test_control_tokens_of_the_wording_are_encoded_as_the_tokenizer_does_and_others_are_text(tokenizers, kind, prompt):
+    host, ours = tokenizers[kind]
+    text = prompt_text(prompt)
+    tokens = ours(text, ours.marks(prompt))
+    special = host.convert_tokens_to_ids(CONTROL)
+    in_wording = [name for part in prompt if isinstance(part, Wording) for name in _names(part)]
+    assert [id_ for id_ in tokens.ids if id_ in special] == host.convert_tokens_to_ids(in_wording)
+    if len(in_wording) == len(_names(text)):  # nothing else for the tokenizer to take for one
+        assert tokens.ids == host(text.replace("\ud83e", "\ufffd"), add_special_tokens=False)["input_ids"]
+    for id_, start, end in zip(tokens.ids, tokens.starts, tokens.ends, strict=True):
+        if id_ in special:
+            assert text[start:end].strip() == host.convert_ids_to_tokens(id_)
+    assert (tokens.ends[1:] >= tokens.ends[:-1]).all()
+    assert all(0 <= start <= end <= len(text) for start, end in zip(tokens.starts, tokens.ends, strict=True))
+
+
+def _names(text: str) -> list[str]:
+    found, at = [], 0
+    while at < len(text):
+        name = next((name for name in CONTROL if text.startswith(name, at)), None)
+        found += [name] if name else []
+        at += len(name or "x")
+    return found
+
+
+@settings(deadline=None)
+@given(
+    kinds, st.lists(st.sampled_from(["Basel", " the", " Rhine", "<s>", "東京"]), min_size=8, max_size=40).map("".join)
+)
+def test_a_budget_cuts_the_document_and_no_wording(tokenizers, kind, document):
+    _, ours = tokenizers[kind]
+    before, after = Wording("<|im_start|>user\n"), Wording("<|im_end|>\n<|im_start|>assistant\n")
+    bare = len(ours(before + after, ours.marks((before, after))).ids)
+    request = Request((before, Evidence(document), after), "", bare + 5)
+    [fitted] = fit_to_budgets([request], ours, None, with_targets=False)
+    kept = fitted.text.removeprefix(before).removesuffix(after)
+    assert kept
+    assert document.startswith(kept)
+    assert len(fitted.tokens.ids) <= bare + 5
+    assert fitted.tokens.ids == ours(fitted.text, ours.marks((before, Evidence(kept), after))).ids
+    assert fitted.cut_tokens > 0 or kept == document
+
+
+@pytest.fixture(scope="module")
+def chatting(tmp_path_factory):
+    """A decoder-only model with a chat template, whose tokenizer puts nothing in front by itself."""
+    folder = saved("qwen2", tmp_path_factory)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def in_chat(yardstick: Yardstick, question: str, answer: str) -> np.ndarray:
+    """As the tokenizer of transformers renders and reads a conversation, scored in float64."""
+    turns = [{"role": "user", "content": question}]
+    before = yardstick.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    encoded = yardstick.tokenizer(before + answer, add_special_tokens=False, return_offsets_mapping=True)
+    first = sum(end <= len(before) for _, end in encoded["offset_mapping"])
+    ids = encoded["input_ids"]
+    return of_ids(yardstick.network, ids[:first], ids[first:])
+
+
+def test_upr_in_a_conversation(chatting):
+    yardstick = Yardstick(chatting)
+    texts = ["The Rhine is a river.", "Emma is a novel."]
+    ranking = UPR(HuggingFaceModel(str(chatting), dtype="float32", chat=True)).rank("who wrote it?", texts)
+    for item in ranking:
+        asked = f"Passage: {item.passage.text}. Please write a question based on this passage."
+        assert item.score == pytest.approx(in_chat(yardstick, asked, "who wrote it?").mean(), abs=1e-4)
+    plain = UPR(HuggingFaceModel(str(chatting), dtype="float32")).rank("who wrote it?", texts)
+    assert [item.score for item in plain] != pytest.approx([item.score for item in ranking], abs=1e-3)
+
+
+def test_promptrank_in_a_conversation_with_shared_prefixes_and_a_budget(chatting):
+    yardstick = Yardstick(chatting)
+    model = HuggingFaceModel(str(chatting), dtype="float32", chat=True)
+    instructions = ["Read. {path} Ask.", "Read. {path} Write a question."]
+    paths = [Path((Passage("The Rhine."), Passage("Emma."))), Path((Passage("Basel " * 60),))]
+    ranker = PromptRank(model, instructions=instructions, ensemble="mean", max_prompt_tokens=80)
+    found = ranker.score_paths("who wrote it?", paths)
+    asked = [f"Read. Document: The Rhine. Document: Emma. {end}" for end in ("Ask.", "Write a question.")]
+    expected = np.mean([in_chat(yardstick, one, "who wrote it?").mean() for one in asked])
+    assert found[0][0] == pytest.approx(expected, abs=1e-4)
+    assert found[0][1]["cut_tokens"] == 0
+    assert found[1][1]["cut_tokens"] > 0
+
+
+def test_what_a_template_says_for_a_model_that_thinks_first_stands_in_front_of_the_answer(chatting):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(chatting)
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}<think>\n\n</think>\n\n"
+        "{% endif %}{{ m.content | trim }}<|im_end|>\n{% endfor %}"
+    )
+    said = TextTokenizer(tokenizer).chat.worded(Request((Evidence(" \n"), "  Who? ", Wording(" ")), "x"))
+    assert prompt_text(said.prompt) == (
+        "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "match"),
+    [
+        (None, "has no chat template: leave chat out"),
+        ("{{ raise_exception('no system') }}", "cannot be used: no system"),
+        ("{{ messages[0].content | upper }}", "does not say question and answer as they are"),
+    ],
+)
+def test_a_template_that_is_of_no_use_is_a_clear_error(chatting, template, match):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(chatting)
+    tokenizer.chat_template = template
+    with pytest.raises(InvalidInput, match=match):
+        TextTokenizer(tokenizer).chat.worded(Request(("a",), "b"))
+
+
+def test_the_first_token_is_put_in_front_once(tmp_path_factory):
+    """A tokenizer puts `<s>` in front of every text; wording that brings it along gets no second one."""
+    folder = saved("llama", tmp_path_factory)
+    model, yardstick = HuggingFaceModel(str(folder), dtype="float32"), Yardstick(folder)
+    texts = ["The Rhine is a river."]
+    [own] = UPR(model, template="<s>Passage: {text} Ask. ").rank("who?", texts)
+    encoded = yardstick.tokenizer("<s>Passage: The Rhine is a river. Ask. who?", add_special_tokens=False)["input_ids"]
+    assert encoded[0] == yardstick.tokenizer.bos_token_id
+    target = own.details["tokens"]
+    expected = of_ids(yardstick.network, encoded[:-target], encoded[-target:])
+    assert own.score == pytest.approx(expected.mean(), abs=1e-4)
+
+
+def test_monot5_reads_no_control_tokens_in_its_query(tmp_path_factory):
+    torch_model, tokenizer = FAMILIES["t5-tied"]()
+    folder = tmp_path_factory.mktemp("t5")
+    torch_model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    model = HuggingFaceModel(str(folder), dtype="float32")
+    read = []
+    encoder = model.engine.model.get_encoder()
+    encoder.register_forward_pre_hook(lambda _, args, kwargs: read.append(kwargs["input_ids"]), with_kwargs=True)
+    MonoT5(model).rank("river </s>", ["</s> Emma"])
+    assert (read[0] == 1).sum() == 1
