@@ -25,13 +25,13 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
-from drillrank.drilldown.settings import D3Settings
 from drillrank.hosts.chunks import StoredChunk
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
 from drillrank.hosts.proposing import Proposed, grouped, proposed
+from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
@@ -48,7 +48,7 @@ _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-class D3Retriever(WithModel, ConfiguredRetriever, D3Settings):
+class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -64,12 +64,10 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3Settings):
         filter: What may be seen: metadata values and operators, as vector stores take them, or a function from a
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
-        top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
-            `invoke(query, top_n=...)` overrides it.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
 
-    The other fields: `model_options`, `separator` (of `section_path`, as the splitter was told), `score_key`, and the
-    settings of `drillrank.D3`.
+    The other fields are `model_options`, `score_key`, `separator`, and the settings of `drillrank.D3`;
+    `invoke(query, top_n=...)` overrides `top_n`.
 
     Each result is a paragraph, text as stored, with the metadata of the record that it stands in, and the score;
     `start_index`, unless that key is the user's own; and, under names that begin with `drillrank_`, `section_path`,
@@ -99,12 +97,10 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3Settings):
         default=None, description="Proposes documents or sections."
     )
     filter: Filter | None = Field(default=None, description="What may be seen of what is stored.")
-    top_n: int | None = Field(default=None, gt=0, description="Paragraphs to return.")
     embed: InstanceOf[Embeddings] | Callable[[list[str]], Any] | None  # type: ignore[assignment]  # the host's, too
     monot5: InstanceOf[MonoT5] | None
     section_prompt: PromptField | None  # type: ignore[assignment]  # the host's
     paragraph_prompt: PromptField | None  # type: ignore[assignment]
-    separator: str = Field(default=" > ", description="Between the headings of section_path.")
     score_key: str | None = Field(
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",

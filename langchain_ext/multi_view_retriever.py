@@ -17,20 +17,13 @@ from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
+from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
-from drillrank.views import (
-    VIEWS,
-    Expansion,
-    MergedSection,
-    MultiViewIndex,
-    RetrieverName,
-    View,
-    check_weights,
-)
+from drillrank.views import VIEWS, MergedSection, MultiViewIndex, View
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
@@ -39,7 +32,7 @@ from langchain_ext._sections import as_raw, read_section, stored_sections
 _MAKER = "MultiViewTextSplitter"
 
 
-class MultiViewRetriever(Component, ConfiguredRetriever):
+class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -51,12 +44,9 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             function from a query to documents.
         filter: Which documents may be seen: metadata values and operators as vector stores take them, or a function
             from a document to True or False. It governs every look-up, as do the filters of the source's retrievers.
-        top_n: Sections to return. `invoke(query, top_n=...)` overrides it.
-        retriever: `"bm25"` or `"tfidf"`, one index for each view, in memory.
-        weights: Of the views; None takes the best of every view (see `drillrank.views.merge_views`).
-        expand: `"neighbours"` or `"parent"`: behind each section found come those around it, with its score and
-            its id as metadata `drillrank_expanded_from`, beyond `top_n`.
         score_key: Metadata key of the score; None adds nothing that depends on the question.
+
+    `invoke(query, top_n=...)` overrides `top_n`.
 
     Returns raw documents, each section once, their text as in the source; `metadata["drillrank_matched_views"]` tells
     the views that matched and at which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one
@@ -90,10 +80,6 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
         default=None, description="Where to look; None indexes the documents in memory."
     )
     filter: Filter | None = Field(default=None, description="Which documents may be seen.")
-    top_n: int = Field(default=5, gt=0, description="Sections to return.")
-    retriever: RetrieverName = Field(default="bm25", description="Index of each view, in memory.")
-    weights: dict[str, float] | None = Field(default=None, description="Of the views.")
-    expand: Expansion | None = Field(default=None, description="What comes behind each section found.")
     score_key: str | None = Field(
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
@@ -107,7 +93,6 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
-        check_weights(self.weights)
         Guard(self.filter)
         self._sections = stored_sections(self.documents)
         plain = self.source is None and self.filter is None
@@ -116,7 +101,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             tell_foreign(self._sections, _MAKER, self._told)
             texts, self._owners = texts_of(self._sections, [document.page_content for document in self.documents])
             fields = {"texts": texts, "retriever": self.retriever, "weights": self.weights}
-            self._index = shared("views", fields, lambda: MultiViewIndex(texts, self.retriever, self.weights))
+            self._index = shared("views", fields, lambda: MultiViewIndex.configured(self, texts))
         elif self.source == {}:
             raise InvalidInput(f"source needs a retriever for one of the views {VIEWS} at least.")
 
@@ -130,10 +115,10 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     ) -> list[Document]:
         check_query(query)
         check_top_n(top_n)
-        k = self.top_n if top_n is None else top_n
+        wanted = self.top_n if top_n is None else top_n
         if self.source is None:
-            return self._in_memory(query, k)
-        store, lookups = self._lookups(query, k, child_config(run_manager))
+            return self._in_memory(query, wanted)
+        store, lookups = self._lookups(query, wanted, child_config(run_manager))
         return self._results(run_lookups(lookups, store.answer))
 
     async def _aget_relevant_documents(
@@ -141,13 +126,13 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
     ) -> list[Document]:
         check_query(query)
         check_top_n(top_n)
-        k = self.top_n if top_n is None else top_n
+        wanted = self.top_n if top_n is None else top_n
         if self.source is None:
-            return await asyncio.to_thread(self._in_memory, query, k)
-        store, lookups = self._lookups(query, k, child_config(run_manager))
+            return await asyncio.to_thread(self._in_memory, query, wanted)
+        store, lookups = self._lookups(query, wanted, child_config(run_manager))
         return self._results(await arun_lookups(lookups, store.aanswer))
 
-    def _in_memory(self, query: str, k: int) -> list[Document]:
+    def _in_memory(self, query: str, top_n: int) -> list[Document]:
         assert self._index is not None
         sections, among = self._sections, None
         if self.filter is not None:
@@ -156,15 +141,15 @@ class MultiViewRetriever(Component, ConfiguredRetriever):
             among = {number for number, owner in enumerate(self._owners) if owner in seen}
             sections = [sections[number] for number in sorted(seen)]
         raw = self._raw if among is None else raw_sections(sections, "documents")
-        found = self._index.made.search(query, k, among)
+        found = self._index.made.search(query, top_n, among)
         return self._results(merged_in_memory(found, raw, self.expand, among is not None))
 
-    def _lookups(self, query: str, k: int, config: RunnableConfig) -> tuple[StoreLookups, Lookups[list[Merged]]]:
+    def _lookups(self, query: str, top_n: int, config: RunnableConfig) -> tuple[StoreLookups, Lookups[list[Merged]]]:
         source = self.source
         assert source is not None
         guard = Guard(self.filter, source, config)
         views = MergedViews(
-            k=k,
+            top_n=top_n,
             weights=self.weights,
             expand=self.expand,
             source="store" if isinstance(source, VectorStore) else list(source) if isinstance(source, dict) else None,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any, Literal
+from dataclasses import field
+from typing import Any
 
 from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.runnables import Runnable
@@ -12,16 +13,18 @@ from langchain_core.runnables import Runnable
 from drillrank import parse_document
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import theirs, with_own
-from drillrank.hosts.namespaces import check_namespace, in_namespace, namespace_of
+from drillrank.hosts.namespaces import in_namespace, namespace_of
+from drillrank.hosts.settings import SplitterSettings
+from drillrank.settings import method
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
-from drillrank.tokens import Tokens
-from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
+from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM, identity
 
 
-class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
+@method
+class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
     r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 
     The raw view's text is the section, byte for byte; the others lead to it by `drillrank_section_id` and hold no copy
@@ -37,24 +40,12 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     pieces; the namespace is the metadata `drillrank_namespace`.
 
     Args:
-        views: Views to make; `raw` is always among them.
-        chunking: What a piece is made of: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
-            section, up to `max_tokens`), `"fixed"` (the same across sections).
-        max_tokens: Largest size of a piece; longer sections are cut between paragraphs, then sentences.
-        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
-        tokens: What counts them: None for drillrank's estimate, which is the same everywhere, `"tiktoken:<encoding>"`,
-            a function from a text to a number, or a tokenizer: see `drillrank.tokens.token_counter`.
-        context: `"headings"`, `"keywords"`, or both.
         llm: Chat model or text model that writes keywords and summaries; None computes them. Its calls belong to the
             run that surrounds the splitter, if there is one.
-        summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
-        workers: LLM calls at the same time.
-        on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed, or `"raise"`.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         show_progress: Whether a bar counts the LLM calls.
-        separator: Between the headings of `drillrank_section_path`.
-        namespace: Of all documents.
-        namespace_key: Key of the documents' metadata that holds the namespace of each.
+
+    The other arguments are the settings of `drillrank.views.MultiViewChunker`, and `separator` and namespaces.
 
     Raises:
         InvalidInput: unknown views, `raw` not among them, settings that do not go together, or a document without a
@@ -66,44 +57,21 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
 
-    def __init__(
-        self,
-        views: Sequence[View] = VIEWS,
-        *,
-        separator: str = " > ",
-        chunking: Chunking = "section",
-        max_tokens: int | None = None,
-        min_tokens: int | None = None,
-        tokens: Tokens = None,
-        context: Sequence[Context] = (),
-        llm: Runnable[Any, Any] | None = None,
-        summarizer: Summarizer | None = None,
-        workers: int = 4,
-        on_failure: Literal["continue", "raise"] = "continue",
-        cache: MutableMapping[str, str] | None = None,
-        show_progress: bool = False,
-        namespace: str | None = None,
-        namespace_key: str | None = None,
-    ) -> None:
-        check_namespace(namespace, namespace_key)
-        self._chunker = MultiViewChunker(
-            views,
-            chunking=chunking,
-            max_tokens=max_tokens,
-            min_tokens=min_tokens,
-            tokens=tokens,
-            context=context,
-            llm=FrameworkLLM(llm, "write a view") if llm is not None else None,
+    llm: Runnable[Any, Any] | None = field(default=None, kw_only=True)
+    cache: MutableMapping[str, str] | None = field(default=None, kw_only=True)
+    show_progress: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._chunker = MultiViewChunker.configured(
+            self,
+            llm=FrameworkLLM(self.llm, "write a view") if self.llm is not None else None,
             writer=ViewWriter(
-                identity(llm) if llm is not None else "", {} if cache is None else cache, on_failure=on_failure
+                identity(self.llm) if self.llm is not None else "",
+                {} if self.cache is None else self.cache,
+                on_failure=self.on_failure,
             ),
-            summarizer=summarizer,
-            workers=workers,
         )
-        self._separator = separator
-        self._show_progress = show_progress
-        self._namespace = namespace
-        self._namespace_key = namespace_key
 
     def split_text(self, text: str) -> list[Document]:
         """The views of one text."""
@@ -113,7 +81,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
         documents = list(documents)
         parsed = self._parsed(documents)
-        return self._pieces(documents, self._chunker.chunks(parsed, self._show_progress))
+        return self._pieces(documents, self._chunker.chunks(parsed, self.show_progress))
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""
@@ -122,7 +90,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `transform_documents`; computes on a worker thread and awaits the LLM."""
         parsed = await asyncio.to_thread(self._parsed, documents)
-        chunks = await self._chunker.achunks(parsed, self._show_progress)
+        chunks = await self._chunker.achunks(parsed, self.show_progress)
         return await asyncio.to_thread(self._pieces, documents, chunks)
 
     def _parsed(self, documents: Sequence[Document]) -> list[tuple[str, ParsedDocument]]:
@@ -133,7 +101,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
 
     def _names(self, documents: Sequence[Document]) -> list[tuple[str, str | None]]:
         """Of each document its name, different from all others of its namespace, and that."""
-        settings = {"namespace": self._namespace, "key": self._namespace_key}
+        settings = {"namespace": self.namespace, "key": self.namespace_key}
         spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
         names = {
             space: iter(
@@ -161,7 +129,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         for chunk in chunks:
             metadata = with_own(
                 {"start_index": chunk.start, **given},
-                section_path=breadcrumb(chunk.path, self._separator),
+                section_path=breadcrumb(chunk.path, self.separator),
                 section_level=chunk.level,
                 section_id=chunk.section_id,
                 view=chunk.view,

@@ -24,7 +24,6 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import Embed, load_evidence_model
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.rebuilding import Library
-from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.hosts.chunks import StoredChunk
 from drillrank.hosts.fields import Fixed
@@ -32,8 +31,9 @@ from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
 from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
+from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.once import Told
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_query
 from drillrank.settings import method
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._embed import FrameworkEmbedding
@@ -49,7 +49,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 @method
-class D3Retriever(Fixed, BaseRetriever, D3Settings):
+class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -64,9 +64,7 @@ class D3Retriever(Fixed, BaseRetriever, D3Settings):
             govern the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
-        top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
-        separator: Between the headings of `section_path`, as `MultiViewNodeParser` was told.
         callback_manager: As for every LlamaIndex retriever.
         verbose: Print each step.
 
@@ -97,11 +95,9 @@ class D3Retriever(Fixed, BaseRetriever, D3Settings):
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
-    top_n: int | None = None
     embed: BaseEmbedding | Embed | None  # type: ignore[assignment]  # the host's, too
     section_prompt: BasePromptTemplate | str | None  # type: ignore[assignment]  # the host's
     paragraph_prompt: BasePromptTemplate | str | None  # type: ignore[assignment]
-    separator: str = " > "
     callback_manager: InitVar[CallbackManager | None] = None
     verbose: InitVar[bool] = False
 
@@ -109,8 +105,7 @@ class D3Retriever(Fixed, BaseRetriever, D3Settings):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
-        D3Settings.__post_init__(self)
-        check_top_n(self.top_n)
+        D3RetrieverSettings.__post_init__(self)
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex | BaseRetriever):
             raise InvalidInput(f"source is a VectorStoreIndex or a retriever; not {source!r:.100}.")

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from llama_index.core.bridge.pydantic import (
@@ -16,7 +16,6 @@ from llama_index.core.bridge.pydantic import (
     ValidationInfo,
     field_serializer,
     field_validator,
-    model_validator,
 )
 from llama_index.core.llms import LLM
 from llama_index.core.node_parser import NodeParser
@@ -25,32 +24,23 @@ from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field
 
 from drillrank import parse_document
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.beginnings import Cut, beginnings
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, theirs, with_own
-from drillrank.hosts.namespaces import check_namespace, in_namespace, namespace_of
+from drillrank.hosts.namespaces import in_namespace, namespace_of
+from drillrank.hosts.settings import SplitterSettings
 from drillrank.once import Told
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
-from drillrank.views import (
-    VIEWS,
-    Chunking,
-    Context,
-    MultiViewChunker,
-    SectionChunk,
-    View,
-    ViewWriter,
-    check_views,
-    make_cutter,
-)
+from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 from llama_index_ext._llm import FrameworkLLM, identity
 
 VERSION = metadata.version("drillrank")
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace")
 
 
-class MultiViewNodeParser(Component, NodeParser):
+class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead
@@ -78,26 +68,14 @@ class MultiViewNodeParser(Component, NodeParser):
     `IngestionPipeline` knows documents by text and metadata, not by id: equal ones share their nodes.
 
     Args:
-        views: Views to make; `raw` is always among them.
-        chunking: What a node is made of: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
-            section, up to `max_tokens`), `"fixed"` (the same across sections).
-        max_tokens: Largest size of a node; longer sections are cut between paragraphs, then sentences.
-        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
-        tokens: What counts them: None for drillrank's estimate, which is the same everywhere, `"tiktoken:<encoding>"`,
-            a function from a text to a number, or a tokenizer: see `drillrank.tokens.token_counter`.
-        context: `"headings"`, `"keywords"`, or both.
         llm: Writes keywords and summaries; None computes them.
-        summarizer: Makes the summaries: a `HuggingFaceSummarizer`, for example.
-        workers: LLM calls at the same time.
-        on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed, or `"raise"`.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
-        separator: Between the headings of `drillrank_section_path`.
-        namespace: Of all documents.
-        namespace_key: Key of the documents' metadata that holds the namespace of each.
         id_func: From a running number and the document to a node id. By default ids are UUIDs that depend on the
             namespace, the document's id, the section and the view only.
         include_metadata: Whether nodes carry the document's metadata.
         include_prev_next_rel: Whether raw nodes are linked to their neighbours.
+
+    The other fields are the settings of `drillrank.views.MultiViewChunker`, and `separator` and namespaces.
 
     Raises:
         ValidationError: unknown views, `raw` not among them, or settings that do not go together.
@@ -109,43 +87,13 @@ class MultiViewNodeParser(Component, NodeParser):
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
 
-    views: list[View] = Field(default_factory=lambda: list(VIEWS), description="Views to make.")
-    separator: str = Field(default=" > ", description="Between the headings of the section path.")
-    chunking: Chunking = Field(default="section", description="What a node is made of.")
-    max_tokens: int | None = Field(default=None, description="Largest size of a node.")
-    min_tokens: int | None = Field(default=None, description="Smaller neighbouring sections are joined.")
-    tokens: Any = Field(default=None, description="What counts tokens.")
-    context: list[Context] = Field(default_factory=list, description="What is embedded in front of the raw text.")
     llm: SerializeAsAny[LLM] | None = Field(default=None, description="Writes keywords and summaries.")
-    summarizer: Any = Field(default=None, description="Makes the summaries.")
-    workers: int = Field(default=4, description="LLM calls at the same time.")
-    on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
     cache: Any = Field(default_factory=dict, exclude=True, description="Remembers what the LLM wrote.")
-    namespace: str | None = Field(default=None, description="Of all documents.")
-    namespace_key: str | None = Field(default=None, description="Metadata key of a document's namespace.")
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
     _told: Told = PrivateAttr(default_factory=Told)
     _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)  # in place of an LLM's identity that nobody knows
-
-    @field_validator("views")
-    @classmethod
-    def _check_views(cls, views: list[View]) -> list[View]:
-        check_views(views)
-        return views
-
-    @field_validator("workers")
-    @classmethod
-    def _check_workers(cls, workers: int) -> int:
-        check_positive(workers=workers)
-        return workers
-
-    @model_validator(mode="after")
-    def _check_sizes(self) -> MultiViewNodeParser:
-        make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.tokens)
-        check_namespace(self.namespace, self.namespace_key)
-        return self
 
     @field_validator("llm", "summarizer", "id_func", "tokens", mode="before")
     @classmethod
@@ -193,17 +141,10 @@ class MultiViewNodeParser(Component, NodeParser):
         return await asyncio.to_thread(self._nodes, nodes, await self._chunker().achunks(parsed, show_progress))
 
     def _chunker(self) -> MultiViewChunker:
-        return MultiViewChunker(
-            self.views,
-            chunking=self.chunking,
-            max_tokens=self.max_tokens,
-            min_tokens=self.min_tokens,
-            tokens=self.tokens,
-            context=self.context,
+        return MultiViewChunker.configured(
+            self,
             llm=FrameworkLLM(self.llm, "write a view") if self.llm else None,
             writer=ViewWriter(self._model(), self.cache, on_failure=self.on_failure),
-            summarizer=self.summarizer,
-            workers=self.workers,
         )
 
     def _model(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
@@ -15,20 +16,13 @@ from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
+from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.once import Told
-from drillrank.passages import check_query, check_top_n
-from drillrank.views import (
-    VIEWS,
-    Expansion,
-    MergedSection,
-    MultiViewIndex,
-    RetrieverName,
-    View,
-    check_expansion,
-    check_weights,
-)
+from drillrank.passages import check_query
+from drillrank.settings import method
+from drillrank.views import VIEWS, MergedSection, MultiViewIndex, View
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
@@ -37,7 +31,8 @@ from llama_index_ext._sections import read_section
 _MAKER = "MultiViewNodeParser"
 
 
-class MultiViewRetriever(Fixed, BaseRetriever):
+@method
+class MultiViewRetriever(Fixed, BaseRetriever, ViewRetrieverSettings):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -48,11 +43,6 @@ class MultiViewRetriever(Fixed, BaseRetriever):
             all of them, whose results are ranked by their view.
         filters: Which nodes may be seen: `MetadataFilters`, or a function from a node to True or False. They govern
             every look-up, as do the filters of the source's retrievers.
-        top_n: Sections to return.
-        retriever: `"bm25"` or `"tfidf"`, one index for each view, in memory.
-        weights: Of the views; None takes the best of every view (see `drillrank.views.merge_views`).
-        expand: `"neighbours"` or `"parent"`: behind each section found come those around it, with its score and
-            its id as metadata `drillrank_expanded_from`, beyond `top_n`.
         callback_manager: As for every LlamaIndex retriever.
 
     Returns raw nodes, each section once; `metadata["drillrank_matched_views"]` tells the views that matched and at
@@ -80,37 +70,28 @@ class MultiViewRetriever(Fixed, BaseRetriever):
     ('Whales', 'raw:1 keywords:1 summary:1')
     """
 
-    def __init__(
-        self,
-        nodes: Sequence[BaseNode] = (),
-        *,
-        source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever] | None = None,
-        filters: Filters | None = None,
-        top_n: int = 5,
-        retriever: RetrieverName = "bm25",
-        weights: Mapping[str, float] | None = None,
-        expand: Expansion | None = None,
-        callback_manager: CallbackManager | None = None,
-    ) -> None:
-        super().__init__(callback_manager=callback_manager)
-        check_top_n(top_n)
-        check_weights(weights)
-        check_expansion(expand)
-        Guard(filters)
-        self._filters = filters
-        self._top_n = top_n
-        self._weights = weights
-        self._expand = expand
+    nodes: Sequence[BaseNode] = ()
+    _: KW_ONLY
+    source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever] | None = None
+    filters: Filters | None = None
+    callback_manager: InitVar[CallbackManager | None] = None
+
+    __repr__ = object.__repr__  # nodes may be long
+
+    def __post_init__(self, callback_manager: CallbackManager | None) -> None:
+        BaseRetriever.__init__(self, callback_manager=callback_manager)
+        ViewRetrieverSettings.__post_init__(self)
+        source, nodes = self.source, self.nodes
+        Guard(self.filters)
         self._sections = list(map(read_section, nodes))
-        self._raw = raw_sections(self._sections, "nodes") if source is None and filters is None else {}
-        self._source = source
+        self._raw = raw_sections(self._sections, "nodes") if source is None and self.filters is None else {}
         self._told = Told()
         if source is None:
             tell_foreign(self._sections, _MAKER, self._told)
             texts, self._owners = texts_of(
                 self._sections, [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes]
             )
-            self._index = MultiViewIndex(texts, retriever, weights)
+            self._index = MultiViewIndex.configured(self, texts)
         elif not isinstance(source, VectorStoreIndex | BaseRetriever) and not (isinstance(source, Mapping) and source):
             raise InvalidInput(f"source is a VectorStoreIndex, a retriever, or one for each view; not {source!r:.100}.")
         elif isinstance(source, Mapping) and not set(source) <= set(VIEWS):
@@ -119,41 +100,41 @@ class MultiViewRetriever(Fixed, BaseRetriever):
     @property
     def _all_from(self) -> VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever] | None:
         """Where all results are from."""
-        return self._source
+        return self.source
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         check_query(query_bundle.query_str)
-        if self._source is None:
+        if self.source is None:
             return self._in_memory(query_bundle.query_str)
-        store, lookups = self._lookups(query_bundle, self._source)
+        store, lookups = self._lookups(query_bundle, self.source)
         return _results(run_lookups(lookups, store.answer))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         check_query(query_bundle.query_str)
-        if self._source is None:
+        if self.source is None:
             return await asyncio.to_thread(self._in_memory, query_bundle.query_str)
-        store, lookups = self._lookups(query_bundle, self._source)
+        store, lookups = self._lookups(query_bundle, self.source)
         return _results(await arun_lookups(lookups, store.aanswer))
 
     def _in_memory(self, query: str) -> list[NodeWithScore]:
         sections, among = self._sections, None
-        if self._filters is not None:
-            guard = Guard(self._filters)
+        if self.filters is not None:
+            guard = Guard(self.filters)
             seen = {number for number, section in enumerate(sections) if guard.kept([section.record])}
             among = {number for number, owner in enumerate(self._owners) if owner in seen}
             sections = [sections[number] for number in sorted(seen)]
         raw = self._raw if among is None else raw_sections(sections, "nodes")
-        found = self._index.search(query, self._top_n, among)
-        return _results(merged_in_memory(found, raw, self._expand, among is not None))
+        found = self._index.search(query, self.top_n, among)
+        return _results(merged_in_memory(found, raw, self.expand, among is not None))
 
     def _lookups(
         self, query_bundle: QueryBundle, source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
     ) -> tuple[StoreLookups, Lookups[list[Merged]]]:
-        guard = Guard(self._filters, source)
+        guard = Guard(self.filters, source)
         views = MergedViews(
-            k=self._top_n,
-            weights=self._weights,
-            expand=self._expand,
+            top_n=self.top_n,
+            weights=self.weights,
+            expand=self.expand,
             source="store"
             if isinstance(source, VectorStoreIndex)
             else list(source)

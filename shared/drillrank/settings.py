@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import wraps
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 from warnings import warn
 
 from drillrank.errors import InvalidInput
@@ -27,7 +27,7 @@ else:
 
 
 Value = TypeVar("Value")
-Class = TypeVar("Class", bound=type)
+Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 def setting(
@@ -47,7 +47,11 @@ def setting(
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
 def declared(cls: type[Value]) -> type[Value]:
-    """A settings class: keyword arguments, compared by value, described in its docstring."""
+    """A settings class: keyword arguments, compared by value, described in its docstring.
+
+    A setting that it only annotates anew is that of the class that it inherits, as a keyword, and of the type given.
+    """
+    _annotated_anew(cls, kw_only=True)
     return described(dataclass(unsafe_hash=True, kw_only=True)(cls))
 
 
@@ -57,12 +61,16 @@ def method(cls: type[Value]) -> type[Value]:
 
     A setting that it annotates anew has another type there; default and description stay.
     """
+    _annotated_anew(cls)
+    return described(dataclass(eq=False)(cls))
+
+
+def _annotated_anew(cls: type, *, kw_only: bool = False) -> None:
     inherited = getattr(cls, "__dataclass_fields__", {})
     for name in inspect.get_annotations(cls):
-        if name in inherited and inherited[name].metadata and name not in vars(cls):
-            known = inherited[name]
-            setattr(cls, name, setting(default=known.default, kw_only=known.kw_only, **known.metadata))
-    return described(dataclass(eq=False)(cls))
+        known = inherited.get(name)
+        if known is not None and known.metadata and name not in vars(cls):
+            setattr(cls, name, setting(default=known.default, kw_only=kw_only or known.kw_only, **known.metadata))
 
 
 def described(cls: type[Value]) -> type[Value]:
@@ -170,8 +178,8 @@ def renamed_values(cls: type[Settings], given: Mapping[str, Any]) -> dict[str, s
     return found
 
 
-def renamed(**names: str) -> Callable[[Class], Class]:
-    """Let keyword arguments go on under an old name for one release.
+def renamed(**names: str) -> Callable[[Target], Target]:
+    """Let keyword arguments of a class or a function go on under an old name for one release.
 
     Args:
         names: The new name of each old one.
@@ -189,21 +197,26 @@ def renamed(**names: str) -> Callable[[Class], Class]:
     "Ranker: 'lm' is called 'model' now."
     """
 
-    def decorated(cls: Class) -> Class:
-        construct = cls.__init__  # type: ignore[misc]  # of a class that is made here
-
-        @wraps(construct)
-        def renaming(self: Any, *arguments: Any, **given: Any) -> None:
-            for old in names.keys() & given.keys():
-                warn(f"{cls.__name__}: {old!r} is called {names[old]!r} now.", DeprecationWarning, stacklevel=2)
-                given[names[old]] = given.pop(old)
-            construct(self, *arguments, **given)
-
-        cls.__init__ = renaming  # type: ignore[misc]
-        cls.old_names = (*getattr(cls, "old_names", ()), *names)  # type: ignore[attr-defined]
-        return cls
+    def decorated(target: Target) -> Target:
+        if not isinstance(target, type):
+            return cast("Target", _renaming(target, names, target.__name__))
+        cls: Any = target
+        cls.__init__ = _renaming(cls.__init__, names, cls.__name__)
+        cls.old_names = (*getattr(cls, "old_names", ()), *names)
+        return target
 
     return decorated
+
+
+def _renaming(function: Callable[..., Any], names: Mapping[str, str], called: str) -> Callable[..., Any]:
+    @wraps(function)
+    def renaming(*arguments: Any, **given: Any) -> Any:
+        for old in names.keys() & given.keys():
+            warn(f"{called}: {old!r} is called {names[old]!r} now.", DeprecationWarning, stacklevel=2)
+            given[names[old]] = given.pop(old)
+        return function(*arguments, **given)
+
+    return renaming
 
 
 def check_one_of(literal: Any, **values: object) -> None:

@@ -91,8 +91,8 @@ def test_a_blank_query_is_refused(query):
         MultiViewIndex(FRUIT).search(query)
 
 
-def test_k_must_be_positive():
-    with pytest.raises(InvalidInput, match="positive"):
+def test_top_n_must_be_positive():
+    with pytest.raises(InvalidInput, match="top_n"):
         MultiViewIndex(FRUIT).search("pears", 0)
 
 
@@ -123,3 +123,8 @@ def test_weights_reach_the_merging():
     assert [section.section_id for section in heavy] == ["1"]
     with pytest.raises(InvalidInput, match="weight"):
         MultiViewIndex(FRUIT, weights={"raw": -1})
+
+
+def test_the_number_of_sections_goes_on_under_its_old_name_for_one_release():
+    with pytest.warns(DeprecationWarning, match="search: 'k' is called 'top_n' now"):
+        assert len(MultiViewIndex(FRUIT).search("pears", k=1)) == 1

@@ -40,7 +40,9 @@ class Component(Rebuilt, BaseModel):
     def _known_fields(cls, given: Any) -> Any:
         check_fields(cls, given)
         if issubclass(cls, Settings) and isinstance(given, Mapping):
-            given = {**given, **renamed_values(cls, given)}
+            names = {declared.name for declared in fields(cls)}  # of which lists, such as JSON's, are tuples
+            plain = {name: tuple(given[name]) for name in names & given.keys() if isinstance(given[name], list)}
+            given = {**given, **plain, **renamed_values(cls, given)}
         return given
 
     @model_validator(mode="after")

@@ -30,7 +30,7 @@ class MergedViews:
     """Sections for a question, out of a host's store or retrievers.
 
     Args:
-        k: Sections wanted.
+        top_n: Sections wanted.
         weights: Of the views, as `merge_views` takes them.
         expand: What comes behind each section found.
         source: `"store"`: one that is searched by metadata, for each view; the views that have a retriever each;
@@ -43,7 +43,7 @@ class MergedViews:
         told: What the component's user was told.
     """
 
-    k: int
+    top_n: int
     weights: Mapping[str, float] | None
     expand: Expansion | None
     source: Literal["store"] | list[View] | None
@@ -65,7 +65,7 @@ class MergedViews:
             view: [section.section_id for section in of_view if section.section_id in known]
             for view, of_view in hits.items()
         }
-        sections = merge_views(rankings, self.k, self.weights)
+        sections = merge_views(rankings, self.top_n, self.weights)
         if not sections and (self.restricted or (not found and self.source == "store")):
             _tell_nothing("source", self.restricted)
         around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
@@ -87,12 +87,12 @@ class MergedViews:
         """The rankings, and what else was found."""
         beside: list[StoredSection] = []
         if self.source is None:
-            [answer] = yield [Search(self.k)]
+            [answer] = yield [Search(self.top_n)]
             hits = of_hits(map(self.read, answer or ()))
         elif self.source == "store":
-            hits, beside = yield from of_store(self.k, self.read)
+            hits, beside = yield from of_store(self.top_n, self.read)
         else:
-            answers = yield [Search(self.k, source=view) for view in self.source]
+            answers = yield [Search(self.top_n, source=view) for view in self.source]
             hits = {view: [*map(self.read, answer or ())] for view, answer in zip(self.source, answers, strict=True)}
         tell_foreign((section for of_view in hits.values() for section in of_view), self.maker, self.told)
         return hits, beside

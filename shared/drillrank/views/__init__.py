@@ -1,11 +1,12 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.views.chunker import MultiViewChunker, Summarizer
+from drillrank.views.chunker import MultiViewChunker
 from drillrank.views.chunks import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
 from drillrank.views.expansion import Expansion, check_expansion, expanded
-from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText
+from drillrank.views.index import MultiViewIndex, ViewText
 from drillrank.views.keywords import keywords
 from drillrank.views.merging import MergedSection, check_weights, merge_views
+from drillrank.views.settings import RetrieverName, Summarizer, ViewIndexSettings, ViewSettings
 from drillrank.views.summaries import summaries, summary
 from drillrank.views.summarizer import HuggingFaceSummarizer
 from drillrank.views.units import (
@@ -35,6 +36,8 @@ __all__ = [
     "Summarizer",
     "Unit",
     "View",
+    "ViewIndexSettings",
+    "ViewSettings",
     "ViewText",
     "ViewTexts",
     "ViewWriter",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from drillrank.calling import blocking, method_of
 from drillrank.dialogue import LLM, Dialogue, arun
+from drillrank.workers import Workers
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def ask(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, show_progress: bool = False) -> Result:
+def ask(dialogue: Dialogue[Result], llm: LLM, *, workers: int | Workers = 4, show_progress: bool = False) -> Result:
     """Drive a dialogue with at most `workers` calls at once, each on a thread. Same result as `drillrank.dialogue.run`.
 
     Raises:
@@ -34,7 +35,9 @@ def ask(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, show_progress
         return thread.submit(copy_context().run, asyncio.run, answering).result()
 
 
-async def aask(dialogue: Dialogue[Result], llm: LLM, *, workers: int = 4, show_progress: bool = False) -> Result:
+async def aask(
+    dialogue: Dialogue[Result], llm: LLM, *, workers: int | Workers = 4, show_progress: bool = False
+) -> Result:
     """As `ask`, without blocking the event loop; `acomplete` is awaited where the LLM has it.
 
     Raises:

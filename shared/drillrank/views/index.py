@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterable
+from dataclasses import InitVar
+from typing import NamedTuple
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
+from drillrank.settings import Settings, method, renamed
 from drillrank.views.chunks import VIEWS, SectionChunk, View
-from drillrank.views.merging import MergedSection, check_weights, merge_views
+from drillrank.views.merging import MergedSection, merge_views
+from drillrank.views.settings import ViewIndexSettings
 
-RetrieverName = Literal["bm25", "tfidf"]
 _RETRIEVERS: dict[str, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
 
 
@@ -23,16 +25,22 @@ class ViewText(NamedTuple):
     indexed_text: str
 
 
-class MultiViewIndex:
+@method
+class _OfChunks(Settings):
+    chunks: InitVar[Iterable[ViewText | SectionChunk]]
+
+
+@method
+class MultiViewIndex(ViewIndexSettings, _OfChunks):
     r"""Sections, ranked in each view separately and merged (MC-indexing, section 3.3).
 
     A view ranks only texts that score above 0. Sections that no view ranks come last, in the order given, with score
-    0, so that a search finds `k` sections wherever there are as many.
+    0, so that a search finds `top_n` sections wherever there are as many.
 
     Args:
         chunks: The views of the sections of any number of documents; every section needs its raw view.
-        retriever: `"bm25"` or `"tfidf"`; each view has an index of its own.
-        weights: Of the views, as `merge_views` takes them.
+
+    The other arguments are the fields of `ViewIndexSettings`.
 
     Raises:
         InvalidInput: a weight is below 0, the retriever or a view is unknown, or the raw view of a section is missing.
@@ -41,21 +49,13 @@ class MultiViewIndex:
     >>> from drillrank.views import section_chunks
     >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
     >>> chunks = section_chunks(parse_document(text), "animals")
-    >>> best = MultiViewIndex(chunks).search("Who sings?", k=1)[0]
+    >>> best = MultiViewIndex(chunks).search("Who sings?", top_n=1)[0]
     >>> best.matched_views, [chunk.path for chunk in chunks if chunk.id == best.section_id]
     ('raw:1 keywords:1 summary:1', [('Whales',)])
     """
 
-    def __init__(
-        self,
-        chunks: Iterable[ViewText | SectionChunk],
-        retriever: RetrieverName = "bm25",
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
-        check_weights(weights)
-        self._weights = weights
-        if retriever not in _RETRIEVERS:
-            raise InvalidInput(f"Unknown retriever {retriever!r}. Choose one of: {', '.join(_RETRIEVERS)}.")
+    def __post_init__(self, chunks: Iterable[ViewText | SectionChunk]) -> None:
+        super().__post_init__()
         by_view: dict[str, list[ViewText | SectionChunk]] = {view: [] for view in VIEWS}
         self._numbers: dict[str, list[int]] = {view: [] for view in VIEWS}
         for number, chunk in enumerate(chunks):
@@ -68,31 +68,34 @@ class MultiViewIndex:
         if orphans:
             raise InvalidInput(f"{len(orphans)} sections have no raw view, for example {min(orphans)!r}.")
         self._indexes: dict[str, TextIndex] = {
-            view: _RETRIEVERS[retriever]([chunk.indexed_text for chunk in of_view]) for view, of_view in by_view.items()
+            view: _RETRIEVERS[self.retriever]([chunk.indexed_text for chunk in of_view])
+            for view, of_view in by_view.items()
         }
 
-    def search(self, query: str, k: int = 5, among: Collection[int] | None = None) -> list[MergedSection]:
-        """The best `k` sections for a query, best first, each once.
+    @renamed(k="top_n")
+    def search(self, query: str, top_n: int = 5, among: Collection[int] | None = None) -> list[MergedSection]:
+        """The best sections for a query, best first, each once.
 
         Args:
             query: The question.
-            k: Sections wanted.
+            top_n: Sections wanted.
             among: Numbers of the chunks that may be seen, in the order in which they were given; None for all. A
                 section needs its raw view among them. Ranks are those among these; how rare words are is counted in
                 all chunks.
 
         Raises:
-            InvalidInput: the query is blank, or `k` is not a positive integer.
+            InvalidInput: the query is blank, or `top_n` is not a positive integer.
         """
         check_query(query)
+        check_positive(top_n=top_n)
         unranked = dict.fromkeys(self._seen("raw", range(len(self._sections["raw"])), among))
         rankings: dict[str, list[str]] = {view: self._seen(view, self._ranking(view, query), among) for view in VIEWS}
         if among is not None:
             rankings = {view: [id_ for id_ in ids if id_ in unranked] for view, ids in rankings.items()}
-        found = merge_views(rankings, k, self._weights)
+        found = merge_views(rankings, top_n, self.weights)
         for section in found:
             del unranked[section.section_id]
-        return found + [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: k - len(found)]]
+        return found + [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: top_n - len(found)]]
 
     def _ranking(self, view: str, query: str) -> list[int]:
         scores = self._indexes[view].scores(query)
