@@ -128,8 +128,13 @@ def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
     assert len(parsed) == len(settings) + 1
 
 
+class Headline:
+    def summaries(self, texts):
+        return [text.partition(".")[0] for text in texts]
+
+
 def test_a_summarizer_is_named_without_its_place_in_memory():
-    assert "object at" not in str(MultiViewNodeParser(summarizer=object()).to_dict())
+    assert "object at" not in str(MultiViewNodeParser(summarizer=Headline()).to_dict())
 
 
 def test_another_version_misses_the_cache(parsed: list[int], monkeypatch: pytest.MonkeyPatch):
