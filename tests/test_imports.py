@@ -143,28 +143,28 @@ def written(tmp_path, **files):
 @pytest.mark.parametrize(
     "statement",
     [
-        "from drillrank.views.cutting import cut",
-        "import drillrank.views.cutting",
-        "from drillrank.views import cutting",
-        "from ..views.cutting import cut",
-        "def later():\n    from drillrank.views import cutting",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import drillrank.views.cutting",
-        "try:\n    from drillrank.views import cutting\nexcept ImportError:\n    pass",
+        "from drillrank.views.packing import cut",
+        "import drillrank.views.packing",
+        "from drillrank.views import packing",
+        "from ..views.packing import cut",
+        "def later():\n    from drillrank.views import packing",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import drillrank.views.packing",
+        "try:\n    from drillrank.views import packing\nexcept ImportError:\n    pass",
     ],
 )
 def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, statement):
-    edges = written(tmp_path, terms__words=statement, views__cutting="")
-    assert "drillrank.views.cutting" in {one.module for one in edges["drillrank.terms.words"]}
+    edges = written(tmp_path, terms__words=statement, views__packing="")
+    assert "drillrank.views.packing" in {one.module for one in edges["drillrank.terms.words"]}
 
 
 @pytest.mark.parametrize(
     ("importer", "target", "wrong"),
     [
-        ("drillrank.terms", "drillrank.views.cutting", True),
+        ("drillrank.terms", "drillrank.views.packing", True),
         ("drillrank.rerank.upr", "drillrank.views", True),
-        ("drillrank.views.chunks", "drillrank.views.cutting", False),
-        ("drillrank.views.chunks", "drillrank.terms", False),
-        ("drillrank.views.chunks", "drillrank", True),
+        ("drillrank.views.section_views", "drillrank.views.packing", False),
+        ("drillrank.views.section_views", "drillrank.terms", False),
+        ("drillrank.views.section_views", "drillrank", True),
         ("llama_index_ext.upr", "langchain_ext._llm", True),
         ("llama_index_ext.upr", "drillrank", False),
         ("drillrank.hosts.keys", "llama_index_ext", True),
@@ -177,14 +177,14 @@ def test_floors(importer, target, wrong):
 @pytest.mark.parametrize(
     ("importer", "target", "name", "wrong"),
     [
-        ("drillrank.views.chunks", "drillrank.evaluation._checks", "", True),
+        ("drillrank.views.section_views", "drillrank.evaluation._checks", "", True),
         ("drillrank.evaluation.metrics", "drillrank.evaluation._checks", "check", False),
         ("drillrank.evaluation", "drillrank.evaluation._checks", "check", False),
         ("drillrank.evaluationist.metrics", "drillrank.evaluation._checks", "", True),
         ("llama_index_ext.upr", "langchain_ext._llm", "", True),
         ("llama_index_ext.upr", "llama_index.core._private", "", True),
-        ("drillrank.views.chunks", "drillrank.views.cutting", "_cut", True),
-        ("drillrank.views.chunks", "drillrank", "__version__", False),
+        ("drillrank.views.section_views", "drillrank.views.packing", "_cut", True),
+        ("drillrank.views.section_views", "drillrank", "__version__", False),
     ],
 )
 def test_private_modules_and_names(importer, target, name, wrong):
@@ -197,9 +197,9 @@ def test_private_modules_and_names(importer, target, name, wrong):
         ("drillrank.hosts.keys", "llama_index.core.schema", True),
         ("drillrank.hosts.keys", "langchain_core", True),
         ("drillrank.hosts.keys", "pydantic", True),
-        ("drillrank.views.chunks", "no_such_library", True),
-        ("drillrank.views.chunks", "markdown_it.token", False),
-        ("drillrank.views.chunks", "json", False),
+        ("drillrank.views.section_views", "no_such_library", True),
+        ("drillrank.views.section_views", "markdown_it.token", False),
+        ("drillrank.views.section_views", "json", False),
         ("langchain_ext.upr", "langchain_core.documents", False),
         ("langchain_ext.upr", "langchain_community.retrievers", True),
         ("langchain_ext.upr", "llama_index.core", True),

@@ -41,14 +41,14 @@ AREAS = {
         "unigram saved_unigram scale scale_order concentration unmatched",
     ),
     "budgets": Area(
-        "likelihood/budget likelihood/prompt_tokens drilldown/pieces prompts",
+        "likelihood/budget likelihood/prompt_tokens drilldown/truncation prompts",
         "budget prompts d3_budget neural/budgets",
     ),
     "paths": Area(
         "multihop/search multihop/link_prior multihop/scoring",
         "path_search path_prior path_pairs path_scoring path_scope scale_order unmatched",
     ),
-    "merging": Area("views/merging views/cutting", "views_merging views_cutting views_units views_chunks views_fuzz"),
+    "merging": Area("views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"),
     "answers": Area(
         "drilldown/answers drilldown/answer_forms drilldown/answer_tokens drilldown/answer_reading",
         "answers",

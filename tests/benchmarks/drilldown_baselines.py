@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from drillrank.dialogue import Dialogue, Usage, run
-from drillrank.drilldown.asking import Asking, Item
+from drillrank.drilldown.selection import Asking, Item
 from drillrank.drilldown.prepared import Drillable
 from drillrank.prompts import PARAGRAPH_PROMPT, filled
 from drillrank.retrieval import BM25Index, top

@@ -13,7 +13,7 @@ from drillrank.dialogue import run
 from drillrank.drilldown.answers import chosen_ids, chosen_names
 from drillrank.generation import generated_passages
 from drillrank.thinking import without_thoughts
-from drillrank.views.written import parse_keywords
+from drillrank.views.llm_views import parse_keywords
 from tests.drillrank.test_structure_linear import lines_run
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))

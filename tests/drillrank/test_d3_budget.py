@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.pieces import cut, shortened
+from drillrank.drilldown.truncation import cut, shortened
 from drillrank.drilldown.rebuilding import Piece, rebuilt
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.tokens import count_tokens

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.drilldown.asking import packed
+from drillrank.drilldown.selection import packed
 from drillrank.drilldown.outline import Outline, outline
 
 headings = st.tuples(st.integers(1, 4), st.sampled_from(["Sea", "Land", "Fish", "A > B", "Sea, and land"]))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from drillrank.dialogue import Dialogue
-from drillrank.drilldown.pieces import LEAST, shortened
+from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
 from drillrank.once import Once
 from drillrank.passages import Passage

@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import cached_property
 
 from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, limited, run
-from drillrank.drilldown.asking import Asking
+from drillrank.drilldown.selection import Asking
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Drill, Plan, Step
 from drillrank.drilldown.evidence import Evidence, load_evidence_model
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
-from drillrank.drilldown.pieces import LEAST, bounded
+from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput

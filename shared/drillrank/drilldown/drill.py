@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from drillrank.dialogue import Dialogue
-from drillrank.drilldown.asking import Asking, Item
+from drillrank.drilldown.selection import Asking, Item
 from drillrank.drilldown.condensing import Condenser
-from drillrank.drilldown.likely import Likelihoods
+from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import Drillable
 from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
 from drillrank.passages import Passage, Ranked, ranked

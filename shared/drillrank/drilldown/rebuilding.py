@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from drillrank.drilldown.excerpts import Excerpts, HeadingPath, excerpted
+from drillrank.drilldown.covered_text import Excerpts, HeadingPath, excerpted
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import Drillable
 from drillrank.once import Once

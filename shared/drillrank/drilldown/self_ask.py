@@ -27,7 +27,7 @@ from drillrank.dialogue import (
     limited,
     run,
 )
-from drillrank.drilldown.pieces import LEAST, shortened
+from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Ranked, check_query

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
-from drillrank.drilldown.excerpts import Excerpts, HeadingPath, Stretch
+from drillrank.drilldown.covered_text import Excerpts, HeadingPath, Stretch
 from drillrank.drilldown.rebuilding import Material, Piece
 from drillrank.hosts.originals import Original
 from drillrank.structure import parse_document

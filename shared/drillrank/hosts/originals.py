@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from drillrank.drilldown.excerpts import HeadingPath
+from drillrank.drilldown.covered_text import HeadingPath
 from drillrank.structure import Document, breadcrumb, parse_document
 
 _PARAGRAPHS = "  \n"  # stands between the paragraphs of LangChain's splitter along headings

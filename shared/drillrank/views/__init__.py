@@ -1,7 +1,7 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
 from drillrank.views.chunker import MultiViewChunker
-from drillrank.views.chunks import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
+from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
 from drillrank.views.expansion import Expansion, check_expansion, expanded
 from drillrank.views.index import MultiViewIndex, ViewText
 from drillrank.views.keywords import keywords
@@ -9,7 +9,7 @@ from drillrank.views.merging import MergedSection, check_weights, merge_views
 from drillrank.views.settings import RetrieverName, Summarizer, ViewIndexSettings, ViewSettings
 from drillrank.views.summaries import summaries, summary
 from drillrank.views.summarizer import HuggingFaceSummarizer
-from drillrank.views.units import (
+from drillrank.views.cutters import (
     Chunking,
     Cutter,
     Unit,
@@ -19,7 +19,7 @@ from drillrank.views.units import (
     paragraphs,
     whole_sections,
 )
-from drillrank.views.written import ViewTexts, ViewWriter, parse_keywords, together
+from drillrank.views.llm_views import ViewTexts, ViewWriter, parse_keywords, together
 
 __all__ = [
     "VIEWS",

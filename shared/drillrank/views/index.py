@@ -10,7 +10,7 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
 from drillrank.settings import Settings, method, renamed
-from drillrank.views.chunks import VIEWS, SectionChunk, View
+from drillrank.views.section_views import VIEWS, SectionChunk, View
 from drillrank.views.merging import MergedSection, merge_views
 from drillrank.views.settings import ViewIndexSettings
 

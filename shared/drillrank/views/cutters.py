@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure import Document, Section
 from drillrank.tokens import TokenCount, Tokens, token_counter
-from drillrank.views.cutting import Run, atoms, block_runs, body_of, fitted, packed, text_of
+from drillrank.views.packing import Run, atoms, block_runs, body_of, fitted, packed, text_of
 
 Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
 

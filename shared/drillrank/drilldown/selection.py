@@ -12,7 +12,7 @@ from typing import Protocol
 
 from drillrank.dialogue import Dialogue, Reply
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
-from drillrank.drilldown.pieces import LEAST, shortened
+from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.prompts import Template, filled

@@ -26,7 +26,7 @@ from drillrank.views import (
     together,
     whole_sections,
 )
-from drillrank.views.asking import aask, ask
+from drillrank.views.progress import aask, ask
 from tests.drillrank.test_structure_linear import lines_run
 
 LONG = "Foxes hunt mice at night. " * 60

@@ -11,7 +11,7 @@ from drillrank.passages import stable_uuid
 from drillrank.structure import Document, breadcrumb
 from drillrank.views.keywords import keywords
 from drillrank.views.summaries import summaries
-from drillrank.views.units import Cutter, Unit, whole_sections
+from drillrank.views.cutters import Cutter, Unit, whole_sections
 
 View = Literal["raw", "keywords", "summary"]
 VIEWS: tuple[View, ...] = get_args(View)

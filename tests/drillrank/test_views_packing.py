@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.structure import parse_document
-from drillrank.views.cutting import atoms, block_runs, body_of, fits, fitted, packed, text_of
+from drillrank.views.packing import atoms, block_runs, body_of, fits, fitted, packed, text_of
 
 
 def words(text: str) -> int:
