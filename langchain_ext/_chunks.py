@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from drillrank.hosts.chunks import StoredChunk
+from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_by_level
 from drillrank.hosts.keys import is_old_record, is_section, own, prefixed, theirs
 from drillrank.hosts.lookups import Holding
@@ -20,18 +20,18 @@ SOURCE = "source"
 _PAGE = ("page", "page_number")
 
 
-def given_chunks(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
+def given_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
     """What each of the documents given to a component is a piece of; no two are the same, if they have no ids."""
     documents = list(documents)
     return [_chunk(document, name) for document, name in zip(documents, document_names(documents), strict=True)]
 
 
-def found_chunks(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
+def found_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
     """As `given_chunks`, for what a store or retriever brings, perhaps the same one more than once."""
     return [_chunk(document, document_names([document])[0]) for document in documents]
 
 
-def holding(chunk: StoredChunk[Document]) -> Holding | None:
+def holding(chunk: ChunkRecord[Document]) -> Holding | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
     if chunk.kind != "section":
@@ -44,7 +44,7 @@ def holding(chunk: StoredChunk[Document]) -> Holding | None:
 READING = Reading(found_chunks, holding)
 
 
-def _chunk(document: Document, name: str) -> StoredChunk[Document]:
+def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
     if is_section(document.metadata):
         return _section(document)
     metadata = theirs(document.metadata)
@@ -52,7 +52,7 @@ def _chunk(document: Document, name: str) -> StoredChunk[Document]:
     headings = headings_by_level(metadata)
     start = start if isinstance(start, int) and start >= 0 else None
     cut = isinstance(source, str) or start is not None or bool(headings)
-    return StoredChunk(
+    return ChunkRecord(
         document,
         name,
         document.page_content,
@@ -68,10 +68,10 @@ def _chunk(document: Document, name: str) -> StoredChunk[Document]:
     )
 
 
-def _section(document: Document) -> StoredChunk[Document]:
+def _section(document: Document) -> ChunkRecord[Document]:
     found: dict[str, Any] = own(document.metadata)
     raw = found["view"] == "raw"
-    return StoredChunk(
+    return ChunkRecord(
         document,
         str(found["section_id"]),
         str(found.get("section_text", document.page_content if raw else "")),

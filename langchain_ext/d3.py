@@ -23,9 +23,9 @@ from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked
 from drillrank.drilldown.d3 import EvidenceRanking
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.drilldown.prepared import Drillable
-from drillrank.drilldown.rebuilding import Library
-from drillrank.hosts.chunks import StoredChunk
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.rebuilding import PreparedCache
+from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
@@ -107,10 +107,10 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
     )
 
     _d3: D3 = PrivateAttr()
-    _given: list[StoredChunk[Document]] = PrivateAttr()
+    _given: list[ChunkRecord[Document]] = PrivateAttr()
     _proposed: Proposed[Document] = PrivateAttr()
-    _library: Library = PrivateAttr()
-    _ready: Shared[Drillable] | None = PrivateAttr(default=None)
+    _prepared: PreparedCache = PrivateAttr()
+    _ready: Shared[PreparedDocuments] | None = PrivateAttr(default=None)
     _said: Told = PrivateAttr(default_factory=Told)
 
     @staticmethod
@@ -128,14 +128,14 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
             paragraph_prompt=Filler("choose paragraphs", prompts[1], "paragraphs", "question"),
         )
         self._given = given_chunks(self.documents)
-        self._library = Library(self._d3.prepare, self.separator)
+        self._prepared = PreparedCache(self._d3.prepare, self.separator)
         guard = Guard(self.filter)  # says now what is wrong with it
         if self.source is None:
             seen = self._seen(guard)
             self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
             self._proposed.tell(self._said)
             fields = index_fields(self, self._language_model, [chunk.record for chunk in seen])
-            self._ready = shared("drill", fields, lambda: self._library.ready(self._proposed.material()))
+            self._ready = shared("drill", fields, lambda: self._prepared.ready(self._proposed.material()))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
@@ -202,7 +202,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
         limit = self.max_documents
         return proposed(READING, self._seen(guard), _VIEWS * limit, limit, guard.restriction)
 
-    def _seen(self, guard: Guard) -> list[StoredChunk[Document]]:
+    def _seen(self, guard: Guard) -> list[ChunkRecord[Document]]:
         """What was given and may be seen."""
         seen = set(map(id, guard.allowed(self.documents))) if self.documents else set()
         return [chunk for chunk in self._given if id(chunk.record) in seen]
@@ -210,8 +210,8 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
     def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
 
-    def _drillable(self, stored: Proposed[Document]) -> Drillable:
-        return self._ready.made if self._ready else self._library.ready(stored.material())
+    def _drillable(self, stored: Proposed[Document]) -> PreparedDocuments:
+        return self._ready.made if self._ready else self._prepared.ready(stored.material())
 
     def _results(self, found: EvidenceRanking, stored: Proposed[Document]) -> list[Document]:
         usage = {} if self.llm is None else found.usage.as_metadata()
@@ -240,7 +240,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
         )
 
 
-def _with_start(chunk: StoredChunk[Document], start: int | None) -> dict[str, Any]:
+def _with_start(chunk: ChunkRecord[Document], start: int | None) -> dict[str, Any]:
     """The user's metadata with the host's key for an offset, unless that key is the user's own."""
     metadata = dict(chunk.metadata)
     cut_by_us = chunk.kind == "section"

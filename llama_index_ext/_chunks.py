@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
 
-from drillrank.hosts.chunks import StoredChunk
+from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_of_path
 from drillrank.hosts.keys import is_section, own, prefixed, theirs
 from drillrank.hosts.lookups import Holding
@@ -15,14 +15,14 @@ from llama_index_ext._lookups import DOCUMENT
 _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
 
 
-def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
+def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[ChunkRecord[BaseNode]]:
     """What each node is a piece of, and where in it it stands."""
     listed = [_record(found.node if isinstance(found, NodeWithScore) else found) for found in nodes]
     known = {node.node_id: node for node, _ in listed}
     return [_chunk(node, itself, known) for node, itself in listed]
 
 
-def holding(chunk: StoredChunk[BaseNode]) -> Holding | None:
+def holding(chunk: ChunkRecord[BaseNode]) -> Holding | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
     return None if chunk.kind == "document" else Holding({DOCUMENT: id_, **_namespace(space)})
@@ -55,14 +55,14 @@ def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] 
     return None if first is None or above.get_content()[start : start + len(text)] != text else first + start
 
 
-def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
+def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNode]:
     found = own(node.metadata)
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     metadata = theirs(node.metadata)
     if is_section(node.metadata) and start is not None:
         raw = found["view"] == "raw"
-        return StoredChunk(
+        return ChunkRecord(
             node,
             node.node_id if raw else str(found["section_id"]),
             text if raw else "",
@@ -78,15 +78,15 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Store
         raw = found["view"] == "raw"
         id_ = node.node_id if raw else str(found["section_id"])
         held = text if raw else ""
-        return StoredChunk(node, id_, held, document, kind="chunk", raw=raw and itself, metadata=metadata)
+        return ChunkRecord(node, id_, held, document, kind="chunk", raw=raw and itself, metadata=metadata)
     if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
-        return StoredChunk(node, node.node_id, text, document, metadata=metadata)
+        return ChunkRecord(node, node.node_id, text, document, metadata=metadata)
     headings = headings_of_path(metadata.get(_HEADINGS))
     begin = _start(node, known)
     if begin != start:
         start, end = begin, None
     cut_again = bool(headings) and (start == 0 or not text.startswith("#"))  # then offsets count from there
-    return StoredChunk(
+    return ChunkRecord(
         node,
         node.node_id,
         text,

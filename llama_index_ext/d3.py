@@ -22,10 +22,10 @@ from drillrank import D3, LanguageModel, Passage, Ranked
 from drillrank.drilldown.d3 import EvidenceRanking
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import Embed, load_evidence_model
-from drillrank.drilldown.prepared import Drillable
-from drillrank.drilldown.rebuilding import Library
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.errors import InvalidInput
-from drillrank.hosts.chunks import StoredChunk
+from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
@@ -126,15 +126,15 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
         # A retriever follows a view to the copy of its section that earlier releases left there.
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
         self._reading = Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order)
-        self._library = Library(self._d3.prepare, self.separator)
+        self._prepared = PreparedCache(self._d3.prepare, self.separator)
         self._proposed: Proposed[BaseNode] = Proposed()
-        self._ready: Drillable | None = None
+        self._ready: PreparedDocuments | None = None
         guard = Guard(self.filters)
         if source is None:
             seen = self._seen(guard)
             self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
             self._proposed.tell(self._said)
-            self._ready = self._library.ready(self._proposed.material())
+            self._ready = self._prepared.ready(self._proposed.material())
 
     def _get_prompts(self) -> PromptDictType:
         return dict(self._prompts.templates)
@@ -162,14 +162,14 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
         found = await self._d3.aretrieve(question, ready, self.top_n, on_step=self._tell)
         return await asyncio.to_thread(self._nodes, found, stored)
 
-    def _drillable(self, stored: Proposed[BaseNode]) -> Drillable:
-        return self._ready or self._library.ready(stored.material())
+    def _drillable(self, stored: Proposed[BaseNode]) -> PreparedDocuments:
+        return self._ready or self._prepared.ready(stored.material())
 
     def _lookups(self, guard: Guard) -> Lookups[Proposed[BaseNode]]:
         limit = self.max_documents
         return proposed(self._reading, self._seen(guard), _VIEWS * limit, limit, guard.restriction)
 
-    def _seen(self, guard: Guard) -> list[StoredChunk[BaseNode]]:
+    def _seen(self, guard: Guard) -> list[ChunkRecord[BaseNode]]:
         """What was given and may be seen."""
         if not self.documents:
             return []
@@ -214,7 +214,7 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
         ours = [key for key in metadata if key.startswith(PREFIX)]
         return NodeWithScore(node=unread(node, metadata, ours), score=item.score)
 
-    def _source_of(self, chunk: StoredChunk[BaseNode]) -> RelatedNodeInfo:
+    def _source_of(self, chunk: ChunkRecord[BaseNode]) -> RelatedNodeInfo:
         """The document that a node is or belongs to."""
         node = chunk.record
         if chunk.kind != "document" and node.source_node is not None:

@@ -9,7 +9,7 @@ class D3StepEvent(BaseEvent):
     """One step of drilling down is done.
 
     Attributes:
-        kind: `"documents"`, `"sections"`, `"guard"`, `"gists"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
+        kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
         offered: How many documents, sections or paragraphs there were to choose from.
         chosen: Names of the chosen documents and sections; of paragraphs, the document's number and the offset.
         problems: What the LLM did wrong and what was done about it.

@@ -48,7 +48,9 @@ AREAS = {
         "multihop/search multihop/link_prior multihop/scoring",
         "path_search path_prior path_pairs path_scoring path_scope scale_order unmatched",
     ),
-    "merging": Area("views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"),
+    "merging": Area(
+        "views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"
+    ),
     "answers": Area(
         "drilldown/answers drilldown/answer_forms drilldown/answer_tokens drilldown/answer_reading",
         "answers",

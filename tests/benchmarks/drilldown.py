@@ -10,7 +10,7 @@ from rich.table import Table
 
 from drillrank import D3, MonoT5
 from drillrank.dialogue import Usage
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation.metrics import evidence_f1, recall
 from drillrank.tokens import count_tokens
 from drillrank.views.summaries import summaries
@@ -52,7 +52,7 @@ def _d3(**settings: object) -> Method:
 
     d3 = D3(CurrentOracle(), **settings)  # one object remembers the summaries
 
-    def method(question: str, ready: Drillable, oracle: Oracle, usage: Usage) -> set[str]:
+    def method(question: str, ready: PreparedDocuments, oracle: Oracle, usage: Usage) -> set[str]:
         oracle_of_question[:] = [oracle]
         found = d3.retrieve(question, ready)
         for name in ("prompt_tokens", "completion_tokens", "calls", "failures"):
@@ -170,7 +170,7 @@ def _guard(questions: int | None) -> Table:
 
 # Without an LLM
 
-Ranking = Callable[[str, Drillable], list[str]]
+Ranking = Callable[[str, PreparedDocuments], list[str]]
 
 
 def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
@@ -180,7 +180,7 @@ def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
     table.add_row("BM25, top 3", *_measured(read, bm25, lambda *asked: bm25(*asked)[:3]))
     if ranker is not None:
 
-        def monot5(question: str, ready: Drillable) -> list[str]:
+        def monot5(question: str, ready: PreparedDocuments) -> list[str]:
             return [item.passage.id for item in ranker.rank(question, ready.readable)]
 
         table.add_row(
@@ -207,10 +207,10 @@ def _measured(read: Sequence[Paper], ten: Ranking, chosen: Ranking) -> tuple[str
 
 
 def _drilling(d3: D3) -> tuple[Ranking, Ranking]:
-    def ten(question: str, ready: Drillable) -> list[str]:
+    def ten(question: str, ready: PreparedDocuments) -> list[str]:
         return [item.passage.id for item in d3.retrieve(question, ready, 10)]
 
-    def calibrated(question: str, ready: Drillable) -> list[str]:
+    def calibrated(question: str, ready: PreparedDocuments) -> list[str]:
         return [item.passage.id for item in d3.retrieve(question, ready)]
 
     return ten, calibrated

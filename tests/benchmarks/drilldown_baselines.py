@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from drillrank.dialogue import Dialogue, Usage, run
-from drillrank.drilldown.selection import Asking, Item
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.selection import Item, Selection
 from drillrank.prompts import PARAGRAPH_PROMPT, filled
 from drillrank.retrieval import BM25Index, top
 
@@ -18,7 +18,7 @@ BOOLEAN_PROMPT = (
     "{paragraph}\n\nQuestion: {question}\n\nDoes the paragraph contain relevant information for answering the "
     "question? Respond with yes or no."
 )
-Method = Callable[[str, Drillable, Oracle, Usage], set[str]]
+Method = Callable[[str, PreparedDocuments, Oracle, Usage], set[str]]
 Baseline = Callable[[str, Sequence[str]], Dialogue[list[int]]]
 
 
@@ -33,8 +33,8 @@ class _Unlikely:
 
 def chunk(question: str, texts: Sequence[str]) -> Dialogue[list[int]]:
     """CHUNK: BASE on fragments of 3,500 tokens."""
-    asking = Asking(question, CHUNK_TOKENS, calls_left=10**6)
-    found, _ = yield from asking.choose(PARAGRAPH_PROMPT, [Item(text) for text in texts], _Unlikely())
+    selection = Selection(question, CHUNK_TOKENS, calls_left=10**6)
+    found, _ = yield from selection.choose(PARAGRAPH_PROMPT, [Item(text) for text in texts], _Unlikely())
     return found
 
 
@@ -69,7 +69,7 @@ BASELINES: dict[str, Baseline] = {
 def baseline(dialogue: Baseline) -> Method:
     """A baseline as a method: question, paper, LLM and usage to the ids of the paragraphs that it finds."""
 
-    def method(question: str, ready: Drillable, oracle: Oracle, usage: Usage) -> set[str]:
+    def method(question: str, ready: PreparedDocuments, oracle: Oracle, usage: Usage) -> set[str]:
         texts = [passage.text for passage in ready.readable]
         return {ready.paragraphs[at].id for at in run(dialogue(question, texts), oracle, usage)}
 
@@ -79,13 +79,13 @@ def baseline(dialogue: Baseline) -> Method:
 # Without an LLM: rankings of all paragraphs
 
 
-def bm25(question: str, ready: Drillable) -> list[str]:
+def bm25(question: str, ready: PreparedDocuments) -> list[str]:
     """BM25 over the paragraphs of the paper."""
     scores = BM25Index([passage.text for passage in ready.readable]).scores(question)
     return [ready.paragraphs[at].id for at in top(scores, 10)]
 
 
-def dense(question: str, ready: Drillable) -> list[str]:
+def dense(question: str, ready: PreparedDocuments) -> list[str]:
     """Cosine of the embeddings that the paper was made ready with."""
     scored = ready.evidence.scored(question, range(len(ready.paragraphs)))
     order = sorted(range(len(scored)), key=lambda at: scored[at][1]["cosine"], reverse=True)

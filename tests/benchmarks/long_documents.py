@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drillrank import D3
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
 
 from .data import read
 
@@ -24,7 +24,7 @@ class Question:
 class Paper:
     """A paper, made ready once, and its questions."""
 
-    ready: Drillable
+    ready: PreparedDocuments
     questions: list[Question]
 
 

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 
 from drillrank import UPR, Passage
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
 
 _SECTION = re.compile(r"^\* Section: (.*)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^\* Section: (.*)\n(.*)$", re.MULTILINE)
@@ -16,14 +16,14 @@ _PARAGRAPH = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 class Oracle:
     """Knows which paragraphs are evidence, and recognises sections by name and paragraphs by text."""
 
-    def __init__(self, ready: Drillable, gold: set[str]) -> None:
+    def __init__(self, ready: PreparedDocuments, gold: set[str]) -> None:
         self._texts = {" ".join(paragraph.text.split()): False for paragraph in ready.readable}
         positions = [at for at, paragraph in enumerate(ready.paragraphs) if paragraph.id in gold]
         self._texts |= {" ".join(ready.readable[at].text.split()): True for at in positions}
-        self._names = self._relevant_names(ready, {ready.owners[at] for at in positions})
+        self._names = self._relevant_names(ready, {ready.section_indices[at] for at in positions})
 
     @staticmethod
-    def _relevant_names(ready: Drillable, sections: set[int]) -> dict[str, list[bool]]:
+    def _relevant_names(ready: PreparedDocuments, sections: set[int]) -> dict[str, list[bool]]:
         """For every name, in order of the entries that bear it: whether evidence is inside."""
         names: dict[str, list[bool]] = {}
         open_ = ready.outline.top()
@@ -78,7 +78,7 @@ def _beginning(shown: str, text: str) -> int:
 class SummaryReader(Oracle):
     """Knows paragraphs, but judges sections by what their summaries show: opens the likeliest three."""
 
-    def __init__(self, ready: Drillable, gold: set[str], question: str) -> None:
+    def __init__(self, ready: PreparedDocuments, gold: set[str], question: str) -> None:
         super().__init__(ready, gold)
         self._question = question
 

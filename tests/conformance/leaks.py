@@ -74,7 +74,7 @@ class Host(Protocol[Record]):
 
 
 @dataclass
-class Piece(Generic[Record]):
+class StoredChunk(Generic[Record]):
     """A record in the store, and what the world knows of it."""
 
     record: Record
@@ -89,7 +89,7 @@ class World(Generic[Record]):
 
     def __init__(self, host: Host[Record]) -> None:
         self.host = host
-        self.pieces: list[Piece[Record]] = []
+        self.pieces: list[StoredChunk[Record]] = []
         self.versions = 0
         for tenant in TENANTS:
             for document in DOCUMENTS:
@@ -102,7 +102,7 @@ class World(Generic[Record]):
         new = []
         for place, record in self.host.made(tenant, document, self.versions):
             level = RESTRICTED if place == PLACES - 1 else OPEN
-            new.append(Piece(self.host.with_level(record, level), tenant, document, place, level))
+            new.append(StoredChunk(self.host.with_level(record, level), tenant, document, place, level))
         self._store(new)
 
     def delete(self, tenant: str, document: str) -> None:
@@ -123,14 +123,14 @@ class World(Generic[Record]):
             piece.record, piece.level = self.host.with_level(piece.record, level), level
         self._store(taken)
 
-    def _take(self, chosen: Callable[[Piece[Record]], bool]) -> list[Piece[Record]]:
+    def _take(self, chosen: Callable[[StoredChunk[Record]], bool]) -> list[StoredChunk[Record]]:
         taken = [piece for piece in self.pieces if chosen(piece)]
         self.pieces = [piece for piece in self.pieces if not chosen(piece)]
         if taken:
             self.host.delete([piece.record for piece in taken])
         return taken
 
-    def _store(self, pieces: list[Piece[Record]]) -> None:
+    def _store(self, pieces: list[StoredChunk[Record]]) -> None:
         self.pieces += pieces
         if pieces:
             self.host.add([piece.record for piece in pieces])

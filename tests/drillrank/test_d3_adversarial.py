@@ -132,7 +132,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     assert len(ids) == len(set(ids))
     assert all(item.passage == there[item.passage.id] for item in found)
 
-    asked = [step for step in found.steps if step.kind in ("sections", "gists", "paragraphs")]
+    asked = [step for step in found.steps if step.kind in ("sections", "summaries", "paragraphs")]
     assert llm.calls == found.usage.calls
     if options["summarise"] is None:
         assert llm.calls <= options["max_calls"]
@@ -140,7 +140,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     tree = Outline(sections)
     names = {entry.name for entry in tree.leaves(range(len(sections)))} | _chapters(tree)
     for step in found.steps:
-        offered = there if step.kind in ("guard", "gists", "paragraphs", "likelihood") else names
+        offered = there if step.kind in ("guard", "summaries", "paragraphs", "likelihood") else names
         if step.kind != "documents":
             assert set(step.chosen) <= set(offered)
         assert len(step.chosen) <= step.offered

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
+from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.drilldown.truncation import cut, shortened
-from drillrank.drilldown.rebuilding import Piece, rebuilt
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.tokens import count_tokens
 
@@ -245,7 +245,9 @@ def test_what_fits_a_prompt_with_its_question_is_not_cut():
 
 def test_stored_pieces_are_bounded_too():
     text = "A sentence of words. " * 300
-    sections = rebuilt([[Piece(f"# A\n\n{text}", "A")], [Piece(text, "B", 7, 9)]])  # the second one is no source
+    sections = rebuilt(
+        [[StoredChunk(f"# A\n\n{text}", "A")], [StoredChunk(text, "B", 7, 9)]]
+    )  # the second one is no source
     ready = D3(max_prompt_tokens=300).prepare(sections)
     first, second = ([p for p in ready.paragraphs if p.metadata["document"] == number] for number in (0, 1))
     assert len(first) > 5
@@ -256,7 +258,7 @@ def test_stored_pieces_are_bounded_too():
 
 def test_parts_of_a_rendering_are_cut_into_parts_of_their_own():
     blocks = ["First sentence of words. " * 200, "Short.", "Third sentence of words. " * 200]
-    sections = rebuilt([[Piece("\n\n".join(blocks), "B", 7, 9)]])
+    sections = rebuilt([[StoredChunk("\n\n".join(blocks), "B", 7, 9)]])
     ready = D3(max_prompt_tokens=300).prepare(sections)
     parts = [str(passage.metadata["part"]) for passage in ready.paragraphs]
     assert parts == [f"0.{n}" for n in range(parts.index("1"))] + ["1"] + [

@@ -161,7 +161,7 @@ def test_too_few_calls_ask_about_the_likeliest():
         ("base", 2, ["sections", "paragraphs"]),
         ("hierbase", 1, ["paragraphs"]),
         ("hierbase", 2, ["sections", "paragraphs"]),
-        ("hierbase", 3, ["sections", "gists", "paragraphs"]),
+        ("hierbase", 3, ["sections", "summaries", "paragraphs"]),
     ],
 )
 def test_the_last_call_is_kept_for_the_paragraphs(strategy, calls, asked):

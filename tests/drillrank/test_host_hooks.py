@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drillrank import D3
-from drillrank.drilldown.rebuilding import Piece, rebuilt
+from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.errors import InvalidInput
 from drillrank.prompts import check_places, filled
 from drillrank.structured import StructuredPrompt
@@ -69,8 +69,8 @@ def test_questions_may_be_embedded_in_their_own_way():
 
 def test_sections_from_elsewhere_are_documents_too():
     pieces = [
-        Piece("# Thames\n\nIt is 346 km long.", "Thames", 32),
-        Piece("# Rhine\n\nIt is 1,230 km long.", "Rhine", 0),
+        StoredChunk("# Thames\n\nIt is 346 km long.", "Thames", 32),
+        StoredChunk("# Rhine\n\nIt is 1,230 km long.", "Rhine", 0),
     ]
     [found] = D3().retrieve(QUESTION, rebuilt([pieces]), top_n=1)
     assert (found.passage.title, found.passage.metadata["start"]) == ("Rhine", 9)

@@ -13,7 +13,7 @@ import pytest
 
 from drillrank import D3
 from drillrank.dialogue import arun, run
-from drillrank.drilldown.rebuilding import Library, Piece
+from drillrank.drilldown.rebuilding import PreparedCache, StoredChunk
 from drillrank.once import Once, Told
 
 BOOK = "\n\n".join(
@@ -243,12 +243,12 @@ def test_a_collection_is_prepared_once(later):
         threading.Event().wait(0.05)
         return D3().prepare(sections)
 
-    library = Library(prepare)
+    library = PreparedCache(prepare)
 
     async def all_at_once():
-        return await asyncio.gather(*(asyncio.to_thread(library.ready, [[Piece(BOOK)]]) for _ in range(8)))
+        return await asyncio.gather(*(asyncio.to_thread(library.ready, [[StoredChunk(BOOK)]]) for _ in range(8)))
 
-    found = asyncio.run(all_at_once()) if later else at_once(8, lambda _: library.ready([[Piece(BOOK)]]))
+    found = asyncio.run(all_at_once()) if later else at_once(8, lambda _: library.ready([[StoredChunk(BOOK)]]))
     assert len(prepared) == 1
     assert all(ready is found[0] for ready in found)
 

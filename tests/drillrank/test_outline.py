@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.drilldown.selection import packed
 from drillrank.drilldown.outline import Outline, outline
+from drillrank.drilldown.selection import packed
 
 headings = st.tuples(st.integers(1, 4), st.sampled_from(["Sea", "Land", "Fish", "A > B", "Sea, and land"]))
 documents = st.lists(
@@ -40,7 +40,7 @@ def test_the_coarsest_level_is_the_first_that_offers_a_choice():
     assert [entry.name for entry in tree.top()] == ["Book", "One", "Four"]
     one = tree.top()[1]
     assert [entry.name for entry in tree.below(one)] == ["One > Two", "One > Three"]
-    assert tree.gist(one, {}) == "Contains: Two; Three."
+    assert tree.summary(one, {}) == "Contains: Two; Three."
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_coarsest_level_is_the_first_that_offers_a_choice():
 def test_a_chapter_lists_twelve_headings_and_counts_the_others(below, listed):
     book = "# One\n\nIts own.\n\n" + "".join(f"## {chr(65 + n)}\n\nText.\n\n" for n in range(below)) + "# Two\n\nText."
     tree = Outline(outline([book]))
-    assert tree.gist(tree.top()[0], {0: "Its own."}) == f"Its own. Contains: {listed}."
+    assert tree.summary(tree.top()[0], {0: "Its own."}) == f"Its own. Contains: {listed}."
 
 
 def test_documents_come_first_under_their_titles_or_numbers():

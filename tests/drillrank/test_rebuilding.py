@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.rebuilding import Library, Piece, _runs, rebuilt
+from drillrank.drilldown.rebuilding import PreparedCache, StoredChunk, _runs, rebuilt
 from drillrank.structure import breadcrumb
 from drillrank.views import make_cutter
 
@@ -47,11 +47,11 @@ cutters = st.sampled_from(
 )
 
 
-def pieces_of(text: str, cutter: tuple, ends: bool = True, separator: str = " > ") -> list[Piece]:
+def pieces_of(text: str, cutter: tuple, ends: bool = True, separator: str = " > ") -> list[StoredChunk]:
     units = make_cutter(*cutter)(parse_document(text, "markdown"))
     metadata = {"source": "a.md"}
     return [
-        Piece(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end if ends else None, metadata)
+        StoredChunk(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end if ends else None, metadata)
         for unit in units
     ]
 
@@ -70,7 +70,7 @@ def tree(sections):
     ]
 
 
-def is_whole(text: str, pieces: list[Piece]) -> bool:
+def is_whole(text: str, pieces: list[StoredChunk]) -> bool:
     """A part of a long table begins with the table's header, which is not in its span."""
     return all(piece.text == text[piece.start : piece.end] for piece in pieces)
 
@@ -120,7 +120,7 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, ends,
 
 def test_the_head_that_each_part_of_a_table_repeats_does_not_become_a_row():
     table = "| a | b |\n|---|---|\n"
-    parts = [Piece(f"Some words.\n\n{table}| 1 | 2 |\n", start=0), Piece(f"{table}| 3 | 4 |", start=42)]
+    parts = [StoredChunk(f"Some words.\n\n{table}| 1 | 2 |\n", start=0), StoredChunk(f"{table}| 3 | 4 |", start=42)]
     paragraphs = [paragraph.text for section in rebuilt([parts]) for paragraph in section.paragraphs]
     assert paragraphs == ["Some words.", f"{table}| 1 | 2 |", f"{table}| 3 | 4 |"]
 
@@ -139,7 +139,7 @@ def test_a_missing_parent_leaves_its_name_in_the_path():
 
 def test_whole_documents_are_parsed_as_what_they_are():
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><h2>Fish</h2><p>Cod.</p>"
-    sections = rebuilt([[Piece(page, metadata={"source": "sea.html"})], [Piece("Plain words.")]])
+    sections = rebuilt([[StoredChunk(page, metadata={"source": "sea.html"})], [StoredChunk("Plain words.")]])
     assert tree(sections) == tree(outline([parse_document(page, "html"), "Plain words."]))
     assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish"), (1,)]
 
@@ -148,7 +148,9 @@ def test_whole_documents_are_parsed_as_what_they_are():
 def test_renderings_have_the_span_of_their_piece(ends):
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
     units = make_cutter("section")(parse_document(page, "html"))
-    pieces = [Piece(u.text, breadcrumb(u.path), u.start, u.end if ends else None, {"source": "a.html"}) for u in units]
+    pieces = [
+        StoredChunk(u.text, breadcrumb(u.path), u.start, u.end if ends else None, {"source": "a.html"}) for u in units
+    ]
     sections = rebuilt([pieces])
     assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish")]
     paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
@@ -166,11 +168,11 @@ def test_a_library_prepares_a_collection_once_and_forgets_the_oldest():
         calls.append(len(texts))
         return [[1.0]] * len(texts)
 
-    library = Library(D3(embed=embed).prepare)
-    collections = [[[Piece(f"# Sea {n}\n\nDeep.")]] for n in range(5)]
+    library = PreparedCache(D3(embed=embed).prepare)
+    collections = [[[StoredChunk(f"# Sea {n}\n\nDeep.")]] for n in range(5)]
     first = library.ready(collections[0])
     assert library.ready(collections[0]) is first
-    assert library.ready([[Piece("# Sea 0\n\nDeep.", metadata={"source": "sea.txt"})]]) is not first
+    assert library.ready([[StoredChunk("# Sea 0\n\nDeep.", metadata={"source": "sea.txt"})]]) is not first
     assert library.ready(collections[0]) is first
     for collection in collections[1:]:
         library.ready(collection)
@@ -180,7 +182,7 @@ def test_a_library_prepares_a_collection_once_and_forgets_the_oldest():
 
 
 def test_no_documents_and_empty_ones():
-    assert rebuilt([]) == rebuilt([[]]) == rebuilt([[Piece("")]]) == rebuilt([[Piece(" \n\n ")], []]) == []
+    assert rebuilt([]) == rebuilt([[]]) == rebuilt([[StoredChunk("")]]) == rebuilt([[StoredChunk(" \n\n ")], []]) == []
 
 
 def counted(operation):
@@ -205,7 +207,9 @@ def test_joining_the_parts_of_a_section_is_linear_in_their_text(text, end):
     def touched(parts):
         CountedText.touched = 0
         size = len(text)
-        pieces = [Piece(CountedText(text), "Sea", at * size, (at + 1) * size if end else None) for at in range(parts)]
+        pieces = [
+            StoredChunk(CountedText(text), "Sea", at * size, (at + 1) * size if end else None) for at in range(parts)
+        ]
         rebuilt([pieces])
         return CountedText.touched
 
@@ -216,7 +220,7 @@ def test_joining_the_parts_of_a_section_is_linear_in_their_text(text, end):
 @settings(max_examples=200)
 @given(*[st.text("|-: \ta\n", max_size=14).map(lambda text: text.replace("a", "| a |\n|-", 1))] * 2)
 def test_a_repeated_head_is_a_row_and_a_rule_that_the_table_before_has(text, more):
-    pieces = [Piece(text, "Sea", 0), Piece(more, "Sea", len(text))]
+    pieces = [StoredChunk(text, "Sea", 0), StoredChunk(more, "Sea", len(text))]
     head = re.match(r"[^\n]*\|[^\n]*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n)", more)
     table_ended = re.search(r"\n[ \t]*\n\s*\Z", text)
     repeated = head is not None and head.group() in text and not table_ended

@@ -1,4 +1,4 @@
-"""The sections of a text of which stored chunks hold stretches: no paragraph says more than they hold."""
+"""The sections of a text of which stored chunks hold spans: no paragraph says more than they hold."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from drillrank.structure.document import Block
 HeadingPath = tuple[str, ...]
 
 _LINE_BREAK = re.compile(r"  \n")
-_NEIGHBOURS = 8  # overlapping stretches that are looked at for one that holds a whole paragraph
+_NEIGHBOURS = 8  # overlapping spans that are looked at for one that holds a whole paragraph
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HeldSpan:
     """What a stored chunk holds of a text.
 
     Attributes:
         start: Offset in the text.
         end: Offset just behind it.
-        piece: Number of the chunk among those of its document.
+        chunk: Number of the chunk among those of its document.
     """
 
     start: int
     end: int
-    piece: int
+    chunk: int
 
 
 @dataclass(frozen=True)
-class Excerpts:
-    r"""A text, and the stretches of it that are held.
+class CoveredText:
+    r"""A text, and the spans of it that stored chunks hold.
 
     Attributes:
         text: Chunks joined where they continue each other, with a blank line where what stands between them is not
             known; or the original that they were cut from.
-        stretches: Rising by start; they may overlap.
+        held_spans: What chunks hold of it, rising by start; they may overlap.
         shifts: By offset in the text from which on it holds, what added to it gives the offset in the document; empty
             where that is not known.
         path: Headings above the text, as its chunks name them; the last may be the heading that it begins with.
         above: Whether the last is never that heading.
-        named: Headings that chunks of an original name, and that may be shown though no stretch holds them.
+        named: Headings that chunks of an original name, and that may be shown though no chunk holds them.
         original: Whether the text is the original. Then headings that no chunk holds or names are not shown.
         whole: Number of the chunk that is all of the text; what no other holds is its.
         breaks: Whether lines with two spaces at the end are the ends of paragraphs.
@@ -56,7 +56,7 @@ class Excerpts:
     """
 
     text: str
-    stretches: tuple[Stretch, ...]
+    held_spans: tuple[HeldSpan, ...]
     shifts: tuple[tuple[int, int], ...] = ()
     path: HeadingPath = ()
     above: bool = False
@@ -69,7 +69,7 @@ class Excerpts:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [stretch.start for stretch in self.stretches]
+        return [held_span.start for held_span in self.held_spans]
 
     @cached_property
     def _held(self) -> list[tuple[int, int]]:
@@ -78,16 +78,16 @@ class Excerpts:
             return [(0, len(self.text))]
         held: list[tuple[int, int]] = []
         last = -1
-        for stretch in self.stretches:
-            if held and (stretch.start <= held[-1][1] or self._only_space(held[-1][1], stretch, last)):
-                held[-1] = held[-1][0], max(held[-1][1], stretch.end)
+        for held_span in self.held_spans:
+            if held and (held_span.start <= held[-1][1] or self._only_space(held[-1][1], held_span, last)):
+                held[-1] = held[-1][0], max(held[-1][1], held_span.end)
             else:
-                held.append((stretch.start, stretch.end))
-            last = stretch.piece
+                held.append((held_span.start, held_span.end))
+            last = held_span.chunk
         return held
 
-    def _only_space(self, end: int, stretch: Stretch, last: int) -> bool:
-        return self.original and stretch.piece != last and self.text[end : stretch.start].isspace()
+    def _only_space(self, end: int, held_span: HeldSpan, last: int) -> bool:
+        return self.original and held_span.chunk != last and self.text[end : held_span.start].isspace()
 
     @cached_property
     def _held_starts(self) -> list[int]:
@@ -106,16 +106,16 @@ class Excerpts:
                 lead = 0 if whole else len(inside) - len(inside.lstrip())
                 yield start + lead, start + len(inside if whole else inside.rstrip())
 
-    def stretch_of(self, start: int, end: int) -> Stretch:
-        """The stretch that holds a span, or else its beginning."""
+    def held_span_of(self, start: int, end: int) -> HeldSpan:
+        """What holds a span, or else its beginning."""
         at = bisect_right(self._starts, start) - 1
         around = range(at, max(at - _NEIGHBOURS, -1), -1)
         for position in around:
-            if self.stretches[position].end >= end:
-                return self.stretches[position]
+            if self.held_spans[position].end >= end:
+                return self.held_spans[position]
         if self.whole is not None:
-            return Stretch(0, len(self.text), self.whole)
-        return next((self.stretches[p] for p in around if self.stretches[p].end > start), self.stretches[max(at, 0)])
+            return HeldSpan(0, len(self.text), self.whole)
+        return next((self.held_spans[p] for p in around if self.held_spans[p].end > start), self.held_spans[max(at, 0)])
 
     def offset(self, at: int) -> int | None:
         """The offset in the document of an offset in the text."""
@@ -124,7 +124,7 @@ class Excerpts:
         return at + self.shifts[bisect_right(self.shifts, at, key=lambda shift: shift[0]) - 1][1]
 
 
-def excerpted(number: int, group: str, excerpts: Excerpts) -> list[OutlineSection]:
+def covered_sections(number: int, group: str, covered: CoveredText) -> list[OutlineSection]:
     r"""The sections of a text, with the paragraphs that its chunks hold.
 
     Metadata of a paragraph are `document`, `section_path`, `piece` (the chunk that holds it), and `start` and `end` in
@@ -133,36 +133,36 @@ def excerpted(number: int, group: str, excerpts: Excerpts) -> list[OutlineSectio
     Args:
         number: Of the document.
         group: What tells this text from the document's others; empty if it is the only one.
-        excerpts: The text and what is held of it.
+        covered: The text and what is held of it.
 
     >>> text = "# Sea\n\nIt is deep.\n\n"
-    >>> held = Stretch(0, 18, 0), Stretch(20, 29, 1)
-    >>> [sea] = excerpted(0, "", Excerpts(text + "And blue.", held, ((0, 0), (20, 80))))
+    >>> held = HeldSpan(0, 18, 0), HeldSpan(20, 29, 1)
+    >>> [sea] = covered_sections(0, "", CoveredText(text + "And blue.", held, ((0, 0), (20, 80))))
     >>> [(p.text, p.metadata["piece"], p.metadata["start"]) for p in sea.paragraphs]
     [('It is deep.', 0, 7), ('And blue.', 1, 100)]
     """
-    shape = _LINE_BREAK.sub("\n\n\n", excerpts.text) if excerpts.breaks else excerpts.text
-    document = parse_document(shape, excerpts.format, metadata=excerpts.metadata)
+    shape = _LINE_BREAK.sub("\n\n\n", covered.text) if covered.breaks else covered.text
+    document = parse_document(shape, covered.format, metadata=covered.metadata)
     shown: set[HeadingPath] = set()
     sections = []
     for section in document.sections():
         blocks = document.blocks(section)
         headings = [block for block in blocks if block.kind == "heading"]
-        hidden = excerpts.original and not any(any(excerpts.held_of(heading)) for heading in headings)
-        if section.path and (not hidden or section.heading in excerpts.named):
+        hidden = covered.original and not any(any(covered.held_of(heading)) for heading in headings)
+        if section.path and (not hidden or section.heading in covered.named):
             shown.add(section.path)
         inside = tuple(
             heading
             for depth, heading in enumerate(section.path, start=1)
-            if not excerpts.original or section.path[:depth] in shown or heading in excerpts.named
+            if not covered.original or section.path[:depth] in shown or heading in covered.named
         )
-        path = _joined(excerpts, inside)
+        path = _joined(covered, inside)
         place = {"document": number, "section_path": path}
         title = breadcrumb(path)
         paragraphs, readable = [], []
         for block in blocks[len(headings) :]:
-            for start, end in excerpts.held_of(block):
-                passage = _passage(excerpts, start, end, f"{number}:{group}", title, place)
+            for start, end in covered.held_of(block):
+                passage = _passage(covered, start, end, f"{number}:{group}", title, place)
                 rendered = block.rendering if (start, end) == (block.start, block.end) else None
                 seen = passage.text if rendered is None else rendered
                 if seen.strip():
@@ -175,20 +175,20 @@ def excerpted(number: int, group: str, excerpts: Excerpts) -> list[OutlineSectio
     return sections
 
 
-def _joined(excerpts: Excerpts, inside: HeadingPath) -> HeadingPath:
-    path = excerpts.path
-    if path and inside and not excerpts.above and breadcrumb(path[-1:]) == breadcrumb(inside[:1]):
+def _joined(covered: CoveredText, inside: HeadingPath) -> HeadingPath:
+    path = covered.path
+    if path and inside and not covered.above and breadcrumb(path[-1:]) == breadcrumb(inside[:1]):
         path = path[:-1]
     return (*path, *inside)
 
 
-def _passage(excerpts: Excerpts, start: int, end: int, prefix: str, title: str, place: Mapping[str, Any]) -> Passage:
-    stretch = excerpts.stretch_of(start, end)
-    offset = excerpts.offset(start)
-    where: dict[str, Any] = {"piece": stretch.piece}
+def _passage(covered: CoveredText, start: int, end: int, prefix: str, title: str, place: Mapping[str, Any]) -> Passage:
+    held_span = covered.held_span_of(start, end)
+    offset = covered.offset(start)
+    where: dict[str, Any] = {"piece": held_span.chunk}
     if offset is None:
-        where["part"] = str(start - stretch.start)
+        where["part"] = str(start - held_span.start)
     else:
         where |= {"start": offset, "end": offset + end - start}
     id_ = f"{prefix}{start if offset is None else offset}"
-    return Passage(excerpts.text[start:end], id=id_, title=title, metadata={**place, **where})
+    return Passage(covered.text[start:end], id=id_, title=title, metadata={**place, **where})

@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, limited, run
-from drillrank.drilldown.selection import Asking
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Drill, Plan, Step
 from drillrank.drilldown.evidence import Evidence, load_evidence_model
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
-from drillrank.drilldown.truncation import LEAST, bounded
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import D3Settings
+from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
@@ -30,7 +30,7 @@ from drillrank.settings import method, renamed
 from drillrank.structure import Document
 from drillrank.tokens import token_counter
 
-Documents = Drillable | Sequence[Document | str] | Sequence[OutlineSection]
+Documents = PreparedDocuments | Sequence[Document | str] | Sequence[OutlineSection]
 
 
 class EvidenceRanking(list[Ranked[Passage]]):
@@ -125,7 +125,7 @@ class D3(D3Settings):
         warnings.warn("lm is called language_model now.", DeprecationWarning, stacklevel=2)
         return self.language_model
 
-    def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> Drillable:
+    def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> PreparedDocuments:
         """Parse and index documents once, for many questions; `embed` runs here.
 
         Args:
@@ -151,12 +151,12 @@ class D3(D3Settings):
         readable = [paragraph for section in named for paragraph in section.readable]
         texts = [passage.titled_text for section in named for passage in (section.passage, *section.readable)]
         lm = self.language_model.fitted(texts)
-        owners = [at for at, section in enumerate(named) for _ in section.readable]
-        evidence = Evidence(readable, lm, self.embed, owners)
+        section_indices = [at for at, section in enumerate(named) for _ in section.readable]
+        evidence = Evidence(readable, lm, self.embed, section_indices)
         proposals = evidence
         if lm.reads_instructions:
             proposals = Evidence(readable, load_evidence_model().fit(texts))
-        return Drillable(tree, evidence, proposals, UPR(lm), tuple(section.passage for section in named))
+        return PreparedDocuments(tree, evidence, proposals, UPR(lm), tuple(section.passage for section in named))
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -229,9 +229,11 @@ class D3(D3Settings):
         """
         check_query(question)
         check_top_n(top_n)
-        ready = documents if isinstance(documents, Drillable) else self.prepare(documents)
-        asking = Asking(question, self.max_prompt_tokens, self.max_calls, self.on_failure, self.on_empty, self._count)
-        drill = Drill(self._plan, ready, asking, on_step)
+        ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
+        selection = Selection(
+            question, self.max_prompt_tokens, self.max_calls, self.on_failure, self.on_empty, self._count
+        )
+        drill = Drill(self._plan, ready, selection, on_step)
         ranking = yield from drill.ranking(top_n)
         found = EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps)
         if problems := found.problems:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from drillrank.dialogue import Dialogue
-from drillrank.drilldown.selection import Asking, Item
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.likelihood_choice import Likelihoods
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.selection import Item, Selection
 from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
 from drillrank.passages import Passage, Ranked, ranked
 from drillrank.rerank.base import Scored
@@ -19,7 +19,7 @@ from drillrank.rerank.monot5 import MonoT5
 
 _STAGES: dict[Strategy, tuple[str, ...]] = {
     "base": ("paragraphs",),
-    "hierbase": ("gists", "paragraphs"),
+    "hierbase": ("summaries", "paragraphs"),
     "monot5": ("monot5",),
     "base+monot5": ("paragraphs", "monot5"),
     "monot5+base": ("monot5", "paragraphs"),
@@ -34,7 +34,7 @@ class Step:
     """What happened in one step of drilling down.
 
     Attributes:
-        kind: `"documents"`, `"sections"`, `"guard"`, `"gists"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
+        kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
         offered: How many documents, sections or paragraphs there were to choose from.
         chosen: Names of the chosen documents and sections, ids of the chosen paragraphs.
         problems: What the LLM did wrong and what was done about it; empty if all went well.
@@ -76,11 +76,13 @@ class Plan:
 class Drill:
     """Drills into prepared documents for one question."""
 
-    def __init__(self, plan: Plan, ready: Drillable, asking: Asking, on_step: Callable[[Step], object] | None) -> None:
+    def __init__(
+        self, plan: Plan, ready: PreparedDocuments, selection: Selection, on_step: Callable[[Step], object] | None
+    ) -> None:
         self._plan = plan
         self.ready = ready
-        self._asking = asking
-        self._likelihoods = Likelihoods(ready, asking.question)
+        self._selection = selection
+        self._likelihoods = Likelihoods(ready, selection.question)
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
         self.steps: list[Step] = []
@@ -89,7 +91,7 @@ class Drill:
         """The evidence, best first."""
         ready, plan = self.ready, self._plan
         if plan.with_llm:
-            self._asking.check(*plan.settings.prompts)
+            self._selection.check(*plan.settings.prompts)
         scope = self._proposed_documents()
         likely: dict[int, Ranked[Passage]] = {}
         if plan.with_llm:
@@ -115,7 +117,7 @@ class Drill:
                 **more,
                 **chosen_by,
                 "guarded": position in guarded,
-                **_section_details(likely.get(ready.owners[position])),
+                **_section_details(likely.get(ready.section_indices[position])),
             }
             for position, (_, more) in zip(chosen, scored, strict=True)
         ]
@@ -131,7 +133,7 @@ class Drill:
             of_document.setdefault(section.path[0], []).append(position)
         if len(of_document) <= limit:
             return list(range(len(ready.outline.sections)))
-        scored = ready.proposals.scored(self._asking.question, range(len(ready.paragraphs)))
+        scored = ready.proposals.scored(self._selection.question, range(len(ready.paragraphs)))
         best = {
             document: max(scored[at][1]["total"] for at in ready.inside(sections))
             for document, sections in of_document.items()
@@ -144,7 +146,7 @@ class Drill:
 
     def _sections(self, scope: Sequence[int]) -> Dialogue[list[int]]:
         """Sections chosen by the LLM, level by level where one prompt cannot hold them all."""
-        outline, asking, by = self.ready.outline, self._asking, self._plan.settings.sections_by
+        outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by
         prompt, _ = self._plan.settings.prompts
         if len(scope) < 2:  # nothing to choose, and nothing to summarise
             return list(scope)
@@ -156,11 +158,11 @@ class Drill:
             if len(leaves) == 1:  # nothing to choose
                 chosen.append(leaves[0].sections[0])
                 break
-            if asking.fits(prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves], by):
+            if selection.fits(prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves], by):
                 level = leaves
-            items = [Item(outline.gist(entry, summaries), entry.name) for entry in level]
+            items = [Item(outline.summary(entry, summaries), entry.name) for entry in level]
             likely = self._likelihoods.entries(level)
-            found, said = yield from asking.choose(prompt, items, likely, by=by, spare=1)
+            found, said = yield from selection.choose(prompt, items, likely, by=by, spare=1)
             kept = [level[position] for position in found]
             self._note(Step("sections", len(level), tuple(entry.name for entry in kept), tuple(problems + said)))
             problems = []
@@ -184,7 +186,7 @@ class Drill:
 
     def _likely_sections(self, scope: Sequence[int]) -> dict[int, Ranked[Passage]]:
         """The best sections by likelihood, each with its score and rank."""
-        ranking = self.ready.ranker.rank(self._asking.question, [self.ready.named[at] for at in scope])
+        ranking = self.ready.ranker.rank(self._selection.question, [self.ready.named[at] for at in scope])
         best = {scope[item.details["position"]]: item for item in ranking[: self._plan.settings.sections]}
         self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(best))))
         return best
@@ -197,7 +199,7 @@ class Drill:
         left = self._plan.settings.guard_tokens
         kept = []
         for position in (outside[place] for place in order[:_GUARDED]):
-            tokens = self._asking.count(self.ready.readable[position].text)
+            tokens = self._selection.count(self.ready.readable[position].text)
             if tokens <= left:
                 left -= tokens
                 kept.append(position)
@@ -213,14 +215,14 @@ class Drill:
         readable = [self.ready.readable[position] for position in candidates]
         texts: Sequence[str] = [passage.text for passage in readable]
         problems: Sequence[str] = ()
-        if stage == "gists":
+        if stage == "summaries":
             texts, problems = yield from self._plan.condenser.condensed(readable)
-        found, said = yield from self._asking.choose(
+        found, said = yield from self._selection.choose(
             self._plan.settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods.paragraphs(candidates),
             by=self._plan.paragraphs_by,
-            spare=int(stage == "gists"),
+            spare=int(stage == "summaries"),
         )
         chosen = [candidates[position] for position in found]
         self._note_paragraphs(stage, candidates, chosen, [*problems, *said])
@@ -231,11 +233,11 @@ class Drill:
         if self._plan.monot5 is None or not candidates:
             return list(candidates)
         readable = [self.ready.readable[position] for position in candidates]
-        ranking = self._plan.monot5.rank(self._asking.question, readable)
+        ranking = self._plan.monot5.rank(self._selection.question, readable)
         order = [candidates[item.details["position"]] for item in ranking]
         if self._plan.strategy == "monot5+base":
             items = [Item(self.ready.readable[position].text) for position in order]
-            kept = order[: self._asking.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
+            kept = order[: self._selection.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
         else:
             kept = order[: top_n or max(1, sum(item.score >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}

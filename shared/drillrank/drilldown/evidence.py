@@ -45,7 +45,7 @@ class Evidence:
         lm: A language model; fitted, if it is lexical.
         embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
             without their headings. If it has a method `questions`, that embeds the questions.
-        owners: Number of each paragraph's section, from 0; all are of one section by default.
+        section_indices: Index of each paragraph's section, from 0; all are of one section by default.
 
     Raises:
         InvalidInput: the embeddings are not one finite vector a text.
@@ -56,14 +56,14 @@ class Evidence:
         paragraphs: Sequence[Passage],
         lm: LanguageModel,
         embed: Embed | None = None,
-        owners: Sequence[int] | None = None,
+        section_indices: Sequence[int] | None = None,
     ) -> None:
         self._paragraphs = tuple(paragraphs)
         self._ranker = UPR(lm)
         self._vectors = None
         if embed is not None and paragraphs:
             texts = [paragraph.text for paragraph in paragraphs]
-            self._vectors = _Vectors(embed, texts, [0] * len(texts) if owners is None else owners)
+            self._vectors = _Vectors(embed, texts, [0] * len(texts) if section_indices is None else section_indices)
 
     def scored(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
         """S(p) divided by the question's tokens, and the details of `UPR`, `total` (S) and the two cosines."""
@@ -91,13 +91,13 @@ class Evidence:
 class _Vectors:
     """Embeddings of paragraphs and of their sections."""
 
-    def __init__(self, embed: Embed, texts: Sequence[str], owners: Sequence[int]) -> None:
+    def __init__(self, embed: Embed, texts: Sequence[str], section_indices: Sequence[int]) -> None:
         self._embed_questions = getattr(embed, "questions", embed)
         self._own = embedded(embed, texts)
         self._lengths = np.log([max(len(text.split()), 1) for text in texts])
-        sums = np.zeros((max(owners) + 1, self._own.shape[1]))
-        np.add.at(sums, list(owners), self._own)
-        self._sections = _unit(sums)[list(owners)]
+        sums = np.zeros((max(section_indices) + 1, self._own.shape[1]))
+        np.add.at(sums, list(section_indices), self._own)
+        self._sections = _unit(sums)[list(section_indices)]
         self._asked: tuple[str, Floats] | None = None  # the last question and its vector
 
     def near(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, float]]]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drillrank.drilldown.outline import Entry
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.rerank.base import Scored
 
 
 class Likelihoods:
     """Likelihoods of the paragraphs for one question; nothing is scored before it is asked for."""
 
-    def __init__(self, ready: Drillable, question: str) -> None:
+    def __init__(self, ready: PreparedDocuments, question: str) -> None:
         self._ready = ready
         self._question = question
 
@@ -28,16 +28,16 @@ class Likelihoods:
         """How many of the best paragraphs are evidence, given S of all."""
         return self._ready.evidence.best(totals)
 
-    def paragraphs(self, paragraphs: Sequence[int]) -> LikelyParagraphs:
+    def paragraphs(self, paragraphs: Sequence[int]) -> ParagraphLikelihoods:
         """The view of some paragraphs."""
-        return LikelyParagraphs(self, paragraphs)
+        return ParagraphLikelihoods(self, paragraphs)
 
-    def entries(self, entries: Sequence[Entry]) -> LikelyEntries:
+    def entries(self, entries: Sequence[Entry]) -> EntryLikelihoods:
         """The view of lines of the outline."""
-        return LikelyEntries(self, [self._ready.inside(entry.sections) for entry in entries])
+        return EntryLikelihoods(self, [self._ready.inside(entry.sections) for entry in entries])
 
 
-class LikelyParagraphs:
+class ParagraphLikelihoods:
     """Likelihood's view of paragraphs, given by their places in a list."""
 
     def __init__(self, likelihoods: Likelihoods, paragraphs: Sequence[int]) -> None:
@@ -58,7 +58,7 @@ class LikelyParagraphs:
         return dict(zip(positions, totals.values(), strict=True))
 
 
-class LikelyEntries:
+class EntryLikelihoods:
     """Likelihood's view of sections and chapters, given by their places in a list, each a list of paragraphs."""
 
     def __init__(self, likelihoods: Likelihoods, paragraphs: Sequence[Sequence[int]]) -> None:

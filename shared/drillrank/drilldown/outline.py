@@ -147,7 +147,7 @@ class Outline:
         """
         return self._level(entry.sections, len(entry.path))
 
-    def gist(self, entry: Entry, summaries: Mapping[int, str]) -> str:
+    def summary(self, entry: Entry, summaries: Mapping[int, str]) -> str:
         """What an entry says: a section's summary; for a chapter, that of its own text and the headings below."""
         if len(entry.sections) == 1:
             return summaries[entry.sections[0]]

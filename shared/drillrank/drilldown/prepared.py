@@ -8,12 +8,13 @@ from functools import cached_property
 
 from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.outline import Outline
+from drillrank.moved import renamed_names
 from drillrank.passages import Passage
 from drillrank.rerank.upr import UPR
 
 
 @dataclass(frozen=True)
-class Drillable:
+class PreparedDocuments:
     """Documents made ready for many questions.
 
     Attributes:
@@ -41,8 +42,8 @@ class Drillable:
         return tuple(paragraph for section in self.outline.sections for paragraph in section.readable)
 
     @cached_property
-    def owners(self) -> tuple[int, ...]:
-        """Position of each paragraph's section."""
+    def section_indices(self) -> tuple[int, ...]:
+        """Index of each paragraph's section."""
         return tuple(at for at, section in enumerate(self.outline.sections) for _ in section.paragraphs)
 
     @cached_property
@@ -55,3 +56,6 @@ class Drillable:
     def inside(self, sections: Sequence[int]) -> list[int]:
         """Positions of the paragraphs of some sections."""
         return [at for section in sections for at in range(self._firsts[section], self._firsts[section + 1])]
+
+
+__getattr__ = renamed_names(__name__, Drillable="PreparedDocuments")

@@ -1,4 +1,4 @@
-"""Documents that are stored in pieces: their section tree, put together again from what the pieces carry."""
+"""Documents that are stored in chunks: their section tree, put together again from what the chunks carry."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from drillrank.drilldown.covered_text import Excerpts, HeadingPath, excerpted
+from drillrank.drilldown.covered_text import CoveredText, HeadingPath, covered_sections
 from drillrank.drilldown.outline import OutlineSection, outline
-from drillrank.drilldown.prepared import Drillable
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.moved import renamed_names
 from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _REMEMBERED = 4  # collections; each may be large
-Material = Sequence["Piece"] | Sequence[Excerpts]
-"""What is stored of one document: sections that drillrank cut, or it as a whole; or excerpts, by text."""
+Material = Sequence["StoredChunk"] | Sequence[CoveredText]
+"""What is stored of one document: its chunks, sections or all of it; or texts of which chunks hold spans."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StoredChunk:
     """A document, a section of one, or a part of a section, as it is stored.
 
     Attributes:
@@ -42,34 +43,34 @@ class Piece:
 
 
 def rebuilt(documents: Sequence[Material], separator: str = " > ") -> list[OutlineSection]:
-    r"""The sections of documents, each given by its pieces in any order: what `D3.prepare` takes.
+    r"""The sections of documents, each given by its chunks in any order: what `D3.prepare` takes.
 
-    Parts of one section are joined before they are read, so that no paragraph stays cut. Where pieces are missing, the
-    outline lacks their sections and no others. Paragraphs have exact offsets; those of a piece that is not the source,
-    but a rendering of it, have the piece's span and are told apart by `part` in their metadata. `piece` there is the
-    number of the piece in which a paragraph begins. What other splitters cut is given as excerpts.
+    Parts of one section are joined before they are read, so that no paragraph stays cut. Where chunks are missing, the
+    outline lacks their sections and no others. Paragraphs have exact offsets; those of a chunk that is not the source,
+    but a rendering of it, have the chunk's span and are told apart by `part` in their metadata. `piece` there is the
+    number of the chunk in which a paragraph begins. What other splitters cut is given as covered text.
 
     Args:
-        documents: The pieces of each document, one that is there twice counts once; or its excerpts.
-        separator: Between the headings of a piece's path.
+        documents: The chunks of each document, one that is there twice counts once; or its covered texts.
+        separator: Between the headings of a chunk's path.
 
-    >>> pieces = [Piece("## Fish\n\nCod.\n\nTuna.", "Sea > Fish", 14), Piece("# Sea\n\nDeep.\n", "Sea")]
-    >>> [(s.passage.title, [p.metadata["start"] for p in s.paragraphs]) for s in rebuilt([pieces])]
+    >>> chunks = [StoredChunk("## Fish\n\nCod.\n\nTuna.", "Sea > Fish", 14), StoredChunk("# Sea\n\nDeep.\n", "Sea")]
+    >>> [(s.passage.title, [p.metadata["start"] for p in s.paragraphs]) for s in rebuilt([chunks])]
     [('Sea', [7]), ('Sea > Fish', [23, 29])]
     """
     return [section for number, stored in enumerate(documents) for section in _sections(number, stored, separator)]
 
 
 def _sections(number: int, stored: Material, separator: str) -> list[OutlineSection]:
-    pieces = [piece for piece in stored if isinstance(piece, Piece)]
-    excerpts = [text for text in stored if isinstance(text, Excerpts)]
-    sections = _Rebuilding(number, separator).of(pieces) if pieces else []
-    for group, text in enumerate(excerpts):
-        sections += excerpted(number, f"{group}:" if len(excerpts) > 1 else "", text)
+    chunks = [chunk for chunk in stored if isinstance(chunk, StoredChunk)]
+    covered = [text for text in stored if isinstance(text, CoveredText)]
+    sections = _Rebuilding(number, separator).of(chunks) if chunks else []
+    for group, text in enumerate(covered):
+        sections += covered_sections(number, f"{group}:" if len(covered) > 1 else "", text)
     return sections
 
 
-class Library:
+class PreparedCache:
     r"""Rebuilds and prepares documents, and remembers the last few collections, each prepared once.
 
     Args:
@@ -77,49 +78,51 @@ class Library:
         separator: As for `rebuilt`.
 
     >>> from drillrank import D3
-    >>> library = Library(D3().prepare)
-    >>> library.ready([[Piece("# Sea\n\nDeep.")]]) is library.ready([[Piece("# Sea\n\nDeep.")]])
+    >>> cache = PreparedCache(D3().prepare)
+    >>> cache.ready([[StoredChunk("# Sea\n\nDeep.")]]) is cache.ready([[StoredChunk("# Sea\n\nDeep.")]])
     True
     """
 
-    def __init__(self, prepare: Callable[[Sequence[OutlineSection]], Drillable], separator: str = " > ") -> None:
+    def __init__(
+        self, prepare: Callable[[Sequence[OutlineSection]], PreparedDocuments], separator: str = " > "
+    ) -> None:
         self._prepare = prepare
         self._separator = separator
-        self._once: Once[Drillable] = Once(_REMEMBERED)
+        self._once: Once[PreparedDocuments] = Once(_REMEMBERED)
 
-    def ready(self, documents: Sequence[Material]) -> Drillable:
+    def ready(self, documents: Sequence[Material]) -> PreparedDocuments:
         """What `D3.retrieve` takes, of documents given by what is stored of them."""
         key = tuple(tuple((stored, repr(stored.metadata)) for stored in material) for material in documents)
         return self._once.get(key, lambda: self._prepare(rebuilt(documents, self._separator)))
 
 
 class _Rebuilding:
-    """One document's pieces become sections."""
+    """One document's chunks become sections."""
 
     def __init__(self, number: int, separator: str) -> None:
         self._number = number
         self._separator = separator
-        self._members: list[tuple[int, int]] = []  # of the run at hand: where each piece begins, and its place
+        self._members: list[tuple[int, int]] = []  # of the run at hand: where each chunk begins, and its place
         self._paths: dict[str, HeadingPath] = {}  # by their joined form, which may hold the separator in a heading
 
-    def of(self, pieces: Sequence[Piece]) -> list[OutlineSection]:
+    def of(self, chunks: Sequence[StoredChunk]) -> list[OutlineSection]:
         distinct: dict[tuple[int, str, str], int] = {}
-        for place, piece in enumerate(pieces):
-            distinct.setdefault((piece.start, piece.path, piece.text), place)
-        order = sorted(distinct.values(), key=lambda place: pieces[place].start)
+        for place, chunk in enumerate(chunks):
+            distinct.setdefault((chunk.start, chunk.path, chunk.text), place)
+        order = sorted(distinct.values(), key=lambda place: chunks[place].start)
         places = iter(order)
-        groups = _runs([pieces[place] for place in order])
+        groups = _runs([chunks[place] for place in order])
         runs = list(map(_joined, groups))
         texts = "\n\n".join(run.text for run in runs)
         format = parse_document(texts, metadata=runs[0].metadata).format if len(runs) > 1 else "auto"
         starts, ends = {run.start for run in runs}, set(map(_end, runs))
         sections = []
         for run, group in zip(runs, groups, strict=True):
-            self._members = [(piece.start, next(places)) for piece in group]
+            self._members = [(chunk.start, next(places)) for chunk in group]
             sections += self._sections(run, format, beside=_end(run) in starts or run.start in ends)
         return sections
 
-    def _sections(self, run: Piece, format: str, beside: bool) -> list[OutlineSection]:
+    def _sections(self, run: StoredChunk, format: str, beside: bool) -> list[OutlineSection]:
         document = parse_document(run.text, format, metadata=run.metadata)
         headed = any(section.path for section in document.sections()[:1])
         is_source = not run.path or headed or beside if run.end is None else len(run.text) == run.end - run.start
@@ -130,8 +133,8 @@ class _Rebuilding:
             self._paths.setdefault(breadcrumb(path, self._separator), path)
         return [self._moved(section, run) for section in outline([document])]
 
-    def _moved(self, section: OutlineSection, run: Piece) -> OutlineSection:
-        """A section of a piece, as a section of the document."""
+    def _moved(self, section: OutlineSection, run: StoredChunk) -> OutlineSection:
+        """A section of a chunk, as a section of the document."""
         path = self._path(run.path, section.passage.metadata["section_path"])
 
         def moved(passage: Passage) -> Passage:
@@ -145,8 +148,8 @@ class _Rebuilding:
             moved(section.passage), tuple(map(moved, section.paragraphs)), tuple(map(moved, section.readable))
         )
 
-    def _rendered(self, run: Piece) -> list[OutlineSection]:
-        """A piece whose offsets tell where it is, but not where its paragraphs are."""
+    def _rendered(self, run: StoredChunk) -> list[OutlineSection]:
+        """A chunk whose offsets tell where it is, but not where its paragraphs are."""
         path = self._above(run.path)
         blocks = [block.strip("\n") for block in _BLANK_LINES.split(run.text) if block.strip()]
         if blocks and path and breadcrumb([blocks[0]]) == breadcrumb(path[-1:]):
@@ -166,7 +169,7 @@ class _Rebuilding:
         return [OutlineSection(own, paragraphs, paragraphs)]
 
     def _path(self, stored: str, inside: HeadingPath) -> HeadingPath:
-        """The full path of a section inside a piece: the piece's path may end with the section's own heading."""
+        """The full path of a section inside a chunk: the chunk's path may end with the section's own heading."""
         own = breadcrumb(inside[:1], self._separator)
         if inside and stored == own:
             return inside
@@ -178,45 +181,48 @@ class _Rebuilding:
         return self._paths.get(stored) or tuple(filter(None, stored.split(self._separator)))
 
 
-def _end(piece: Piece) -> int:
-    return piece.start + len(piece.text) if piece.end is None else piece.end
+def _end(chunk: StoredChunk) -> int:
+    return chunk.start + len(chunk.text) if chunk.end is None else chunk.end
 
 
-def _runs(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """The pieces, neighbouring parts of one section together."""
-    groups: list[list[Piece]] = []
-    for piece in pieces:
-        if groups and _continues(groups[-1][-1], piece):
-            groups[-1].append(piece)
+def _runs(chunks: Sequence[StoredChunk]) -> list[list[StoredChunk]]:
+    """The chunks, neighbouring parts of one section together."""
+    groups: list[list[StoredChunk]] = []
+    for chunk in chunks:
+        if groups and _continues(groups[-1][-1], chunk):
+            groups[-1].append(chunk)
         else:
-            groups.append([piece])
+            groups.append([chunk])
     return groups
 
 
-def _joined(group: Sequence[Piece]) -> Piece:
+def _joined(group: Sequence[StoredChunk]) -> StoredChunk:
     """Pieces that continue each other as one; each text is copied once, however many there are."""
     if len(group) == 1:
         return group[0]
     return replace(group[0], text="".join(part.text for part in group), end=group[-1].end)
 
 
-def _continues(before: Piece, piece: Piece) -> bool:
-    """Whether a piece goes on where the one before it ends, in the same section, and both are the source."""
+def _continues(before: StoredChunk, chunk: StoredChunk) -> bool:
+    """Whether a chunk goes on where the one before it ends, in the same section, and both are the source."""
     return (
-        all(p.end is None or len(p.text) == p.end - p.start for p in (before, piece))
-        and piece.path == before.path
-        and _end(before) == piece.start
-        and not _repeats_table_head(before, piece)
+        all(p.end is None or len(p.text) == p.end - p.start for p in (before, chunk))
+        and chunk.path == before.path
+        and _end(before) == chunk.start
+        and not _repeats_table_head(before, chunk)
     )
 
 
-def _repeats_table_head(before: Piece, piece: Piece) -> bool:
-    """Whether a piece whose end is unknown begins with the head of a table that was cut, which is not in its span."""
-    if piece.end is not None:
+def _repeats_table_head(before: StoredChunk, chunk: StoredChunk) -> bool:
+    """Whether a chunk whose end is unknown begins with the head of a table that was cut, which is not in its span."""
+    if chunk.end is not None:
         return False
-    row, _, rest = piece.text.partition("\n")
+    row, _, rest = chunk.text.partition("\n")
     rule, line_end, _ = rest.partition("\n")
     if not (line_end and "|" in row and "-" in rule) or rule.strip(" \t:|-"):
         return False
     gap = before.text[len(before.text.rstrip()) :]
     return f"{row}\n{rule}" in before.text and gap.count("\n") < 2
+
+
+__getattr__ = renamed_names(__name__, Piece="StoredChunk", Library="PreparedCache")

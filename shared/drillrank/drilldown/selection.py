@@ -1,4 +1,4 @@
-"""Asking an LLM to choose from a list: as few prompts as the budget allows, and an answer whatever it says.
+"""Selection an LLM to choose from a list: as few prompts as the budget allows, and an answer whatever it says.
 
 D3 (Nair et al. 2023), sections 3.3.1 and 3.3.2: one prompt holds as many items as fit. No prompt is above its budget.
 """
@@ -12,8 +12,8 @@ from typing import Protocol
 
 from drillrank.dialogue import Dialogue, Reply
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
-from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
+from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.prompts import Template, filled
 from drillrank.structured import StructuredPrompt
@@ -33,7 +33,7 @@ IDS_SCHEMA = {
 }
 
 
-class Likely(Protocol):
+class Fallback(Protocol):
     """What likelihood says about items, given by their positions."""
 
     def order(self, positions: Sequence[int], /) -> list[int]:
@@ -54,7 +54,7 @@ class Item:
 
 
 @dataclass(slots=True)
-class Asking:
+class Selection:
     """Budgets and policies of one question, and the calls that are left.
 
     Attributes:
@@ -101,7 +101,7 @@ class Asking:
         return count
 
     def choose(
-        self, template: Template, items: Sequence[Item], likely: Likely, *, by: AnswerBy = "ids", spare: int = 0
+        self, template: Template, items: Sequence[Item], likely: Fallback, *, by: AnswerBy = "ids", spare: int = 0
     ) -> Dialogue[tuple[list[int], list[str]]]:
         """Ask about all items, in several prompts at once if need be.
 
@@ -167,7 +167,7 @@ class Asking:
         self,
         template: Template,
         items: Sequence[Item],
-        likely: Likely,
+        likely: Fallback,
         calls: int,
         by: AnswerBy,
         problems: list[str],

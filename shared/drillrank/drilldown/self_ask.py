@@ -27,8 +27,8 @@ from drillrank.dialogue import (
     limited,
     run,
 )
-from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.drilldown.settings import SelfAskSettings
+from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import filled

@@ -1,4 +1,4 @@
-"""Texts that are too long for a prompt: paragraphs cut into pieces, nothing lost; anything else without its middle."""
+"""Texts that are too long for a prompt: paragraphs cut into parts, nothing lost; anything else without its middle."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _LONG_TOKEN = 8  # characters; of text with longer tokens, `shortened` keeps les
 
 
 def bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSection:
-    """The section, those of its paragraphs that have more than `limit` tokens as a reader sees them cut into pieces.
+    """The section, those of its paragraphs that have more than `limit` tokens as a reader sees them cut into parts.
 
-    A piece has an exact span of its own. Where the paragraph's span is not that of the text that is read, as in HTML
-    and LaTeX, its pieces are parts of the readable text, have the span of the whole paragraph, and are told apart by
+    A part has an exact span of its own. Where the paragraph's span is not that of the text that is read, as in HTML
+    and LaTeX, its parts are parts of the readable text, have the span of the whole paragraph, and are told apart by
     `part` in their metadata.
     """
-    pieces = [
-        piece
+    parts = [
+        part
         for paragraph, shown in zip(section.paragraphs, section.readable, strict=True)
-        for piece in _pieces(paragraph, shown, limit, count)
+        for part in _parts(paragraph, shown, limit, count)
     ]
-    if len(pieces) == len(section.paragraphs):
+    if len(parts) == len(section.paragraphs):
         return section
-    return replace(section, paragraphs=tuple(own for own, _ in pieces), readable=tuple(shown for _, shown in pieces))
+    return replace(section, paragraphs=tuple(own for own, _ in parts), readable=tuple(shown for _, shown in parts))
 
 
-def _pieces(paragraph: Passage, shown: Passage, limit: int, count: TokenCount) -> list[tuple[Passage, Passage]]:
+def _parts(paragraph: Passage, shown: Passage, limit: int, count: TokenCount) -> list[tuple[Passage, Passage]]:
     if len(shown.text.encode("utf-8", "surrogatepass")) <= limit:  # a token has at least one byte
         return [(paragraph, shown)]
     spans = cut(shown.text, limit, count)
@@ -45,9 +45,9 @@ def _pieces(paragraph: Passage, shown: Passage, limit: int, count: TokenCount) -
     if "start" in place and paragraph.text == shown.text and len(paragraph.text) == place["end"] - place["start"]:
         offset, document = place["start"], place["document"]
         return [
-            (piece, piece)
+            (part, part)
             for start, end in spans
-            for piece in [
+            for part in [
                 replace(
                     paragraph,
                     text=paragraph.text[start:end],
@@ -58,9 +58,9 @@ def _pieces(paragraph: Passage, shown: Passage, limit: int, count: TokenCount) -
         ]
     above = f"{place['part']}." if "part" in place else ""
     return [
-        (piece, piece)
+        (part, part)
         for number, (start, end) in enumerate(spans)
-        for piece in [
+        for part in [
             replace(
                 paragraph,
                 text=shown.text[start:end],

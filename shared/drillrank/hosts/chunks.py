@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
-from drillrank.drilldown.covered_text import Excerpts, HeadingPath, Stretch
-from drillrank.drilldown.rebuilding import Material, Piece
+from drillrank.drilldown.covered_text import CoveredText, HeadingPath, HeldSpan
+from drillrank.drilldown.rebuilding import Material, StoredChunk
 from drillrank.hosts.originals import Original
 from drillrank.structure import parse_document
 
@@ -18,14 +18,14 @@ Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredChunk(Generic[Record]):
+class ChunkRecord(Generic[Record]):
     """One stored record.
 
     Attributes:
         record: The host's node or document.
         id: What tells it from all others.
         text: Its text, as in the source; of a view of a section, what that view carries of the section's text.
-        document: What it is a piece of.
+        document: What it is a part of.
         kind: A section that drillrank cut, a chunk of another splitter, or a whole document.
         raw: Whether it is the section itself and not a view of it.
         path: Headings from the root: joined, as drillrank writes them, or apart.
@@ -90,9 +90,9 @@ class StoredDocument(Generic[Record]):
     def __init__(
         self,
         name: Name,
-        chunks: Iterable[StoredChunk[Record]],
+        chunks: Iterable[ChunkRecord[Record]],
         original: Located | None = None,
-        whole: StoredChunk[Record] | None = None,
+        whole: ChunkRecord[Record] | None = None,
         *,
         apart: bool = False,
     ) -> None:
@@ -104,7 +104,7 @@ class StoredDocument(Generic[Record]):
         self._original = original
         self._whole = whole
 
-    def chunk(self, number: int) -> StoredChunk[Record]:
+    def chunk(self, number: int) -> ChunkRecord[Record]:
         """The record with the number that `material` gave it."""
         if number < len(self.chunks):
             return self.chunks[number]
@@ -122,19 +122,19 @@ class StoredDocument(Generic[Record]):
 
     def lacks_offsets(self) -> bool:
         """Whether it has chunks of which nobody knows where in the document they stand."""
-        return any(isinstance(stored, Excerpts) and not stored.shifts for stored in self.material())
+        return any(isinstance(stored, CoveredText) and not stored.shifts for stored in self.material())
 
     def material(self) -> Material:
-        """For the core; numbers of pieces are what `chunk` takes."""
+        """For the core; numbers of chunks are what `chunk` takes."""
         if self._original is not None:
-            return [self._excerpts_of(self._original)]
+            return [self._covered_of(self._original)]
         if any(chunk.kind == "section" for chunk in self.chunks):
-            return [_piece(chunk) for chunk in self.chunks]
+            return [_stored_chunk(chunk) for chunk in self.chunks]
         if len(self.chunks) == 1 and self.chunks[0].is_whole:
-            return [Piece(chunk.text, metadata=chunk.metadata) for chunk in self.chunks]
+            return [StoredChunk(chunk.text, metadata=chunk.metadata) for chunk in self.chunks]
         number = {id(chunk): place for place, chunk in enumerate(self.chunks)}
         marked = any(chunk.headings and not chunk.above for chunk in self.chunks)
-        groups: list[tuple[list[StoredChunk[Record]], bool]] = []
+        groups: list[tuple[list[ChunkRecord[Record]], bool]] = []
         for chunks in _by_page(self.chunks).values():
             whole_page = len(chunks) == 1 and chunks[0].is_bare and chunks[0].page is not None
             exact = whole_page or not _disagree(chunks)
@@ -142,11 +142,11 @@ class StoredDocument(Generic[Record]):
         format = _format(self.chunks) if len(groups) > 1 else "auto"
         return [_joined(group, number, format, exact, marked) for group, exact in groups]
 
-    def _excerpts_of(self, original: Located) -> Excerpts:
-        stretches = [Stretch(start, end, place) for place, spans in enumerate(original.spans) for start, end in spans]
-        return Excerpts(
+    def _covered_of(self, original: Located) -> CoveredText:
+        held_spans = [HeldSpan(start, end, place) for place, spans in enumerate(original.spans) for start, end in spans]
+        return CoveredText(
             original.text,
-            tuple(sorted(stretches, key=lambda stretch: stretch.start)),
+            tuple(sorted(held_spans, key=lambda held_span: held_span.start)),
             ((0, 0),),
             named=frozenset(heading for chunk in self.chunks for heading in chunk.headings),
             original=True,
@@ -168,7 +168,7 @@ class Located:
     spans: Sequence[Sequence[tuple[int, int]]]
 
 
-def located(original: StoredChunk[Any], chunks: Iterable[StoredChunk[Any]]) -> Located | None:
+def located(original: ChunkRecord[Any], chunks: Iterable[ChunkRecord[Any]]) -> Located | None:
     """Where chunks stand in their original, or None if one does not: then the original is another version of it."""
     text = Original(original.text, original.metadata)
     listed = _distinct(chunks)
@@ -182,7 +182,7 @@ def located(original: StoredChunk[Any], chunks: Iterable[StoredChunk[Any]]) -> L
     return Located(original.text, spans)
 
 
-def _distinct(chunks: Iterable[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
+def _distinct(chunks: Iterable[ChunkRecord[Record]]) -> list[ChunkRecord[Record]]:
     """Each record once; a view only where what it is a view of is not there."""
     chunks = _without_false_offsets(list(chunks))
     raw = {chunk.id for chunk in chunks if chunk.raw}
@@ -190,19 +190,19 @@ def _distinct(chunks: Iterable[StoredChunk[Record]]) -> list[StoredChunk[Record]
     return list(reversed(found.values()))
 
 
-def _without_false_offsets(chunks: list[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
+def _without_false_offsets(chunks: list[ChunkRecord[Record]]) -> list[ChunkRecord[Record]]:
     """Splitters that name headings know no offsets: where one did, the others' count from what it made, too."""
     if not any(chunk.order is not None for chunk in chunks):
         return chunks
     return [chunk if chunk.start is None else replace(chunk, start=None, order=chunk.start) for chunk in chunks]
 
 
-def _piece(section: StoredChunk[Any]) -> Piece:
+def _stored_chunk(section: ChunkRecord[Any]) -> StoredChunk:
     path = section.path if isinstance(section.path, str) else ""
-    return Piece(section.text, path, section.start or 0, section.end, section.metadata)
+    return StoredChunk(section.text, path, section.start or 0, section.end, section.metadata)
 
 
-def _sections_overlap(sections: Sequence[StoredChunk[Any]]) -> bool:
+def _sections_overlap(sections: Sequence[ChunkRecord[Any]]) -> bool:
     """Sections tile their document, whoever joins or cuts them; ends that are not known say nothing."""
     end, last = -1, None
     for section in sorted(sections, key=lambda section: section.start or 0):
@@ -213,22 +213,22 @@ def _sections_overlap(sections: Sequence[StoredChunk[Any]]) -> bool:
     return False
 
 
-def _by_page(chunks: Sequence[StoredChunk[Any]]) -> dict[int | str | None, list[StoredChunk[Any]]]:
-    pages: dict[int | str | None, list[StoredChunk[Any]]] = {}
+def _by_page(chunks: Sequence[ChunkRecord[Any]]) -> dict[int | str | None, list[ChunkRecord[Any]]]:
+    pages: dict[int | str | None, list[ChunkRecord[Any]]] = {}
     for chunk in sorted(chunks, key=lambda chunk: chunk.page if isinstance(chunk.page, int) else -1):
         pages.setdefault(chunk.page, []).append(chunk)
     return pages
 
 
-def _rank(chunk: StoredChunk[Any]) -> tuple[bool, int]:
+def _rank(chunk: ChunkRecord[Any]) -> tuple[bool, int]:
     """Chunks of which the place is not known come last, as they were given."""
     at = chunk.order if chunk.span is None else chunk.start
     return at is None, at or 0
 
 
-def _disagree(chunks: Sequence[StoredChunk[Any]]) -> bool:
+def _disagree(chunks: Sequence[ChunkRecord[Any]]) -> bool:
     """Whether two chunks have different texts for the same place."""
-    furthest: StoredChunk[Any] | None = None
+    furthest: ChunkRecord[Any] | None = None
     for chunk in sorted((chunk for chunk in chunks if chunk.span is not None), key=_rank):
         if furthest is not None and not _agree(furthest, chunk):
             return True
@@ -236,32 +236,32 @@ def _disagree(chunks: Sequence[StoredChunk[Any]]) -> bool:
     return False
 
 
-def _agree(before: StoredChunk[Any], chunk: StoredChunk[Any]) -> bool:
+def _agree(before: ChunkRecord[Any], chunk: ChunkRecord[Any]) -> bool:
     (first, end), (start, _) = _place(before), _place(chunk)
     return before.text[start - first : start - first + len(chunk.text)] == chunk.text[: max(end - start, 0)]
 
 
-def _place(chunk: StoredChunk[Any]) -> tuple[int, int]:
+def _place(chunk: ChunkRecord[Any]) -> tuple[int, int]:
     """Its span, or where it stands in the section that was cut again."""
     if chunk.span is not None:
         return chunk.span
     return chunk.order or 0, (chunk.order or 0) + len(chunk.text)
 
 
-def _further(before: StoredChunk[Any] | None, chunk: StoredChunk[Any]) -> StoredChunk[Any]:
+def _further(before: ChunkRecord[Any] | None, chunk: ChunkRecord[Any]) -> ChunkRecord[Any]:
     return chunk if before is None or _place(chunk)[1] > _place(before)[1] else before
 
 
-def _grouped(chunks: Sequence[StoredChunk[Any]], exact: bool) -> list[list[StoredChunk[Any]]]:
+def _grouped(chunks: Sequence[ChunkRecord[Any]], exact: bool) -> list[list[ChunkRecord[Any]]]:
     """Chunks that may be joined: neighbours under the same headings; of whose place nothing is known, each alone."""
     known = sorted((chunk for chunk in chunks if exact and chunk.span is not None), key=_rank)
-    groups: list[list[StoredChunk[Any]]] = []
+    groups: list[list[ChunkRecord[Any]]] = []
     for chunk in known:
         if groups and groups[-1][-1].path == chunk.path:
             groups[-1].append(chunk)
         else:
             groups.append([chunk])
-    cut_again: dict[str | HeadingPath, list[StoredChunk[Any]]] = {}
+    cut_again: dict[str | HeadingPath, list[ChunkRecord[Any]]] = {}
     placed = set(map(id, known))
     for chunk in chunks:
         if id(chunk) in placed:
@@ -275,10 +275,10 @@ def _grouped(chunks: Sequence[StoredChunk[Any]], exact: bool) -> list[list[Store
     return [joined for group in groups for joined in _apart_where_they_differ(group)]
 
 
-def _apart_where_they_differ(group: list[StoredChunk[Any]]) -> list[list[StoredChunk[Any]]]:
+def _apart_where_they_differ(group: list[ChunkRecord[Any]]) -> list[list[ChunkRecord[Any]]]:
     """The chunks of a section by their order, each alone if they cannot be of one section."""
     group = sorted(group, key=_rank)
-    furthest: StoredChunk[Any] | None = None
+    furthest: ChunkRecord[Any] | None = None
     for chunk in group:
         if furthest is not None and not _agree(furthest, chunk):
             return [[chunk] for chunk in group]
@@ -286,7 +286,7 @@ def _apart_where_they_differ(group: list[StoredChunk[Any]]) -> list[list[StoredC
     return [group]
 
 
-def _format(chunks: Sequence[StoredChunk[Any]]) -> str:
+def _format(chunks: Sequence[ChunkRecord[Any]]) -> str:
     """What all chunks of a document are parsed as."""
     if any(chunk.headings for chunk in chunks):
         return "markdown"
@@ -294,8 +294,8 @@ def _format(chunks: Sequence[StoredChunk[Any]]) -> str:
 
 
 def _joined(
-    group: Sequence[StoredChunk[Any]], number: Mapping[int, int], format: str, exact: bool, marked: bool
-) -> Excerpts:
+    group: Sequence[ChunkRecord[Any]], number: Mapping[int, int], format: str, exact: bool, marked: bool
+) -> CoveredText:
     """Chunks joined where they continue each other; what stands between two others is not known.
 
     Args:
@@ -306,27 +306,27 @@ def _joined(
         marked: Whether chunks that have none mark the ends of paragraphs by two spaces.
     """
     texts: list[str] = []
-    stretches: list[Stretch] = []
+    held_spans: list[HeldSpan] = []
     shifts: list[tuple[int, int]] = []
     written = 0  # characters of the joined text
     end = 0  # of the last run, in the document
     for chunk in group:
         start, _ = _place(chunk)
-        if not stretches or start > end:
+        if not held_spans or start > end:
             texts.append("\n\n" if texts else "")
             written += len(texts[-1])
             shifts.append((written, start - written))
             end = start
         at = written - (end - start)
         texts.append(chunk.text[end - start :])
-        stretches.append(Stretch(at, at + len(chunk.text), number[id(chunk)]))
+        held_spans.append(HeldSpan(at, at + len(chunk.text), number[id(chunk)]))
         written += len(texts[-1])
         end = max(end, start + len(chunk.text))
     first = group[0]
     shifts_known = exact and (first.span is not None or (first.is_bare and first.page is not None))
-    return Excerpts(
+    return CoveredText(
         "".join(texts),
-        tuple(stretches),
+        tuple(held_spans),
         tuple(shifts) if shifts_known else (),
         first.headings,
         first.above,

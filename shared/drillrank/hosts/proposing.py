@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from drillrank.drilldown.rebuilding import Material
 from drillrank.errors import DrillrankWarning
-from drillrank.hosts.chunks import Name, StoredChunk, StoredDocument, located
+from drillrank.hosts.chunks import ChunkRecord, Name, StoredDocument, located
 from drillrank.hosts.lookups import Answer, ById, Holding, Lookups, Search
 from drillrank.once import Told
 from drillrank.passages import Passage, stable_uuid
@@ -29,8 +29,8 @@ class Reading(Generic[Record]):
         ordered: Whether records are answered in the order in which they were stored.
     """
 
-    chunks: Callable[[Iterable[Any]], list[StoredChunk[Record]]]
-    holding: Callable[[StoredChunk[Record]], Holding | None]
+    chunks: Callable[[Iterable[Any]], list[ChunkRecord[Record]]]
+    holding: Callable[[ChunkRecord[Record]], Holding | None]
     copies: bool = False
     ordered: bool = False
 
@@ -100,7 +100,7 @@ class Paragraph(Generic[Record]):
     """
 
     document: StoredDocument[Record]
-    chunk: StoredChunk[Record]
+    chunk: ChunkRecord[Record]
     place: Mapping[str, Any]
     text: str
 
@@ -127,7 +127,7 @@ class Paragraph(Generic[Record]):
         return stable_uuid(name, self.start, self.end, *where)
 
 
-def grouped(chunks: Sequence[StoredChunk[Record]], hidden: bool = False) -> Proposed[Record]:
+def grouped(chunks: Sequence[ChunkRecord[Record]], hidden: bool = False) -> Proposed[Record]:
     """Documents that are given, by their chunks; those that only repeat one text are documents of their own.
 
     Args:
@@ -147,7 +147,7 @@ def grouped(chunks: Sequence[StoredChunk[Record]], hidden: bool = False) -> Prop
 
 
 def proposed(
-    reading: Reading[Record], given: Sequence[StoredChunk[Record]], k: int, limit: int, restriction: str
+    reading: Reading[Record], given: Sequence[ChunkRecord[Record]], k: int, limit: int, restriction: str
 ) -> Lookups[Proposed[Record]]:
     """Looks up the documents of the best records.
 
@@ -192,12 +192,12 @@ def proposed(
 
 
 def _stored(
-    reading: Reading[Record], hits: dict[Name, list[StoredChunk[Record]]]
-) -> Lookups[dict[Name, list[StoredChunk[Record]]]]:
+    reading: Reading[Record], hits: dict[Name, list[ChunkRecord[Record]]]
+) -> Lookups[dict[Name, list[ChunkRecord[Record]]]]:
     """What the store has of the documents, as far as it can be asked."""
     wanted = {name: holding for name, own in hits.items() if (holding := reading.holding(own[0])) is not None}
     answers: Sequence[Answer] = (yield list(wanted.values())) if wanted else []
-    stored: dict[Name, list[StoredChunk[Record]]] = {}
+    stored: dict[Name, list[ChunkRecord[Record]]] = {}
     unknown = []
     for name, answer in zip(wanted, answers, strict=True):
         if answer is None:
@@ -215,16 +215,16 @@ def _stored(
     return stored
 
 
-def _readable(chunks: Sequence[StoredChunk[Record]], asked: bool) -> list[StoredChunk[Record]]:
+def _readable(chunks: Sequence[ChunkRecord[Record]], asked: bool) -> list[ChunkRecord[Record]]:
     """Those that hold text of the document; a view may carry some, which counts where its section cannot be had."""
     return [chunk for chunk in chunks if chunk.raw or (chunk.text and not asked)]
 
 
 def _with_given(
     name: Name,
-    records: list[StoredChunk[Record]],
+    records: list[ChunkRecord[Record]],
     asked: bool,
-    beside: dict[str, dict[Name, list[StoredChunk[Record]]]],
+    beside: dict[str, dict[Name, list[ChunkRecord[Record]]]],
 ) -> tuple[StoredDocument[Record], bool]:
     """The document with what was given of it, and whether that agrees with the records."""
     plain = StoredDocument(name, records)
@@ -246,12 +246,12 @@ def _with_given(
     return plain, False
 
 
-def _labels_differ(given: StoredChunk[Any], record: StoredChunk[Any]) -> bool:
+def _labels_differ(given: ChunkRecord[Any], record: ChunkRecord[Any]) -> bool:
     """Whether a whole document has metadata that its record contradicts."""
     return given.is_bare and any(record.metadata.get(key, value) != value for key, value in given.metadata.items())
 
 
-def _are_among(records: Sequence[StoredChunk[Any]], given: Sequence[StoredChunk[Any]]) -> bool:
+def _are_among(records: Sequence[ChunkRecord[Any]], given: Sequence[ChunkRecord[Any]]) -> bool:
     known = {chunk.id: chunk for chunk in given if chunk.raw} or {chunk.id: chunk for chunk in given}
     return all(
         record.id in known
@@ -261,7 +261,7 @@ def _are_among(records: Sequence[StoredChunk[Any]], given: Sequence[StoredChunk[
     )
 
 
-def _placed(records: Iterable[StoredChunk[Record]], given: Iterable[StoredChunk[Any]]) -> list[StoredChunk[Record]]:
+def _placed(records: Iterable[ChunkRecord[Record]], given: Iterable[ChunkRecord[Any]]) -> list[ChunkRecord[Record]]:
     """Records, and where those stand that do not say so themselves."""
     places = {chunk.id: chunk for chunk in given if chunk.span is not None}
     return [
@@ -272,7 +272,7 @@ def _placed(records: Iterable[StoredChunk[Record]], given: Iterable[StoredChunk[
     ]
 
 
-def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[StoredChunk[Record]]]]) -> Proposed[Record]:
+def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[ChunkRecord[Record]]]]) -> Proposed[Record]:
     """Documents as they are, or, of one that contradicts itself, each record that was found."""
     result: Proposed[Record] = Proposed()
     mixed: list[Name] = []
@@ -325,9 +325,9 @@ def _without_offsets(documents: Sequence[Name]) -> str:
     )
 
 
-def _by_document(chunks: Iterable[StoredChunk[Record]]) -> dict[Name, list[StoredChunk[Record]]]:
+def _by_document(chunks: Iterable[ChunkRecord[Record]]) -> dict[Name, list[ChunkRecord[Record]]]:
     """Chunks by their documents; of different whole documents with one id, the later ones are numbered."""
-    documents: dict[Name, list[StoredChunk[Record]]] = {}
+    documents: dict[Name, list[ChunkRecord[Record]]] = {}
     for chunk in chunks:
         space, id_ = name = chunk.document
         copies = count(2)
@@ -337,8 +337,8 @@ def _by_document(chunks: Iterable[StoredChunk[Record]]) -> dict[Name, list[Store
     return documents
 
 
-def _by_alias(given: Iterable[StoredChunk[Record]]) -> dict[str, dict[Name, list[StoredChunk[Record]]]]:
-    known: dict[str, dict[Name, list[StoredChunk[Record]]]] = {}
+def _by_alias(given: Iterable[ChunkRecord[Record]]) -> dict[str, dict[Name, list[ChunkRecord[Record]]]]:
+    known: dict[str, dict[Name, list[ChunkRecord[Record]]]] = {}
     for name, own in _by_document(given).items():
         for alias in dict.fromkeys([name[1], *(alias for chunk in own for alias in chunk.aliases)]):
             known.setdefault(alias, {})[name] = own

@@ -1,14 +1,6 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
 from drillrank.views.chunker import MultiViewChunker
-from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
-from drillrank.views.expansion import Expansion, check_expansion, expanded
-from drillrank.views.index import MultiViewIndex, ViewText
-from drillrank.views.keywords import keywords
-from drillrank.views.merging import MergedSection, check_weights, merge_views
-from drillrank.views.settings import RetrieverName, Summarizer, ViewIndexSettings, ViewSettings
-from drillrank.views.summaries import summaries, summary
-from drillrank.views.summarizer import HuggingFaceSummarizer
 from drillrank.views.cutters import (
     Chunking,
     Cutter,
@@ -19,7 +11,15 @@ from drillrank.views.cutters import (
     paragraphs,
     whole_sections,
 )
+from drillrank.views.expansion import Expansion, check_expansion, expanded
+from drillrank.views.index import MultiViewIndex, ViewText
+from drillrank.views.keywords import keywords
 from drillrank.views.llm_views import ViewTexts, ViewWriter, parse_keywords, together
+from drillrank.views.merging import MergedSection, check_weights, merge_views
+from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
+from drillrank.views.settings import RetrieverName, Summarizer, ViewIndexSettings, ViewSettings
+from drillrank.views.summaries import summaries, summary
+from drillrank.views.summarizer import HuggingFaceSummarizer
 
 __all__ = [
     "VIEWS",

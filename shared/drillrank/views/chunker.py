@@ -9,11 +9,11 @@ from dataclasses import field
 from drillrank.dialogue import LLM, Dialogue, limited
 from drillrank.settings import method
 from drillrank.structure import Document
+from drillrank.views.cutters import Cutter, make_cutter
+from drillrank.views.llm_views import ViewTexts, ViewWriter, together
 from drillrank.views.progress import aask, ask
 from drillrank.views.section_views import SectionChunk, section_chunks
 from drillrank.views.settings import ViewSettings
-from drillrank.views.cutters import Cutter, make_cutter
-from drillrank.views.llm_views import ViewTexts, ViewWriter, together
 
 
 @method

@@ -10,8 +10,8 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
 from drillrank.settings import Settings, method, renamed
-from drillrank.views.section_views import VIEWS, SectionChunk, View
 from drillrank.views.merging import MergedSection, merge_views
+from drillrank.views.section_views import VIEWS, SectionChunk, View
 from drillrank.views.settings import ViewIndexSettings
 
 _RETRIEVERS: dict[str, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}

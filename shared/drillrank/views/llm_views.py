@@ -18,10 +18,10 @@ from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT
 from drillrank.structure import Document
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
-from drillrank.views.section_views import VIEWS, View, unit_names
-from drillrank.views.keywords import keywords
-from drillrank.views.summaries import is_short, summaries
 from drillrank.views.cutters import Cutter, whole_sections
+from drillrank.views.keywords import keywords
+from drillrank.views.section_views import VIEWS, View, unit_names
+from drillrank.views.summaries import is_short, summaries
 
 MAX_KEYWORD_WORDS = 10  # what is longer is a sentence
 _LONGEST = 200  # characters of a keyword

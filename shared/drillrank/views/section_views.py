@@ -9,9 +9,9 @@ from typing import Literal, get_args
 from drillrank.errors import InvalidInput
 from drillrank.passages import stable_uuid
 from drillrank.structure import Document, breadcrumb
+from drillrank.views.cutters import Cutter, Unit, whole_sections
 from drillrank.views.keywords import keywords
 from drillrank.views.summaries import summaries
-from drillrank.views.cutters import Cutter, Unit, whole_sections
 
 View = Literal["raw", "keywords", "summary"]
 VIEWS: tuple[View, ...] = get_args(View)

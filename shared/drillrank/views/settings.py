@@ -9,9 +9,9 @@ from drillrank.dialogue import LLMSettings
 from drillrank.errors import InvalidInput
 from drillrank.settings import Settings, check_one_of, declared, setting
 from drillrank.tokens import Tokens
-from drillrank.views.section_views import VIEWS, Context, View, check_context, check_views
-from drillrank.views.merging import check_weights
 from drillrank.views.cutters import Chunking, make_cutter
+from drillrank.views.merging import check_weights
+from drillrank.views.section_views import VIEWS, Context, View, check_context, check_views
 
 RetrieverName = Literal["bm25", "tfidf"]
 
