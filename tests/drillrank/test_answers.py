@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from drillrank import SelfAsk
 from drillrank.dialogue import run
-from drillrank.drilldown.answers import chosen_ids, chosen_names
+from drillrank.drilldown.answer_forms import in_words, without_tables
+from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.generation import generated_passages
 from drillrank.thinking import without_thoughts
 from drillrank.views.llm_views import parse_keywords
@@ -134,6 +135,50 @@ def test_an_answer_that_cannot_be_used(answer):
     assert not chosen_ids(answer, 5).usable
 
 
+@pytest.mark.parametrize(
+    ("answer", "offered", "expected", "unknown"),
+    [
+        ("Speed, and the\t weather, and then", NAMES, (4, 6), ("and the weather",)),
+        ("Speed\ue000", ["Methods", "Speed"], (1,), ()),
+        ("Speed, Methods", ["Speed", "Methods", "Speed Methods"], (0, 1), ()),
+        ("I would read Main Results there.", ["Results", "Main Results"], (1,), ()),
+        ("I would read Results > Speed there.", ["Results", "Results > Speed"], (1,), ()),
+        ("I would read the API and the UI there.", ["API", "UI"], (0,), ()),
+        ('I would read "Methods" first and then Results there.', ["Methods", "Results"], (0, 1), ()),
+        ("1. 2. Methods", ["Methods", "2. Methods"], (1,), ()),
+        ("[3] Methods", ["Results", "Methods"], (1,), ()),
+        ("abcdefghij3", ["abcdefghij1", "abcdefghij2"], (0,), ()),  # the first of those that are as like it
+        ("Results is relevant, not the 3 Methods.", ["Results", "Methods"], (0,), ()),
+        ("Speed", [], (), ("Speed",)),
+        ("* Section: Data, tools, and people", NAMES, (1,), ()),
+    ],
+)
+def test_names_are_told_from_what_surrounds_them(answer, offered, expected, unknown):
+    choice = chosen_names(answer, offered)
+    assert (choice.positions, choice.unknown) == (expected, unknown)
+
+
+def test_the_row_of_a_table_is_the_name_in_it():
+    table = "| id | part | why |\n|---|---|---|\n| 7 | Methods | owls |\n| 8 | Results | not relevant |"
+    assert chosen_names(table, ["Results", "Methods"]).positions == (1,)
+
+
+def test_a_long_name_may_be_misspelled_too():
+    name = "On the towns of the Rhine and the people that live in them " * 5
+    assert chosen_names(name.replace("people", "poeple", 1).strip(), ["Introduction", name.strip()]).positions == (1,)
+
+
+def test_no_more_than_fifty_unknown_parts_are_compared_and_told():
+    assert len(chosen_names(", ".join(f"owls number {n}" for n in range(99)), NAMES).unknown) == 50
+
+
+def test_of_thoughts_without_an_answer_nothing_is_known():
+    nothing = Choice((), (), usable=False)
+    assert nothing.usable is False
+    for choice in (chosen_ids("<think>1, 2", 5), chosen_names("<think>Speed", NAMES)):
+        assert (choice, choice.usable) == (nothing, False)
+
+
 def test_a_section_may_be_called_none():
     assert chosen_names("None", ["All", "None"]).positions == (1,)
 
@@ -161,6 +206,10 @@ def test_listed_ids_are_found(wanted, separator, bracketed):
         ("id 5: the fifth. id 1: the first.", (0, 4)),
         ("٣", (2,)),
         ("9" * 5000, ()),
+        ("−2, 3", (2,)),
+        ("2 jaj 4", (1, 3)),  # a short unknown word joins
+        ("2 jajj 4", (3,)),
+        ("\ue0000\ue001 3", (2,)),
     ],
 )
 def test_ids_among_words(answer, expected):
@@ -185,6 +234,40 @@ def test_ids_in_json(answer, expected, unknown):
     choice = chosen_ids(answer, 5)
     assert choice.positions == expected
     assert choice.unknown == unknown
+
+
+@pytest.mark.parametrize(
+    ("answer", "unknown"), [("2-400", ("2-400",)), ("1-6", ("1-6",)), ("1-5", ()), ("0-3", ("0-3",)), ("6", ("6",))]
+)
+def test_ids_that_are_not_offered_are_told(answer, unknown):
+    assert chosen_ids(f"Paragraphs {answer}", 5).unknown == unknown
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("{answer: X and Xs and XX of 2}", "X and Xs and XX of 2"),
+        ("{answer: Xs of 2}", "Xs of 2"),
+        ("{answer: aa " + "a " * 1000 + "}", "aa" + " a" * 399),  # 800 characters
+        ('{"ids": ""}', "none"),
+        ('{"ids": ["", "2"]}', "[2]"),
+        ('{"ids": [1, 2], "also": [3]}', "[1]\n[2]\n[3]"),
+        ('{"1": {"id": 3, "relevant": true}}', "[3]"),
+        ('{"3": {"relevant": false}}', "[3]: no"),
+        ('{"Irrelevant": [1]}', "[1]: no"),
+        ('{"the_third_one": true, "the_last": false}', "the third one: yes\nthe last: no"),
+        ('{"the_third": "' + "yes " * 20 + '"}', "the third: yes"),
+        ('{"the_third": "the irrelevant is not relevant"}', "the third: no"),
+        ("{'answer': 'X marks 2'}", "X marks 2"),
+    ],
+)
+def test_objects_in_words(answer, words):
+    assert in_words(answer) == words
+
+
+def test_a_row_that_is_shorter_than_the_head_ends_with_its_id():
+    table = "| why | where | id |\n|---|---|---|\n| owls | town | 1 |\n| mice | 2 |"
+    assert without_tables(table).split("\n")[-2:] == ["[1]: owls town", "[2]: mice"]
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8))

@@ -100,7 +100,7 @@ def _kind(match: re.Match[str]) -> tuple[str, str]:
             return "O", str(_ORDINALS.index(written) + 1)
         return KINDS.get(written, "y" if len(written) <= 3 else "o"), written
     if form == "mark":
-        return KINDS.get(written, written), written
+        return written, written
     return KINDS[written] if form == "phrase" else _FORMS[str(form)], written
 
 
