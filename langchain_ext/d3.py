@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -25,6 +24,7 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
+from drillrank.embedding import Embed, HostEmbedding
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import own, prefixed, with_own
@@ -37,7 +37,6 @@ from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
-from langchain_ext._embed import FrameworkEmbedding
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 from langchain_ext._lookups import StoreLookups
@@ -97,7 +96,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
         default=None, description="Proposes documents or sections."
     )
     filter: Filter | None = Field(default=None, description="What may be seen of what is stored.")
-    embed: InstanceOf[Embeddings] | Callable[[list[str]], Any] | None  # type: ignore[assignment]  # the host's, too
+    embed: InstanceOf[Embeddings] | Embed | None  # type: ignore[assignment]  # the host's, too
     monot5: InstanceOf[MonoT5] | None
     section_prompt: PromptField | None  # type: ignore[assignment]  # the host's
     paragraph_prompt: PromptField | None  # type: ignore[assignment]
@@ -123,7 +122,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
             self,
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             self._language_model,
-            embed=FrameworkEmbedding(self.embed) if isinstance(self.embed, Embeddings) else self.embed,
+            embed=_embed(self.embed),
             section_prompt=Filler("choose sections", prompts[0], "outline", "question"),
             paragraph_prompt=Filler("choose paragraphs", prompts[1], "paragraphs", "question"),
         )
@@ -260,3 +259,9 @@ async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> No
     """Dispatch steps in their order, until there is None; callback handlers may need the threads that D3 runs on."""
     while (step := await steps.get()) is not None:
         await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
+
+
+def _embed(given: Embeddings | Embed | None) -> Embed | None:
+    if isinstance(given, Embeddings):
+        return HostEmbedding(given.embed_documents, given.embed_query)
+    return given

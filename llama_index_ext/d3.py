@@ -21,9 +21,10 @@ from llama_index.core.utils import print_text
 from drillrank import D3, LanguageModel, Passage, Ranked
 from drillrank.drilldown.d3 import EvidenceRanking
 from drillrank.drilldown.drill import Step
-from drillrank.drilldown.evidence import Embed, load_evidence_model
+from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
+from drillrank.embedding import Embed, HostEmbedding
 from drillrank.errors import InvalidInput
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.fields import Fixed
@@ -36,7 +37,6 @@ from drillrank.once import Told
 from drillrank.passages import check_query
 from drillrank.settings import method
 from llama_index_ext._chunks import chunks_of, holding
-from llama_index_ext._embed import FrameworkEmbedding
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM, Prompts
 from llama_index_ext._lookups import StoreLookups
@@ -115,7 +115,7 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
             self,
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             load_evidence_model(self.model, **(self.model_options or {})),
-            embed=FrameworkEmbedding(self.embed) if isinstance(self.embed, BaseEmbedding) else self.embed,
+            embed=_embed(self.embed),
             section_prompt=self._prompts.filler("section_prompt", "choose sections", prompts[0], "outline", "question"),
             paragraph_prompt=self._prompts.filler(
                 "paragraph_prompt", "choose paragraphs", prompts[1], "paragraphs", "question"
@@ -220,3 +220,9 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
         if chunk.kind != "document" and node.source_node is not None:
             return node.source_node
         return node.as_related_node_info()
+
+
+def _embed(given: BaseEmbedding | Embed | None) -> Embed | None:
+    if isinstance(given, BaseEmbedding):
+        return HostEmbedding(given.get_text_embedding_batch, given.get_query_embedding)
+    return given

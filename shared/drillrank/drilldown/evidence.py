@@ -13,19 +13,15 @@ many of the best paragraphs as make the expected F1 largest, where m paragraphs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from drillrank.errors import InvalidInput
+from drillrank.embedding import Embed, Floats, embedded, of_unit_length
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage
 from drillrank.rerank.upr import UPR
-
-Floats = npt.NDArray[np.float64]
-Embed = Callable[[list[str]], Any]
 
 # Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.
 MU = 1000.0
@@ -93,18 +89,18 @@ class _Vectors:
 
     def __init__(self, embed: Embed, texts: Sequence[str], section_indices: Sequence[int]) -> None:
         self._embed_questions = getattr(embed, "questions", embed)
-        self._own = embedded(embed, texts)
+        self._own = of_unit_length(embedded(embed, texts))
         self._lengths = np.log([max(len(text.split()), 1) for text in texts])
         sums = np.zeros((max(section_indices) + 1, self._own.shape[1]))
         np.add.at(sums, list(section_indices), self._own)
-        self._sections = _unit(sums)[list(section_indices)]
+        self._sections = of_unit_length(sums)[list(section_indices)]
         self._asked: tuple[str, Floats] | None = None  # the last question and its vector
 
     def near(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, float]]]:
         """What embeddings add to S, and the cosines, by place in `positions`."""
         known = self._asked
         if known is None or known[0] != question:
-            self._asked = known = question, embedded(self._embed_questions, [question])[0]
+            self._asked = known = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
         vector, chosen = known[1], list(positions)
         cosines, context = self._own[chosen] @ vector, self._sections[chosen] @ vector
         added = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[chosen]
@@ -136,25 +132,3 @@ def expected_best(totals: Sequence[float], expected: float = EXPECTED, temperatu
     chances = np.minimum(1.0, expected * posterior / posterior.sum())
     f1 = 2 * np.cumsum(chances) / (np.arange(1, len(scores) + 1) + chances.sum())
     return int(np.argmax(f1)) + 1
-
-
-def embedded(embed: Embed, texts: Sequence[str]) -> Floats:
-    """One unit vector a text; a zero vector stays zero.
-
-    Raises:
-        InvalidInput: there is not one finite vector a text.
-    """
-    given = embed(list(texts))
-    vectors = np.asarray(list(given) if isinstance(given, Iterator) else given, dtype=np.float64)
-    if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
-        raise InvalidInput(
-            f"embed takes {len(texts)} texts to {len(texts)} vectors of finite numbers; it gave an array of shape "
-            f"{vectors.shape}."
-        )
-    return _unit(vectors)
-
-
-def _unit(vectors: Floats) -> Floats:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit

@@ -6,7 +6,7 @@ from typing import Literal
 
 from drillrank.dialogue import LLMSettings
 from drillrank.drilldown.condensing import Summarise, check_summarise
-from drillrank.drilldown.evidence import Embed
+from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput, OnFailure, check_positive
 from drillrank.prompts import (
     ANSWER_PROMPT,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,9 +10,9 @@ from drillrank.drilldown.outline import OutlineSection
 from drillrank.passages import Passage
 from drillrank.structure import sentences
 from drillrank.tokens import TokenCount
+from drillrank.words import word_starts
 
 LEAST = 32  # tokens that any prompt needs for texts
-_WORD = re.compile(r"\S+")
 _GAP = " … "
 _LONG_TOKEN = 8  # characters; of text with longer tokens, `shortened` keeps less than it could
 
@@ -80,7 +79,7 @@ def cut(text: str, limit: int, count: TokenCount) -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in cut(text, 2, lambda text: len(text.split()))]
     ['One. Two ', 'two two. ', 'Three.']
     """
-    atoms = _atoms(text, 0, len(text), limit, count, (_sentences, _words))
+    atoms = _atoms(text, 0, len(text), limit, count, (_sentences, word_starts))
     sizes = [count(text[start:end]) for start, end in atoms]
     spans: list[tuple[int, int]] = []
     at = 0
@@ -121,10 +120,6 @@ _Level = Callable[[str], list[int]]  # from a text to the offsets at which to cu
 
 def _sentences(text: str) -> list[int]:
     return [start for start, _ in sentences(text)[1:]]
-
-
-def _words(text: str) -> list[int]:
-    return [word.start() for word in _WORD.finditer(text)][1:]
 
 
 def _atoms(

@@ -7,11 +7,12 @@ clustered by K-means; each cluster gives one prompt, with examples of that clust
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from drillrank.embedding import Embed, embedded
 from drillrank.errors import InvalidInput, check_positive, require
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
 from drillrank.terms import terms
@@ -26,7 +27,7 @@ def cluster_prompts(
     demonstrations: int = 5,
     *,
     instruction: str = GENREAD_PROMPTS[0],
-    embed: Callable[[list[str]], Any] | None = None,
+    embed: Embed | None = None,
     seed: int = 0,
 ) -> tuple[str, ...]:
     """One prompt for each cluster of examples, largest cluster first.
@@ -57,7 +58,7 @@ def cluster_prompts(
     if not pairs:
         raise InvalidInput("Prompts from clusters need at least one example: a question with a passage.")
     cluster = require("sklearn.cluster", "clusters")
-    vectors = _embedded([" ".join(pair) for pair in pairs], embed)
+    vectors = _vectors([" ".join(pair) for pair in pairs], embed)
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -80,13 +81,10 @@ def _checked(example: Any) -> tuple[str, str]:
     return example[0], example[1]
 
 
-def _embedded(texts: list[str], embed: Callable[[list[str]], Any] | None) -> Any:
+def _vectors(texts: list[str], embed: Embed | None) -> Any:
     """Vectors as K-means takes them, dense or sparse."""
     if embed is not None:
-        vectors = np.asarray(embed(texts), dtype=np.float64)
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise InvalidInput(f"{len(texts)} texts need one vector each; embed gave the shape {vectors.shape}.")
-        return vectors
+        return embedded(embed, texts)
     weighted = Tfidf(map(terms, texts)).vectors
     if not weighted.width:
         return np.zeros((len(texts), 1))

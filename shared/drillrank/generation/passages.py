@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
-from itertools import islice
-from typing import Literal
 
 from drillrank.dialogue import Dialogue
-from drillrank.errors import DrillrankWarning, LLMFailure, check_on_failure, check_positive
+from drillrank.errors import DrillrankWarning, LLMFailure, OnFailure, check_on_failure, check_positive
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
+from drillrank.words import first_words
 
 MAX_WORDS = 300  # of a passage
-
-_PIECE = re.compile(r"\S{1,20}")  # a longer run counts as several words: scripts without spaces have a length too
 
 
 def generated_passages(
     question: str,
     n: int = 3,
     prompts: Sequence[str] = GENREAD_PROMPTS,
-    on_failure: Literal["continue", "raise"] = "continue",
+    on_failure: OnFailure = "continue",
 ) -> Dialogue[list[Passage]]:
     """Ask for `n` passages at once, one prompt each; prompts are used again once all have been.
 
@@ -64,23 +60,18 @@ def generated_passages(
     answers = [text for text in spoken if WORD.search(text)]
     texts: dict[str, str] = {}
     for answer in answers:
-        text = _beginning(answer)
+        text = first_words(answer, MAX_WORDS)
         texts.setdefault(" ".join(text.casefold().split()), text)
     _warn(
         len(replies),
         failures,
         silent=len(replies) - len(answers),
-        cut=sum(_beginning(answer) != answer for answer in answers),
+        cut=sum(first_words(answer, MAX_WORDS) != answer for answer in answers),
     )
     return [
         Passage(text, id=stable_uuid("generated", question, text), metadata={"origin": "generated"})
         for text in texts.values()
     ]
-
-
-def _beginning(text: str) -> str:
-    pieces = list(islice(_PIECE.finditer(text), MAX_WORDS))
-    return text[: pieces[-1].end()]
 
 
 def _warn(asked: int, failures: Sequence[LLMFailure], *, silent: int, cut: int) -> None:

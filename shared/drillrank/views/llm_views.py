@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from drillrank.dialogue import Dialogue, Reply
-from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure, check_on_failure
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure, OnFailure, check_on_failure
 from drillrank.once import Once, Waiting
 from drillrank.passages import stable_uuid
-from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT
+from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT, Template, check_places, filled
 from drillrank.structure import Document
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
@@ -30,7 +30,6 @@ _LONGEST = 200  # characters of a keyword
 _ITEM = re.compile(r"""\s*["']([^"\n]{0,200}?)["'](?=\s*(?:[,;\n]|$))|([^,;\n]+)""")
 _LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
 _BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
-_PLACE = re.compile(r"\{section_name\}|\{section_text\}")
 
 Result = TypeVar("Result")
 
@@ -53,7 +52,7 @@ class ViewWriter:
         cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
             default a dictionary of this object's own. Writers that share it at the same time ask once.
         retries: How often a call that failed, or whose answer is of no use, is repeated.
-        keyword_prompt: Template with `{section_name}` and `{section_text}`.
+        keyword_prompt: Template with `{section_name}` and `{section_text}`, or a function of these.
         summary_prompt: Likewise.
         on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed without it, or `"raise"`.
 
@@ -64,15 +63,13 @@ class ViewWriter:
     model: str = ""
     cache: MutableMapping[str, str] = field(default_factory=dict)
     retries: int = 1
-    keyword_prompt: str = KEYWORD_PROMPT
-    summary_prompt: str = SUMMARY_PROMPT
-    on_failure: Literal["continue", "raise"] = "continue"
+    keyword_prompt: Template = KEYWORD_PROMPT
+    summary_prompt: Template = SUMMARY_PROMPT
+    on_failure: OnFailure = "continue"
 
     def __post_init__(self) -> None:
         for template in (self.keyword_prompt, self.summary_prompt):
-            for place in ("{section_name}", "{section_text}"):
-                if not isinstance(template, str) or place not in template:
-                    raise InvalidInput(f"A template for a view holds {place}; not {template!r:.200}.")
+            check_places(template, "section_name", "section_text")
         check_on_failure(self.on_failure)
         if not isinstance(self.retries, int) or self.retries < 0:
             raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r}.")
@@ -109,9 +106,9 @@ class ViewWriter:
         prompts: dict[tuple[View, int], str] = {}
         for position, (name, body) in enumerate(zip(names, bodies, strict=True)):
             if "keywords" in views and WORD.search(body):
-                prompts["keywords", position] = _filled(self.keyword_prompt, name, body)
+                prompts["keywords", position] = filled(self.keyword_prompt, section_name=name, section_text=body)
             if "summary" in views and not is_short(body):
-                prompts["summary", position] = _filled(self.summary_prompt, name, body)
+                prompts["summary", position] = filled(self.summary_prompt, section_name=name, section_text=body)
         answers = yield from self._ask(prompts)
         unwritten = {view for view, position in prompts if (view, position) not in answers}
         keyword_lists = summary_texts = None
@@ -243,12 +240,6 @@ def together(dialogues: Sequence[Dialogue[Result]]) -> Dialogue[list[Result]]:
             number, until = next(iter(waiting.items()))
             yield until
             replies = {number: []}
-
-
-def _filled(template: str, name: str, text: str) -> str:
-    """The template with name and text in their places; braces in them stay what they are."""
-    places = {"{section_name}": name, "{section_text}": text}
-    return _PLACE.sub(lambda place: places[place[0]], template)
 
 
 def _is_useful(view: View, answer: str) -> bool:

@@ -5,7 +5,6 @@ A limit is a number of tokens as `count` counts them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,8 +12,7 @@ from itertools import pairwise
 from drillrank.structure import Block, Document, Section, sentences
 from drillrank.structure.lines import line_starts
 from drillrank.tokens import TokenCount
-
-_WORD = re.compile(r"\S+")
+from drillrank.words import word_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +154,12 @@ def _sentences(text: str) -> list[int]:
     return [start for start, _ in sentences(text)[1:]]
 
 
-def _words(text: str) -> list[int]:
-    return [word.start() for word in _WORD.finditer(text)][1:]
-
-
 _LEVELS: dict[str, tuple[_Level, ...]] = {
-    "table": (_lines, _sentences, _words),
-    "list": (_lines, _sentences, _words),
-    "code": (_lines, _words),
+    "table": (_lines, _sentences, word_starts),
+    "list": (_lines, _sentences, word_starts),
+    "code": (_lines, word_starts),
 }
-_OF_PROSE: tuple[_Level, ...] = (_sentences, _words)
+_OF_PROSE: tuple[_Level, ...] = (_sentences, word_starts)
 
 
 def _split(text: str, limit: int, levels: Sequence[_Level], count: TokenCount) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,11 +12,10 @@ from drillrank.structure.sentences import sentences
 from drillrank.terms import terms
 from drillrank.tokens import count_tokens
 from drillrank.vectors import Tfidf
+from drillrank.words import first_words, word_count
 
 SUMMARY_WORDS = 100
 SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (MC-indexing, Appendix G)
-
-_WORD = re.compile(r"\S{1,20}")  # a longer run counts as several words, so that text without spaces has a length too
 
 
 def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None) -> str:
@@ -71,7 +69,7 @@ def is_short(text: str) -> bool:
 
 
 def _is_own_summary(text: str, raw_up_to: int | None) -> bool:
-    return is_short(text) if raw_up_to is None else _words(text) <= raw_up_to
+    return is_short(text) if raw_up_to is None else word_count(text) <= raw_up_to
 
 
 def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_words: int) -> str:
@@ -79,15 +77,10 @@ def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_word
     chosen = []
     left = max_words
     for position in order:
-        length = _words(section[position])
+        length = word_count(section[position])
         if length <= left:
             chosen.append(position)
             left -= length
     if chosen:
         return " ".join(section[position] for position in sorted(chosen))
-    nearest = section[order[0]]
-    return nearest[: [word.end() for word in _WORD.finditer(nearest)][max_words - 1]]
-
-
-def _words(text: str) -> int:
-    return len(_WORD.findall(text))
+    return first_words(section[order[0]], max_words)
