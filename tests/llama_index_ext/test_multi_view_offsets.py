@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from llama_index.core import Document
 from llama_index.core.ingestion import IngestionPipeline
@@ -91,6 +91,7 @@ WORDS = st.sampled_from(["fox", "hen", "owl", "the fox hunts", "a hen lays", "# 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "a part of twice"])
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(words=st.lists(WORDS, min_size=4, max_size=80))
+@example(words=["# Fox"] * 5)
 def test_offsets_of_texts_that_repeat_themselves_are_right_or_missing(way, words):
     text = "# All\n\n" + " ".join(words) + "\n\nThe end."
     raw, told = cut(WAYS[way](Document(text=text, id_="book")))

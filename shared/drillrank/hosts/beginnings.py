@@ -88,7 +88,7 @@ def _inside(whole: Cut, cut: Cut, trusted: bool) -> int | None:
 
 
 def _agree(cuts: Iterable[Cut]) -> bool:
-    """Whether all may count from the document's beginning: none is left out, each begins behind the last, and fits."""
+    """Whether all may count from the document's beginning: none is left out, each begins after the last, and fits."""
     before: Cut | None = None
     for cut in cuts:
         if not cut.is_placed or cut.behind != (None if before is None else before.id):
@@ -97,6 +97,8 @@ def _agree(cuts: Iterable[Cut]) -> bool:
             further = (cut.start or 0) - (before.start or 0)
             shared = before.text[further:]
             if further <= 0 or shared[: len(cut.text)] != cut.text[: len(shared)]:
+                return False
+            if shared and before.text.find(shared) < further:  # which agrees by chance where a text repeats itself
                 return False
         before = cut
     return True
