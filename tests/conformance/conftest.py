@@ -1,4 +1,4 @@
-"""Language models for the suites: the embedded one, and a tiny MonoT5."""
+"""Language models for the suites: the embedded one, a tiny MonoT5, and a served one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from drillrank.likelihood import HuggingFaceModel, LanguageModel, UnigramModel
+from drillrank.likelihood import HuggingFaceModel, LanguageModel, ServedModel, UnigramModel
 from tests.conformance.corpus import QUERY, TEXTS, SlowModel
 
 
@@ -66,6 +66,37 @@ def tiny_relevance(tiny_monot5) -> LanguageModels:
     """The same model, asked for its next token."""
     preset = {"preset": "monot5"}
     return replace(tiny_monot5, configured=tiny_monot5.configured | preset, usual=tiny_monot5.usual | preset)
+
+
+class SlowServedModel(ServedModel):
+    def _log_likelihood(self, *arguments):
+        time.sleep(0.15)
+        return super()._log_likelihood(*arguments)
+
+    def _next_tokens(self, *arguments):
+        time.sleep(0.15)
+        return super()._next_tokens(*arguments)
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory) -> Iterator[LanguageModels]:
+    """A tiny decoder-only model behind a server on this machine that speaks as vLLM does."""
+    pytest.importorskip("transformers")
+    from tests.drillrank.neural.conftest import saved
+    from tests.drillrank.neural.fake_server import FakeServer
+
+    server = FakeServer("vllm", saved("qwen2", tmp_path_factory))
+    ready, slow = ServedModel(server.address), SlowServedModel(server.address)
+    slow.tokenizer  # noqa: B018  # loads it: scoring shall be slow, not the first use
+    configured = {"model": server.address, "model_options": {"prompts_per_request": 2}}
+    yield LanguageModels(ready, slow, configured, usual={"model": ready})
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def served_relevance(served) -> LanguageModels:
+    asked = {"preset": "monot5", "positive": "e", "negative": "s"}
+    return replace(served, configured=served.configured | asked, usual=served.usual | asked)
 
 
 def _judged() -> Iterator[tuple[str, str, bool]]:

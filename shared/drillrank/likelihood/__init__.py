@@ -19,6 +19,7 @@ from drillrank.likelihood.base import (
 )
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.sentence_transformer import SentenceTransformerModel
+from drillrank.likelihood.served import ServedModel
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Request",
     "RequestLike",
     "SentenceTransformerModel",
+    "ServedModel",
     "TrainedAnswers",
     "UnigramModel",
     "load_language_model",
@@ -44,6 +46,8 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
             fitted, as `UnigramModel.save` saved it. `"hf:<model id or directory>"`: a Hugging Face model (options of
             `HuggingFaceModel`); its weights are loaded at the first use. `"st:<model id or directory>"`: words and
             meaning by a sentence-transformers encoder (options of `SentenceTransformerModel`), loaded at the first use.
+            `"http://host:port/v1#<model>"`, or https: a served model (options of `ServedModel`), reached at the first
+            use.
         options: Options of that kind of model.
 
     Raises:
@@ -80,10 +84,12 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
         )
     elif isinstance(spec, str) and spec.startswith("st:"):
         build = partial(SentenceTransformerModel, spec.removeprefix("st:"))
+    elif isinstance(spec, str) and spec.startswith(("http://", "https://")):
+        build = partial(ServedModel, spec)
     else:
         raise UnknownModel(
             f'{spec!r} names no kind of language model; known: "unigram", "unigram:<directory>", '
-            '"hf:<id or directory>" and "st:<id or directory>".'
+            '"hf:<id or directory>", "st:<id or directory>" and "http://host:port/v1#<model>".'
         )
     known = inspect.signature(build).parameters
     if not set(options) <= set(known):

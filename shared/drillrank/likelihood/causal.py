@@ -15,7 +15,7 @@ from drillrank.likelihood.base import NextTokenRequest, Request
 from drillrank.likelihood.batching import by_length, in_halves
 from drillrank.likelihood.engine import Engine, Found, Targets, to_device
 from drillrank.likelihood.prefix_trie import Plan, Row, Stem, TokenSequence, plan, row_of
-from drillrank.likelihood.prompt_tokens import fit_to_budgets, prompts_alone
+from drillrank.likelihood.prompt_tokens import as_one_string, prompts_alone
 
 logger = logging.getLogger(__name__)
 
@@ -31,25 +31,19 @@ class CausalEngine(Engine):
 
     def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
         end = [self.eos_id] if include_eos and self.eos_id is not None else []
-        window = None if self.window is None else self.window - len(self.tokenizer.prefix) - len(end)
         targets, sequences = Targets(), []
-        for item in fit_to_budgets(requests, self.tokenizer, window, with_targets=True):
-            before = self.tokenizer.started(item.tokens.ids)
-            first = len(before) - len(item.tokens.ids) + item.in_prompt
-            ids = [*before, *end]
+        for ids, first, cut_tokens in as_one_string(requests, self.tokenizer, self.window, end):
             sequences.append(TokenSequence(ids, first, targets.starts[-1]))
-            targets.add(ids[first:], item.cut_tokens)
+            targets.add(ids[first:], cut_tokens)
         targets.found = self._found(sequences, temperature)
         return targets
 
     def _ask(self, requests: Sequence[NextTokenRequest], temperature: float | None) -> Targets:
-        window = None if self.window is None else self.window - len(self.tokenizer.prefix)
         targets, sequences = Targets(), []
-        items = fit_to_budgets(prompts_alone(requests), self.tokenizer, window, with_targets=False)
-        for item, answers in zip(items, self._answer_ids(requests), strict=True):
-            ids = self.tokenizer.started(item.tokens.ids)
+        prompts = as_one_string(prompts_alone(requests), self.tokenizer, self.window)
+        for (ids, _, cut_tokens), answers in zip(prompts, self._answer_ids(requests), strict=True):
             sequences.append(TokenSequence(ids, len(ids), targets.starts[-1], answers))
-            targets.add(answers, item.cut_tokens)
+            targets.add(answers, cut_tokens)
         targets.found = self._found(sequences, temperature)
         return targets
 

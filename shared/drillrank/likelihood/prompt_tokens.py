@@ -6,7 +6,7 @@ one character can have several tokens. So every beginning is tokenised before it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,24 @@ def fit_to_budgets(
         _Fitting(request, tokenised[text], tokenizer, window, with_targets).fitted()
         for request, text in zip(requests, texts, strict=True)
     ]
+
+
+def as_one_string(
+    requests: Sequence[Request], tokenizer: TextTokenizer, window: int | None, end: Sequence[int] = ()
+) -> Iterator[tuple[list[int], int, int]]:
+    """Each prompt and its target as a decoder-only model reads them: ids, where the target begins, tokens left out.
+
+    Args:
+        requests: Prompts, with targets or with empty ones.
+        tokenizer: Of the model.
+        window: Tokens of the longest string, special ones included; None for no limit.
+        end: Ids behind the target.
+    """
+    left = None if window is None else window - len(tokenizer.prefix) - len(end)
+    for item in fit_to_budgets(requests, tokenizer, left, with_targets=bool(requests[0].target)):
+        before = tokenizer.started(item.tokens.ids)
+        first = len(before) - len(item.tokens.ids) + item.in_prompt
+        yield [*before, *end], first, item.cut_tokens
 
 
 def _joined(prompt: str, request: Request, with_target: bool) -> str:

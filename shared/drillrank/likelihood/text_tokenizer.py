@@ -53,6 +53,7 @@ class TextTokenizer:
         prefix: Ids that the tokenizer puts in front of a text, such as a beginning-of-sequence token.
         suffix: Ids that it puts behind a text, such as an end-of-sequence token.
         chat: Its template for conversations.
+        eos_id: The end-of-sequence token, or None.
 
     Raises:
         InvalidInput: the tokenizer has no fast backend, or surrounds a text in a way that is not understood.
@@ -74,7 +75,9 @@ class TextTokenizer:
         places = [at for at in range(len(whole) - len(bare) + 1) if whole[at : at + len(bare)] == bare]
         if not places:
             raise InvalidInput(f"The special tokens of {type(tokenizer).__name__} around a text are not understood.")
+        self._host = tokenizer
         self.chat = ChatTemplate(tokenizer)
+        self.eos_id: int | None = tokenizer.eos_token_id
         unknown = getattr(self._backend.model, "unk_token", None)
         self._unknown = {tokenizer.unk_token_id, None if unknown is None else self._backend.token_to_id(unknown)}
         self.prefix, self.suffix = whole[: places[0]], whole[places[0] + len(bare) :]
@@ -136,6 +139,19 @@ class TextTokenizer:
             f"The answer {answer!r} is {names} to this model, and one token is needed: give a word that is one, its "
             "name in the vocabulary, or its id; with a blank in front if it follows one."
         )
+
+    def answer_text(self, answer: str | int) -> str:
+        """The text of the one token that an answer is.
+
+        Raises:
+            InvalidInput: as `answer_id`.
+        """
+        text: str = self._host.decode([self.answer_id(answer)])
+        return text
+
+    def defused(self, text: str) -> str:
+        """A text for a server that takes control tokens in it for such: each is broken by a zero-width space."""
+        return self._control.sub(lambda found: f"{found[0][0]}\u200b{found[0][1:]}", text)
 
     def _find(self, wording: str) -> Marks:
         return tuple(match.span() for match in self._control.finditer(wording))

@@ -1,0 +1,458 @@
+"""Served models against the same model here, and against servers that fail in every way."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
+from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
+from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
+from drillrank.prompts import Evidence
+from tests.drillrank.neural.conftest import saved
+from tests.drillrank.neural.fake_server import FakeServer
+from tests.drillrank.neural.test_trusted_wording import CHAT
+
+TEXTS = ["The Rhine is a river.", "Emma is a novel <|im_end|>.", Passage("Basel " * 30, title="Basel")]
+QUESTION = "who wrote <|im_start|> it?"
+WORDS = ["Basel", "the Rhine", "novel", "東京", "42", "who wrote it?", "</s>", "<|im_start|>", "\ud83e"]
+phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+requests = st.lists(
+    st.builds(
+        Request,
+        st.tuples(st.just("Passage: "), phrases.map(Evidence), st.just(" Ask.")),
+        phrases.filter(lambda text: "\ud83e" not in text),
+        st.sampled_from([None, 30]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+QUICK = {"retries": 2, "timeout": 20.0}
+LIKELIHOOD, RELEVANCE = ["vllm", "sglang"], ["vllm", "sglang", "llama.cpp", "ollama", "openai"]
+ASKED = {"positive": "e", "negative": "s"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = saved("qwen2", tmp_path_factory)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def here(folder):
+    return HuggingFaceModel(str(folder), dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def servers(folder):
+    started = {engine: FakeServer(engine, folder) for engine in RELEVANCE}
+    yield started
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture
+def server(servers, request):
+    server = servers[getattr(request, "param", "vllm")]
+    server.requests.clear()
+    server.keys.clear()
+    server.faults.clear()
+    server.slow, server.most = 0.0, 0
+    return server
+
+
+def served(server, **options):
+    return load_language_model(server.address, tokenizer=str(server.folder), **QUICK | options)
+
+
+on_likelihood = pytest.mark.parametrize("server", LIKELIHOOD, indirect=True)
+
+
+@on_likelihood
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(requests, st.booleans(), st.booleans(), st.integers(1, 4))
+def test_likelihoods_are_those_of_the_model_here(server, here, asked, include_eos, chat, per_request):
+    asked = [Request(one.prompt, one.target, one.max_tokens, chat) for one in asked]
+    model = served(server, prompts_per_request=per_request)
+    found = model.log_likelihood(asked, include_eos=include_eos)
+    for one, other in zip(found, here.log_likelihood(asked, include_eos=include_eos), strict=True):
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
+        assert (one.tokens, one.cut_tokens) == (other.tokens, other.cut_tokens)
+        assert one.log_probs.dtype == np.float64
+
+
+@on_likelihood
+def test_rankers_of_likelihood(server, here):
+    paths = [Path((Passage("The Rhine."), Passage("Emma."))), Path((Passage("Basel " * 20),))]
+    for model in (served(server), served(server, chat=True)):
+        local = here if not model.options["chat"] else HuggingFaceModel(str(server.folder), dtype="float32", chat=True)
+        scores = [[item.score for item in UPR(one).rank(QUESTION, TEXTS)] for one in (model, local)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+        pairs = [[score for score, _ in PromptRank(one).score_paths(QUESTION, paths)] for one in (model, local)]
+        assert pairs[0] == pytest.approx(pairs[1], abs=1e-4)
+    wrote = [[item.score for item in BRMGR(one).rank(QUESTION, TEXTS, ["Emma."])] for one in (served(server), here)]
+    assert wrote[0] == pytest.approx(wrote[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("server", LIKELIHOOD, indirect=True)
+@pytest.mark.parametrize("chat", [True, False])
+def test_relevance_is_that_of_the_model_here(server, here, chat):
+    asked = ASKED | {"preset": "monot5", "chat": chat, "max_passage_tokens": 9}
+    found, expected = (Relevance(model, **asked).rank(QUESTION, TEXTS) for model in (served(server), here))
+    assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-5)
+    assert [item.details["cut_tokens"] for item in found] == [item.details["cut_tokens"] for item in expected]
+    assert all(item.details["bounded"] == [] for item in found)
+
+
+@pytest.mark.parametrize(
+    ("server", "chat"),
+    [("llama.cpp", True), ("llama.cpp", False), ("ollama", True), ("ollama", False), ("openai", True)],
+    indirect=["server"],
+)
+@pytest.mark.filterwarnings("ignore:Of . of 8 passages:drillrank.errors.DrillrankWarning")
+def test_relevance_from_the_likeliest_tokens(server, here, chat):
+    """Where an answer is among the 20 likeliest its value is exact, and elsewhere a bound that holds."""
+    texts = [f"The Rhine {word}" for word in ("", "river", "novel", "Basel", "東京", "42", "Emma", "who")]
+    likely = _likely(server, chat)
+    bounds = 0
+    for positive, negative in ((likely[0], likely[1]), (likely[0], likely[60]), (likely[70], likely[1])):
+        asked = {"template": "{query} {text}.", "positive": positive, "negative": negative, "chat": chat}
+        found = {item.passage.text: item for item in Relevance(served(server), **asked).rank("who?", texts)}
+        for item in Relevance(here, **asked).rank("who?", texts):
+            details = found[item.passage.text].details
+            for name in ("positive", "negative"):
+                if name in details["bounded"]:
+                    bounds += 1
+                    assert item.details[name] <= details[name] + 1e-5
+                else:
+                    assert details[name] == pytest.approx(item.details[name], abs=1e-5)
+    assert bounds
+
+
+def _likely(server, chat):
+    """Answers from the likeliest on, each a text of its own that is one token again."""
+    asked = "who? The Rhine ."
+    text = server.chat([{"role": "user", "content": asked}]) if chat else asked
+    words = [word for _, word, _ in server._top(text)]
+    single = lambda word: len(server.tokenizer(word, add_special_tokens=False)["input_ids"]) == 1  # noqa: E731
+    return [word for word in words if word.strip() and "\ufffd" not in word and words.count(word) == 1 and single(word)]
+
+
+@pytest.mark.parametrize("server", ["ollama"], indirect=True)
+def test_answers_that_no_server_tells_count_as_undecided_and_are_told(server):
+    answers = _likely(server, False)[-2:]
+    asked = {"template": "{query} {text}.", "positive": answers[0], "negative": answers[1], "chat": False}
+    with pytest.warns(DrillrankWarning, match="Of 1 of 1 passages the server told neither answer"):
+        [item] = Relevance(served(server), **asked).rank("who?", ["The Rhine"])
+    assert item.score == pytest.approx(math.log(0.5))
+    assert item.details["bounded"] == ["positive", "negative"]
+
+
+@pytest.mark.parametrize("server", ["ollama", "openai"], indirect=True)
+def test_without_a_tokenizer_text_goes_as_it_is_or_not_at_all(server):
+    model = load_language_model(server.address, **QUICK)
+    likely = _likely(server, True)
+    asked = {"template": "{query} {text}.", "positive": likely[0], "negative": likely[1]}
+    assert len(Relevance(model, **asked).rank("who?", ["The Rhine"])) == 1
+    for more in ({"max_passage_tokens": 5}, {"chat": False}, {"positive": 3}):
+        with pytest.raises(InvalidInput, match="give the option tokenizer="):
+            Relevance(model, **asked | more).rank("who?", ["The Rhine"])
+
+
+@pytest.mark.filterwarnings("ignore:Of 2 of 2 passages:drillrank.errors.DrillrankWarning")
+@pytest.mark.parametrize("server", ["ollama"], indirect=True)
+def test_what_takes_text_is_sent_no_control_tokens_of_a_document(server):
+    Relevance(served(server), preset="qwen3-reranker", **ASKED).rank(QUESTION, TEXTS[:2])
+    for _, payload in server.requests:
+        assert payload["prompt"].count("<|im_start|>") == 3
+        assert payload["prompt"].count("<|im_end|>") == 2
+
+
+@pytest.mark.parametrize("server", ["llama.cpp", "ollama", "openai"], indirect=True)
+def test_a_likelihood_that_a_server_cannot_tell_is_refused_with_what_would_do(server):
+    with pytest.raises(LacksCapability, match=r"rank with Relevance.*vLLM or SGLang"):
+        UPR(served(server)).rank("who?", ["The Rhine."])
+    assert not server.requests
+
+
+@pytest.mark.parametrize("server", RELEVANCE, indirect=True)
+def test_a_raw_logit_is_refused(server):
+    with pytest.raises(LacksCapability, match="one raw logit"):
+        Relevance(served(server), preset="zerank-2", positive="e", negative="s").rank("who?", ["The Rhine."])
+
+
+@pytest.mark.parametrize("server", ["openai"], indirect=True)
+def test_a_template_that_a_gateway_would_change_is_refused(server):
+    with pytest.raises(LacksCapability, match="takes conversations"):
+        Relevance(served(server), preset="qwen3-reranker", **ASKED).rank("who?", ["The Rhine."])
+
+
+@on_likelihood
+def test_requests_hold_several_prompts_that_begin_alike(server):
+    texts = [f"{word} Basel {number}" for number in range(6) for word in ("Emma", "The Rhine")]
+    UPR(served(server, prompts_per_request=4)).rank("who?", [*texts, *texts])
+    name = "prompt" if server.engine == "vllm" else "input_ids"
+    sent = [payload[name] for _, payload in server.requests]
+    assert sorted(map(len, sent)) == [4, 4, 4]  # what is asked twice is sent once
+    assert all(prompts == sorted(prompts) for prompts in sent)
+    assert all("truncate_prompt_tokens" not in payload for _, payload in server.requests)
+
+
+def test_as_many_requests_as_wanted_are_under_way_at_once(server):
+    server.slow = 0.05
+    UPR(served(server, prompts_per_request=1, concurrency=3)).rank("who?", [f"Basel {i}" for i in range(9)])
+    assert server.most == 3
+
+
+def test_many_threads_share_a_model(server, here):
+    model = served(server)
+    texts = [[f"Basel {number}", "The Rhine."] for number in range(24)]
+    with ThreadPoolExecutor(12) as pool:
+        found = list(pool.map(lambda some: [item.score for item in UPR(model).rank("who?", some)], texts))
+    expected = [[item.score for item in UPR(here).rank("who?", some)] for some in texts]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("fault", [429, 500, 503, "drop"])
+def test_a_fault_that_passes_costs_nothing(server, here, fault):
+    model = served(server, prompts_per_request=1)
+    server.faults += [fault, fault]
+    found = [item.score for item in UPR(model).rank("who?", TEXTS)]
+    assert found == pytest.approx([item.score for item in UPR(here).rank("who?", TEXTS)], abs=1e-4)
+    assert len(server.requests) == len(TEXTS) + 2
+
+
+@pytest.mark.parametrize(("status", "times"), [(429, 3), (500, 3), (400, 1), (401, 1), (404, 1)])
+def test_a_fault_that_stays_fails_the_call_with_the_servers_words(server, status, times):
+    model = served(server)
+    server.faults += [status] * 9
+    with pytest.raises(ServerFailure, match=f"/v1/completions answered {status}: told to fail with {status}") as caught:
+        UPR(model).rank("who?", ["The Rhine."])
+    assert len(server.requests) == times
+    assert ("DRILLRANK_API_KEY" in str(caught.value)) == (status == 401)
+
+
+def test_a_slow_server_is_given_up(server):
+    model = served(server, timeout=0.2, retries=1)
+    assert model.server
+    server.slow = 1.0
+    with pytest.raises(ServerFailure, match=r"could not be asked: .*timed out"):
+        UPR(model).rank("who?", ["The Rhine."])
+
+
+def test_an_address_where_nobody_is():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    model = load_language_model(f"http://127.0.0.1:{port}/v1#tiny", retries=1)
+    with pytest.raises(ServerFailure, match=r"could not be asked: .*refused.*Does the server run"):
+        UPR(model).rank("who?", ["The Rhine."])
+
+
+def test_a_server_that_is_started_again_loses_nothing(folder, here):
+    server = FakeServer("vllm", folder)
+    model = load_language_model(server.address, prompts_per_request=1, concurrency=2, retries=6)
+    texts = [f"Basel {number}" for number in range(8)]
+    expected = [item.score for item in UPR(here).rank("who?", texts)]
+    UPR(model).rank("who?", ["Basel"])
+    server.faults += ["drop"] * 2
+    server.stop()
+    again = threading.Timer(0.7, server.start_again)
+    again.start()
+    found = [item.score for item in UPR(model).rank("who?", texts)]
+    again.join()
+    server.stop()
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+def changed(*place, to):
+    """An answer with something else in one place, or without it."""
+
+    def change(answer):
+        at = answer
+        for step in place[:-1]:
+            at = at[step]
+        if to is ...:
+            del at[place[-1]]
+        else:
+            at[place[-1]] = to
+        return answer
+
+    return change
+
+
+def last_log_prob(value):
+    def change(answer):
+        for one in answer["choices"]:
+            [told] = one["prompt_logprobs"][-1].values()
+            told["logprob"] = value
+        return answer
+
+    return change
+
+
+LIES = [
+    last_log_prob(-9999.0),
+    last_log_prob(0.5),
+    last_log_prob(None),
+    last_log_prob("-1.0"),
+    last_log_prob(True),
+    last_log_prob(float("nan")),
+    last_log_prob(float("-inf")),
+    changed("choices", 0, "prompt_logprobs", to=...),
+    changed("choices", 0, "prompt_logprobs", to=None),
+    changed("choices", 0, "prompt_logprobs", -1, to=None),
+    changed("choices", 0, "prompt_logprobs", 0, to=...),
+    changed("choices", 0, "prompt_token_ids", to=[1, 2]),
+    changed("choices", 0, "prompt_token_ids", to=...),
+    changed("choices", 0, "index", to=7),
+    changed("choices", to=[]),
+    changed("choices", to=None),
+    lambda _: [],
+    lambda _: "<html>busy</html>",
+    lambda _: "",
+]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_an_error_and_never_a_score(server, lie):
+    model = served(server)
+    server.faults.append(lie)
+    with pytest.raises(ServerFailure, match=r"/v1/completions answered(, but not as vLLM does| no JSON)"):
+        UPR(model).rank("who?", ["The Rhine.", "Emma."])
+
+
+@pytest.mark.parametrize(
+    ("server", "lie"),
+    [
+        ("vllm", changed("choices", 0, "logprobs", "top_logprobs", 0, to={"token_id:0": -1.0})),
+        ("vllm", changed("choices", 0, "logprobs", to=None)),
+        ("sglang", changed(0, "meta_info", "output_token_ids_logprobs", to=[[]])),
+        ("sglang", changed(0, "meta_info", "prompt_tokens", to=3)),
+        ("sglang", lambda answer: answer[1:]),
+        ("llama.cpp", changed("completion_probabilities", to=[])),
+        ("llama.cpp", changed("completion_probabilities", 0, "top_logprobs", to=[])),
+        ("ollama", changed("logprobs", to=...)),
+        ("openai", changed("choices", 0, "logprobs", to=None)),
+    ],
+    indirect=["server"],
+)
+def test_a_lie_about_the_next_token_is_an_error(server, lie):
+    model = served(server)
+    server.faults.append(lie)
+    with pytest.raises(ServerFailure, match=r"answered, but not as .* does"):
+        Relevance(model, **ASKED).rank("who?", ["The Rhine."])
+
+
+@pytest.mark.parametrize("server", ["sglang"], indirect=True)
+def test_a_lie_about_the_prompt_is_an_error(server):
+    model = served(server)
+    server.faults.append(changed(0, "meta_info", "input_token_logprobs", -1, to=[-1.0, 0, None]))
+    with pytest.raises(ServerFailure, match="other tokens were read than were sent"):
+        UPR(model).rank("who?", ["The Rhine."])
+
+
+def test_the_key_is_sent_and_never_kept(server, monkeypatch):
+    monkeypatch.setenv("DRILLRANK_API_KEY", "a secret")
+    model = served(server)
+    UPR(model).rank("who?", ["The Rhine."])
+    assert {*server.keys} == {"Bearer a secret"}
+    assert b"a secret" not in pickle.dumps(model)
+    assert "a secret" not in repr(model.options)
+    server.faults.append(400)
+    with pytest.raises(ServerFailure) as caught:
+        UPR(model).rank("who?", ["The Rhine."])
+    assert "a secret" not in str(caught.value)
+
+
+def test_a_model_travels_as_its_address_and_options(server):
+    model = served(server, prompts_per_request=3)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.spec, again.options) == (model.spec, model.options)
+    rebuilt = load_language_model(model.spec, **model.options)
+    for one in (again, rebuilt):
+        assert UPR(one).rank("who?", ["Emma."])[0].score == UPR(model).rank("who?", ["Emma."])[0].score
+
+
+def test_the_only_model_needs_no_name_and_another_is_not_found(server):
+    url = server.address.removesuffix("#tiny")
+    assert UPR(load_language_model(url, **QUICK)).rank("who?", ["Emma."])
+    with pytest.raises(InvalidInput, match=r"does not serve 'large'; it serves tiny"):
+        UPR(load_language_model(f"{url}#large", **QUICK)).rank("who?", ["Emma."])
+
+
+@pytest.mark.parametrize("server", RELEVANCE, indirect=True)
+def test_an_engine_is_found_out_or_named(server):
+    assert served(server).server.engine == served(server, engine=server.engine).server.engine
+
+
+def test_a_tokenizer_that_is_not_there_is_asked_for(server):
+    before = server.card["root"]
+    server.card["root"] = "/nowhere/at/all"
+    try:
+        with pytest.raises(InvalidInput, match=r"cannot be loaded as '/nowhere/at/all': give the option"):
+            UPR(load_language_model(server.address, **QUICK)).rank("who?", ["Emma."])
+    finally:
+        server.card["root"] = before
+
+
+def test_a_temperature_is_refused(server):
+    with pytest.raises(InvalidInput, match="scores at temperature 1"):
+        served(server).log_likelihood([("a", "b")], temperature=1.4)
+
+
+def test_the_servers_window_is_kept(server, here):
+    model = served(server)
+    [item] = UPR(model).rank("who?", ["Basel " * 400])
+    [[sent]] = [payload["prompt"] for _, payload in server.requests]
+    assert len(sent) <= 299
+    assert item.details["cut_tokens"] > 0
+    assert model.first_tokens("Basel lies", 1) == here.first_tokens("Basel lies", 1)
+    assert model.count_tokens("Basel lies") == here.count_tokens("Basel lies")
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "match"),
+    [
+        ("http://", {}, "A server's address is"),
+        ("http://me:secret@host/v1#m", {}, "without a login"),
+        ("http://host/v1#m", {"engine": "tgi"}, "engine is one of vllm"),
+        ("http://host/v1#m", {"concurrency": 0}, "concurrency"),
+        ("http://host/v1#m", {"retries": -1}, "retries"),
+        ("http://host/v1#m", {"timeout": 0}, "timeout"),
+        ("http://host/v1#m", {"device": "cuda"}, "The options of"),
+    ],
+)
+def test_senseless_addresses_and_options_are_refused_at_once(address, options, match):
+    with pytest.raises(InvalidInput, match=match) as caught:
+        load_language_model(address, **options)
+    assert "secret" not in str(caught.value)
+
+
+def test_nothing_is_asked_for_nothing(server):
+    assert UPR(served(server)).rank("who?", []) == []
+    assert Relevance(served(server)).rank("who?", []) == []
+    assert not server.keys
+    assert isinstance(ServedModel(server.address).options, dict)
+
+
+def test_a_call_that_fails_sends_no_more(server):
+    model = served(server, prompts_per_request=1, concurrency=1, retries=0)
+    server.faults += [400]
+    with pytest.raises(ServerFailure):
+        UPR(model).rank("who?", [f"Basel {number}" for number in range(20)])
+    time.sleep(0.05)
+    assert len(server.requests) <= 3
