@@ -37,16 +37,18 @@ class Area(NamedTuple):
 
 AREAS = {
     "scoring": Area(
-        "likelihood/unigram likelihood/collection likelihood/concentration rerank/scale",
-        "unigram saved_unigram scale scale_order concentration unmatched",
+        "likelihood/unigram likelihood/collection likelihood/concentration likelihood/saved likelihood/sentence_vectors"
+        " rerank/scale rerank/first_stage rerank/unmatched",
+        "unigram saved_unigram scale scale_order concentration unmatched first_stage sentence_vectors",
     ),
     "budgets": Area(
         "likelihood/budget likelihood/prompt_tokens drilldown/truncation prompts",
         "budget prompts d3_budget neural/budgets",
     ),
     "paths": Area(
-        "multihop/search multihop/link_prior multihop/scoring",
-        "path_search path_prior path_pairs path_scoring path_scope scale_order unmatched",
+        "multihop/search multihop/search_state multihop/residual multihop/first_hop multihop/link_prior"
+        " multihop/scoring rerank/path_starts",
+        "path_search path_prior path_pairs path_scoring path_scope path_starts scale_order unmatched",
     ),
     "merging": Area(
         "views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"

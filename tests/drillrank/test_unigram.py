@@ -255,6 +255,19 @@ def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature
     assert cut.cut_tokens == max(0, len(ends) - limit)
 
 
+evidence = st.builds(Evidence, worded, st.none() | st.integers(1, 8))
+
+
+@given(st.lists(st.lists(evidence, min_size=1, max_size=3), min_size=2, max_size=4), temperatures)
+def test_of_many_requests_each_is_shortened_as_if_it_were_alone(prompts, temperature):
+    model = UnigramModel().fit(["some red fox", "the Rhine"])
+    requests = [Request(tuple(prompt), "red Rhine 42") for prompt in prompts]
+    for request, among in zip(requests, model.log_likelihood(requests, temperature=temperature), strict=True):
+        [alone] = model.log_likelihood([request], temperature=temperature)
+        np.testing.assert_allclose(among.log_probs, alone.log_probs, rtol=1e-12)
+        assert (among.cut_tokens, among.matched) == (alone.cut_tokens, alone.matched)
+
+
 @pytest.mark.parametrize(
     "request_",
     [
