@@ -40,7 +40,7 @@ class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
-    title_key: str = Field(default="title", description="Metadata key of the document's title.")
+    title_key: str = Field(default="title", description="Metadata key of the title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
     @abstractmethod

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from langchain_core.documents import Document
-from pydantic import Field, PrivateAttr
+from pydantic import PrivateAttr
 
 from drillrank import BRMGR, Passage, Ranked
-from drillrank.hosts.keys import prefixed
-from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.hosts.generated import GeneratedRecordSettings
 from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class BRMGRRerank(LikelihoodCompressor, BRMGRSettings):
+class BRMGRRerank(LikelihoodCompressor, GeneratedRecordSettings):
     """Merges retrieved documents with documents that an LLM wrote: each kind ranked its own way, then paired by rank.
 
     A document whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
@@ -38,10 +37,6 @@ class BRMGRRerank(LikelihoodCompressor, BRMGRSettings):
     >>> [document.page_content for document in merged]
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
-
-    origin_key: str = Field(
-        default=prefixed("origin"), description='Metadata key; "generated" marks what an LLM wrote.'
-    )
 
     _brmgr: BRMGR = PrivateAttr()
 

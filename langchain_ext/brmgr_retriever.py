@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -11,16 +11,14 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field
 
 from drillrank import Passage
 from drillrank.dialogue import Dialogue, arun, run
 from drillrank.generation import generated_passages
 from drillrank.hosts.component import WithModel
-from drillrank.hosts.keys import prefixed
+from drillrank.hosts.generated import GeneratedRecordSettings, GenerationSettings
 from drillrank.passages import check_query, check_top_n
-from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
-from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.settings import settings_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
@@ -28,7 +26,7 @@ from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_confi
 from langchain_ext.brmgr import BRMGRRerank
 
 
-class BRMGRRetriever(WithModel, ConfiguredRetriever, BRMGRSettings):
+class BRMGRRetriever(WithModel, ConfiguredRetriever, GenerationSettings):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -38,11 +36,9 @@ class BRMGRRetriever(WithModel, ConfiguredRetriever, BRMGRSettings):
         model: Language model that ranks: a `load_language_model` specification, or a ready one.
         top_n: Documents to return; None returns all. `invoke(query, top_n=...)` overrides it.
 
-    The other fields: `model_options`, `prompts` (templates with `{question}`), `workers` (calls at the same time),
-    `on_failure` (of a call: `"continue"` without its document, or `"raise"`), `first`, `guard`, `generated_share`,
-    `prior` (of the retrieved, as for `UPRRerank`), `title_key`, `score_key`, `filter` (metadata values and operators,
-    as vector stores take them, or a function from a document to True or False: what else the retriever brings is left
-    out), and `origin_key`: the metadata key that says `"generated"` in every document that the model wrote.
+    The other fields: `model_options`, `title_key`, `score_key`, `filter` (metadata values and operators, as vector
+    stores take them, or a function from a document to True or False: what else the retriever brings is left out), and
+    the settings below; with a `prior` the scores or the order of the retrieved count, as for `UPRRerank`.
 
     Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
     retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
@@ -66,24 +62,15 @@ class BRMGRRetriever(WithModel, ConfiguredRetriever, BRMGRSettings):
     llm: Runnable[Any, Any]
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
-    prompts: tuple[str, ...] = Field(default=GENREAD_PROMPTS, description="Templates with {question}.")
-    workers: int = Field(default=4, gt=0, description="Calls at the same time.")
-    on_failure: Literal["continue", "raise"] = Field(default="continue", description="What a failed call means.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
     score_key: str | None = Field(
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    origin_key: str = Field(default=prefixed("origin"), description='Metadata key that says "generated".')
 
     def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
-
-    @field_validator("prompts")
-    @classmethod
-    def _have_a_place_for_the_question(cls, prompts: tuple[str, ...]) -> tuple[str, ...]:
-        return check_question_templates(prompts)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
@@ -121,12 +108,11 @@ class BRMGRRetriever(WithModel, ConfiguredRetriever, BRMGRSettings):
             Document(id=passage.id, page_content=passage.text, metadata={self.origin_key: "generated"})
             for passage in written
         ]
-        ranking = settings_of(self, BRMGRSettings) | {
+        ranking = settings_of(self, GeneratedRecordSettings) | {
             "model": self._language_model,
             "top_n": self.top_n if top_n is None else top_n,
             "title_key": self.title_key,
             "score_key": self.score_key,
-            "origin_key": self.origin_key,
         }
         seen = Guard(self.filter).kept(retrieved, type(self).__name__)
         return BRMGRRerank(**ranking).compress_documents([*seen, *generated], query)

@@ -12,16 +12,15 @@ from langchain_core.documents import Document
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
-from pydantic import BaseModel, Field, InstanceOf
+from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
 
-from drillrank import Passage, Ranked
+from drillrank import Passage, PromptRank, Ranked
+from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.multihop.given import Given, Recognised
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
+from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.first_stage import Prior, RetrievalScores
-from drillrank.rerank.settings import Ensemble
+from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._documents import document_names
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._rerank import LikelihoodCompressor
@@ -29,37 +28,20 @@ from langchain_ext._retriever import Retriever
 from langchain_ext.promptrank_documents import DocumentSource
 
 
-class PathSettings(BaseModel):
-    """Fields of the components that search paths."""
+class PathFields(BaseModel):
+    """What components that search paths have beside settings."""
 
     docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
         default=None, exclude=True, description="Knows linked documents by id."
     )
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    links_key: str = Field(default="links", description="Metadata key with linked ids, a list or comma-separated.")
-    instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
-    ensemble: Ensemble = Field(default="max", description="How scores under several instructions combine.")
-    temperature: float = Field(default=1.0, gt=0, description="Divides the logits before the softmax.")
     demonstrations: tuple[Demonstration, ...] = Field(
-        default=(), description="Questions with their gold paths, shown to a neural model before each candidate."
-    )
-    demonstrations_per_prompt: int = Field(default=2, gt=0, description="Demonstrations that share a context.")
-    max_document_tokens: int = Field(default=230, gt=0, description="Tokens that each document of a path may keep.")
-    max_prompt_tokens: int | None = Field(default=None, gt=0, description="Tokens of a prompt; None as for PromptRank.")
-    hops: int | None = Field(default=None, gt=0, description="Longest path; None as for PathSearch.")
-    beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
-    branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
-    pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")
-    prior: PathPrior | Prior | None = Field(
-        default=PathPrior(),
-        description='How likely a path is before it is read; "retrieval" and "cosine" count the first stage, too.',
-    )
-    cascade: int | None = Field(
-        default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
+        default=(), description="Questions with their gold paths, shown to a neural model before each path."
     )
 
 
-class PromptRankRerank(PathSettings, LikelihoodCompressor):
+@link_prior_was_prior
+class PromptRankRerank(PathFields, LikelihoodCompressor, LinkedRecordSettings):
     """Reranks documents by the best path of linked documents among them, and beyond them if told where.
 
     Args:
@@ -77,11 +59,10 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
             False: no other document is read, whether it is given, fetched over a link or retrieved. What is fetched
             over links obeys the filter of `retriever`, too.
 
-    The other fields: those of `UPRRerank` but for its template, `links_key`, and the arguments of `PromptRank`
-    (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. Its `prior` counts links;
-    `"retrieval"` and `"cosine"`, or a `PathPrior` that says so, count what the first stage brought, too: the documents'
-    scores or order, as for `UPRRerank`. `docstore`, `retriever` and `filter` are no part of the serialised
-    configuration. Inside a run every hop dispatches the custom event `promptrank_hop`.
+    The other fields: those of `UPRRerank` but for its template, `demonstrations`, and the settings below
+    (`instructions`, `ensemble` and `temperature` are what `tune` finds). With a `prior` the documents' scores or order
+    count, as for `UPRRerank`. `docstore`, `retriever` and `filter` are no part of the serialised configuration. Inside
+    a run every hop dispatches the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -98,13 +79,16 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
     )
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
 
+    _prompt_rank: PromptRank = PrivateAttr()
+
     def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
+        self._prompt_rank = PromptRank.configured(self, self._language_model, demonstrations=self.demonstrations)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Rerank documents; `callbacks` hear of the hops and of what the retriever does.
+        """Rerank documents; `callbacks` are told of the hops and of what the retriever does.
 
         Raises:
             InvalidInput: the query is blank, or the retriever has a filter that cannot be checked on linked documents.
@@ -137,4 +121,4 @@ class PromptRankRerank(PathSettings, LikelihoodCompressor):
         """The search with these settings."""
         names: tuple[LinkName, ...] = (*self.links, "retrieval") if self.retriever else self.links
         links = named_links(names, self.links_key)
-        return PathRerank.configured(self._language_model, self, links=links, corpus=corpus)
+        return PathRerank.configured(self, self._prompt_rank, links=links, corpus=corpus)

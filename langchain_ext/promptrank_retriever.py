@@ -5,35 +5,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from drillrank import LanguageModel, Passage, PathSearch, Ranked, load_language_model
-from drillrank.hosts.component import Component
+from drillrank import Passage, PathSearch, Ranked
+from drillrank.hosts.component import WithModel
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
+from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.shared import Shared, shared
-from drillrank.multihop.first_hop import check_by_order
+from drillrank.multihop.first_hop import check_by_order, first_stage_prior
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS
+from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.multihop.search import Scope
 from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
+from drillrank.settings import settings_of
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
-from langchain_ext.promptrank import PathSettings, PromptRankRerank
+from langchain_ext.promptrank import PathFields, PromptRankRerank
 from langchain_ext.promptrank_documents import DocumentSource, names_of
 
 _TENANTS = 16  # for whom of those whose documents have equal ids an index is kept
 
 
-class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
+@link_prior_was_prior
+class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedRecordSettings):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
@@ -54,8 +58,8 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
         model: A `load_language_model` specification, or a ready language model.
         top_n: Documents to return; None returns every one on a scored path. `invoke(query, top_n=...)` overrides it.
 
-    The other fields: `model_options`, `links_key`, `title_key`, `score_key`, `metadata_fields`, and the arguments of
-    `PromptRank` and `PathSearch`, such as `hops`.
+    The other fields: `model_options`, `title_key`, `score_key`, `metadata_fields`, `demonstrations`, and the settings
+    below.
 
     Each document comes once, as a copy with an id: `metadata["drillrank_path"]` holds the ids of its best path, joined
     by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
@@ -89,35 +93,33 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
     links: tuple[Literal["metadata", "hyperlinks", "titles", "names", "retrieval"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
-    model: str = Field(default="unigram", description="Specification of the language model that scores.")
-    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the language model.")
     top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
-    title_key: str = Field(default="title", description="Metadata key of the document's title.")
     score_key: str | None = Field(
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
+    title_key: str = Field(default="title", description="Metadata key of the title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
     _rerank: PromptRankRerank = PrivateAttr()
-    _language_model: LanguageModel = PrivateAttr()
     _names: list[str] = PrivateAttr()
     _equal_ids: EqualIds = PrivateAttr()
     _told: Told = PrivateAttr(default_factory=Told)
     _prepared: Once[Shared[tuple[Given, PathSearch]]] = PrivateAttr(default_factory=lambda: Once(_TENANTS))
 
-    def __init__(self, *, model: str | LanguageModel = "unigram", **fields: Any) -> None:
-        language_model = load_language_model(model, **fields.pop("model_options", {}))
-        fields |= {"model": language_model.spec, "model_options": language_model.options}
-        super().__init__(**fields)
-        self._language_model = language_model
+    def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
-        check_by_order(self.prior)
-        common = (*PathSettings.model_fields, "title_key", "metadata_fields")
-        ranking: dict[str, Any] = {name: getattr(self, name) for name in common}
-        ranking["model"] = language_model
-        ranking["links"] = tuple(name for name in self.links if name != "retrieval")
-        ranking["retriever"] = self.retriever if "retrieval" in self.links else None
+        check_by_order(first_stage_prior(self.prior, self.link_prior))
+        ranking = settings_of(self, LinkedRecordSettings) | {
+            "model": self._language_model,
+            "demonstrations": self.demonstrations,
+            "docstore": self.docstore,
+            "filter": self.filter,
+            "links": tuple(name for name in self.links if name != "retrieval"),
+            "retriever": self.retriever if "retrieval" in self.links else None,
+            "title_key": self.title_key,
+            "metadata_fields": self.metadata_fields,
+        }
         self._rerank = PromptRankRerank(**ranking)
         self._names = names_of(self.documents)
         self._equal_ids = EqualIds(self._names, "documents")
@@ -176,7 +178,7 @@ class PromptRankRetriever(Component, PathSettings, ConfiguredRetriever):
 
         def made() -> tuple[Given, PathSearch]:
             passages = [self._rerank._named(self.documents[number], self._names[number]) for number in chosen]
-            return Given(passages), self._rerank.path_rerank(passages).search
+            return Given(passages), self._rerank.path_rerank(passages).path_search
 
         def prepared() -> Shared[tuple[Given, PathSearch]]:
             documents = [self.documents[number] for number in chosen]

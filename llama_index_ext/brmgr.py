@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, MetadataMode
 
 from drillrank import BRMGR, Passage, Ranked
-from drillrank.hosts.keys import prefixed
-from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.hosts.generated import GeneratedRecordSettings
 from drillrank.rerank.first_stage import RetrievalScores
 from llama_index_ext._rerank import LikelihoodRerank
 
 
-class BRMGRRerank(LikelihoodRerank, BRMGRSettings):
+class BRMGRRerank(LikelihoodRerank, GeneratedRecordSettings):
     """Merges retrieved nodes with nodes that an LLM wrote: each kind ranked its own way, then paired by rank.
 
     A node whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
@@ -38,10 +37,6 @@ class BRMGRRerank(LikelihoodRerank, BRMGRSettings):
     >>> [item.node.text for item in merged][:2]
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
-
-    origin_key: str = Field(
-        default=prefixed("origin"), description='Metadata key; "generated" marks a node that an LLM wrote.'
-    )
 
     _brmgr: BRMGR = PrivateAttr()
 

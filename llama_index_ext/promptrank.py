@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from drillrank import Passage, Ranked
+from drillrank import Passage, PromptRank, Ranked
+from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.multihop.given import Given, Recognised
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
+from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.first_stage import Prior, RetrievalScores
-from drillrank.rerank.settings import Ensemble
+from drillrank.rerank.first_stage import RetrievalScores
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
 from llama_index_ext.promptrank_nodes import NodeSource, related_ids
 
 
-class PromptRankRerank(LikelihoodRerank):
+@link_prior_was_prior
+class PromptRankRerank(LikelihoodRerank, LinkedRecordSettings):
     """Reranks nodes by the best path of linked nodes among them, and beyond them if told where (multi-hop questions).
 
     Args:
@@ -42,9 +42,8 @@ class PromptRankRerank(LikelihoodRerank):
             whether it is given, fetched over a link or retrieved. What is fetched over links obeys the filters of
             `retriever`, too.
 
-    The other fields: those of `UPRRerank` but for its template, `links_key`, `title_key`, and the arguments of
-    `PromptRank` (`instructions`, `ensemble` and `temperature` are what `tune` finds) and `PathSearch`. Its `prior`
-    counts links; `"retrieval"` and `"cosine"`, or a `PathPrior` that says so, count the nodes' scores, too, as for
+    The other fields: those of `UPRRerank` but for its template, `title_key`, `demonstrations`, and the settings below
+    (`instructions`, `ensemble` and `temperature` are what `tune` finds). With a `prior` the nodes' scores count, as for
     `UPRRerank`. `docstore`, `retriever` and `filters` are no part of the serialised configuration.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
@@ -66,31 +65,16 @@ class PromptRankRerank(LikelihoodRerank):
     docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
     retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
-    links_key: str = Field(default="links", description="Metadata key with linked node ids, a list or comma-separated.")
-    title_key: str = Field(default="title", description="Metadata key with the node's title.")
-    instructions: tuple[str, ...] = Field(default=PROMPTRANK_INSTRUCTIONS[:5], description="Prompts that hold {path}.")
-    ensemble: Ensemble = Field(default="max", description="How scores under several instructions combine.")
-    temperature: float = Field(default=1.0, gt=0, description="Divides the logits before the softmax.")
+    title_key: str = Field(default="title", description="Metadata key of the title.")
     demonstrations: tuple[Demonstration, ...] = Field(
-        default=(), description="Questions with their gold paths, shown to a neural model before each candidate."
+        default=(), description="Questions with their gold paths, shown to a neural model before each path."
     )
-    demonstrations_per_prompt: int = Field(default=2, gt=0, description="Demonstrations that share a context.")
-    max_document_tokens: int = Field(default=230, gt=0, description="Tokens that each document of a path may keep.")
-    max_prompt_tokens: int | None = Field(default=None, gt=0, description="Tokens of a prompt; None as for PromptRank.")
-    hops: int | None = Field(default=None, gt=0, description="Longest path; None as for PathSearch.")
-    beam: int | None = Field(default=None, gt=0, description="Paths extended after each hop; None as for PathSearch.")
-    branch: int | None = Field(default=None, gt=0, description="Links followed from each; None as for PathSearch.")
-    pairs: int = Field(default=6, ge=0, description="Any two of so many best first ones are a path as well.")
-    prior: PathPrior | Prior | None = Field(
-        default=PathPrior(),
-        description='How likely a path is before it is read; "retrieval" and "cosine" count the first stage, too.',
-    )
-    cascade: int | None = Field(
-        default=None, gt=0, description="Paths of each hop that the model scores, chosen by the unigram model."
-    )
+
+    _prompt_rank: PromptRank = PrivateAttr()
 
     def _prepare(self) -> None:
         Guard(self.filters)  # says now what is wrong with them
+        self._prompt_rank = PromptRank.configured(self, self._language_model, demonstrations=self.demonstrations)
 
     @classmethod
     def class_name(cls) -> str:
@@ -127,4 +111,4 @@ class PromptRankRerank(LikelihoodRerank):
         """The search with these settings."""
         names: tuple[LinkName, ...] = (*self.links, "retrieval") if self.retriever else self.links
         links = named_links(names, self.links_key)
-        return PathRerank.configured(self._language_model, self, links=links, corpus=corpus)
+        return PathRerank.configured(self, self._prompt_rank, links=links, corpus=corpus)

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import KW_ONLY, InitVar
 from functools import partial
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.notes import noted, notes, path_notes
-from drillrank.multihop.first_hop import check_by_order
+from drillrank.hosts.paths import LinkedRecordSettings
+from drillrank.multihop.first_hop import check_by_order, first_stage_prior
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
+from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.multihop.search import Scope
 from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
+from drillrank.rerank.demonstrations import Demonstration
+from drillrank.settings import method, settings_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._nodes import unread
 from llama_index_ext._waiting import aretrieved
@@ -32,7 +37,9 @@ from llama_index_ext.promptrank_nodes import NodeSource
 _TENANTS = 16  # for whom of those whose nodes have equal ids an index is kept
 
 
-class PromptRankRetriever(Fixed, BaseRetriever):
+@link_prior_was_prior
+@method
+class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:
@@ -51,9 +58,12 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         top_n: Nodes to return; None returns every node on a scored path.
+        title_key: Metadata key of the title.
+        metadata_mode: Metadata that the model reads beside the title.
+        demonstrations: Questions with their gold paths, shown to a neural model before each path.
         callback_manager: As for every LlamaIndex retriever.
-        settings: Other fields of `PromptRankRerank`: `links_key`, `title_key`, `metadata_mode`, and the arguments of
-            `PromptRank` and `PathSearch`, such as `hops`.
+
+    The other arguments are the settings below.
 
     Each node comes once, as a copy: `metadata["drillrank_path"]` holds the ids of its best path, joined by
     " > ", and `drillrank_path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every
@@ -81,53 +91,54 @@ class PromptRankRetriever(Fixed, BaseRetriever):
     ['turing > vale', 'turing > vale']
     """
 
-    _also_fixed = frozenset(PromptRankRerank.model_fields)
+    retriever: BaseRetriever
+    _: KW_ONLY
+    nodes: Sequence[BaseNode] = ()
+    docstore: BaseDocumentStore | None = None
+    filters: Filters | None = None
+    links: Sequence[LinkName] = LINKS_IN_TEXTS
+    model: str | LanguageModel = "unigram"
+    model_options: dict[str, Any] | None = None
+    top_n: int | None = 5
+    title_key: str = "title"
+    metadata_mode: MetadataMode = MetadataMode.NONE
+    demonstrations: Sequence[Demonstration] = ()
+    callback_manager: InitVar[CallbackManager | None] = None
 
-    def __init__(
-        self,
-        retriever: BaseRetriever,
-        *,
-        nodes: Sequence[BaseNode] = (),
-        docstore: BaseDocumentStore | None = None,
-        filters: Filters | None = None,
-        links: Sequence[LinkName] = LINKS_IN_TEXTS,
-        model: str | LanguageModel = "unigram",
-        model_options: dict[str, Any] | None = None,
-        top_n: int | None = 5,
-        callback_manager: CallbackManager | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(callback_manager=callback_manager)
-        check_top_n(top_n)
-        self._retriever = retriever
-        self._docstore = docstore
-        self._filters = filters
-        self._told = Told()
-        Guard(filters)  # says now what is wrong with them
-        self._top_n = top_n
-        settings |= {
-            "model": model,
-            "model_options": model_options or {},
-            "links": tuple(name for name in links if name != "retrieval"),
-            "retriever": retriever if "retrieval" in links else None,
+    __repr__ = object.__repr__  # nodes may be long
+
+    def __post_init__(self, callback_manager: CallbackManager | None) -> None:
+        BaseRetriever.__init__(self, callback_manager=callback_manager)
+        LinkedRecordSettings.__post_init__(self)
+        check_top_n(self.top_n)
+        Guard(self.filters)  # says now what is wrong with them
+        check_by_order(first_stage_prior(self.prior, self.link_prior))
+        scoring = settings_of(self, LinkedRecordSettings) | {
+            "model": self.model,
+            "model_options": self.model_options or {},
+            "title_key": self.title_key,
+            "metadata_mode": self.metadata_mode,
+            "demonstrations": tuple(self.demonstrations),
+            "links": tuple(name for name in self.links if name != "retrieval"),
+            "retriever": self.retriever if "retrieval" in self.links else None,
         }
-        self._rerank = PromptRankRerank(**settings)
-        check_by_order(self._rerank.prior)
-        self._nodes = list(nodes)
-        self._equal_ids = EqualIds([node.node_id for node in nodes], "nodes")
+        self._rerank = PromptRankRerank(**scoring)
+        self._nodes = list(self.nodes)
+        self._told = Told()
+        self._equal_ids = EqualIds([node.node_id for node in self._nodes], "nodes")
         self._prepared: Once[tuple[Given, PathSearch]] = Once(_TENANTS)
-        if not (self._equal_ids and Guard(filters, retriever).restricts):
+        if not (self._equal_ids and Guard(self.filters, self.retriever).restricts):
             self._search_of(range(len(self._nodes)))
 
     @property
     def _all_from(self) -> BaseRetriever | None:
         """Whose store all results are from; none, if some are from another one."""
-        return self._retriever if self._docstore is None else None
+        return self.retriever if self.docstore is None else None
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
         source, search = self._source()
-        first = source.found(query, self._retriever.retrieve(query_bundle), told_by=type(self).__name__)
+        first = source.found(query, self.retriever.retrieve(query_bundle), told_by=type(self).__name__)
         steps = self._steps(query, source, search, first)
         return self._found(run_steps(steps, source, partial(source.tell, query)), source)
 
@@ -138,21 +149,21 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         async def atell(hop: Hop) -> None:
             source.tell(query, hop)
 
-        [hits] = await aretrieved([self._retriever], query_bundle)
+        [hits] = await aretrieved([self.retriever], query_bundle)
         first = await source.afound(query, hits, told_by=type(self).__name__)
         steps = self._steps(query, source, search, first)
         return self._found(await arun_steps(steps, source, atell), source)
 
     def _source(self) -> tuple[NodeSource, PathSearch]:
         """Answers the lookups of one question, of what may be seen; and the search that asks them."""
-        guard = Guard(self._filters, self._retriever)
+        guard = Guard(self.filters, self.retriever)
         allowed = set(map(id, guard.allowed(self._nodes))) if self._nodes else set()
         shown = {number for number, node in enumerate(self._nodes) if id(node) in allowed}
         given, search = self._search_of(shown)
         seen = {self._nodes[number].node_id: self._nodes[number] for number in sorted(shown)}
         recognised = Recognised(given, seen)
         source = NodeSource(
-            self._rerank._passage, guard, recognised, self._retriever, self._docstore, given=seen, told=self._told
+            self._rerank._passage, guard, recognised, self.retriever, self.docstore, given=seen, told=self._told
         )
         return source, search
 
@@ -162,7 +173,7 @@ class PromptRankRetriever(Fixed, BaseRetriever):
 
         def made() -> tuple[Given, PathSearch]:
             passages = [self._rerank._passage(self._nodes[number]) for number in chosen]
-            return Given(passages), self._rerank.path_rerank(passages).search
+            return Given(passages), self._rerank.path_rerank(passages).path_search
 
         return self._prepared.get(chosen, made)
 
@@ -170,7 +181,7 @@ class PromptRankRetriever(Fixed, BaseRetriever):
         self, query: str, source: NodeSource, search: PathSearch, first: list[Passage]
     ) -> Steps[list[Ranked[Passage]]]:
         scope = Scope(None if len(source.given) == len(self._nodes) else source.given.keys(), fetched=True)
-        return search.steps(query, self._top_n, candidates=first, scope=scope)
+        return search.steps(query, self.top_n, candidates=first, scope=scope)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
         source.recognised.warn(source.missed, self._told)

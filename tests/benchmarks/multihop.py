@@ -36,16 +36,16 @@ SHARES, CUTS = (2, 5), (2, 10)
 LINKED = ((0, 0), (1, 1), (2, 4), (5, 10**9))  # incoming links, least and most
 NOBODY_NAMED = PathPrior(named=1e-12)
 
-PAPER: dict[str, Any] = {"hops": 2, "beam": 5, "branch": 3, "pairs": 0, "prior": None}
+PAPER: dict[str, Any] = {"hops": 2, "beam": 5, "branch": 3, "pairs": 0, "link_prior": None}
 TWO_HOPS: dict[str, Any] = {"hops": 2}
 NAMES = [given_links, NameMentions()]
 SEARCHES: dict[str, dict[str, Any]] = {
     "path search as in the paper (K1 = 5, L = 3)": PAPER,
-    "  K1 = 10, L = 8": TWO_HOPS | {"pairs": 0, "prior": None},
-    "  + pairs, no prior": TWO_HOPS | {"prior": None},
-    "  + prior, blind to names, no pairs": TWO_HOPS | {"pairs": 0, "prior": NOBODY_NAMED},
+    "  K1 = 10, L = 8": TWO_HOPS | {"pairs": 0, "link_prior": None},
+    "  + pairs, no prior": TWO_HOPS | {"link_prior": None},
+    "  + prior, blind to names, no pairs": TWO_HOPS | {"pairs": 0, "link_prior": NOBODY_NAMED},
     "  + prior, no pairs": TWO_HOPS | {"pairs": 0},
-    "  + prior, blind to names, + pairs": TWO_HOPS | {"prior": NOBODY_NAMED},
+    "  + prior, blind to names, + pairs": TWO_HOPS | {"link_prior": NOBODY_NAMED},
     "  + prior + pairs": TWO_HOPS,
     "path search (default)": {},
     "  K1 = 5, L = 3": {"beam": 5, "branch": 3},
@@ -129,7 +129,7 @@ def methods(
 def path_search(
     lm: LanguageModel, pool: list[Passage], *, instructions: int = 5, ensemble: str = "max", **options: Any
 ) -> PathSearch:
-    prompts = PromptRank(lm).settings.instructions[:instructions]
+    prompts = PromptRank(lm).instructions[:instructions]
     return PathSearch(PromptRank(lm, instructions=prompts, ensemble=ensemble), pool, **options)  # type: ignore[arg-type]
 
 

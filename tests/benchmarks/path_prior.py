@@ -30,8 +30,8 @@ def main() -> None:
     table = Table("data", "questions", "jump", "named", "R@2", "R@10", title="The prior on training questions")
     for name, pool, questions in data:
         shares = [PathPrior(jump, named) for jump in SHARES for named in SHARES]
-        for prior in (None, *shares, PathPrior(first_stage="retrieval")):
-            search = PathSearch(PromptRank(), pool, prior=prior)
+        for prior, first_stage in [(None, None), *((one, None) for one in shares), (PathPrior(), "retrieval")]:
+            search = PathSearch(PromptRank(prior=first_stage), pool, link_prior=prior)
             rankings = [[item.passage.id for item in search.search(one["question"])] for one in questions]
             recalls = [
                 sum(recall_all(ranking, one["gold"], k) for ranking, one in zip(rankings, questions, strict=True))
@@ -39,8 +39,8 @@ def main() -> None:
                 for k in (2, 10)
             ]
             jump, named = ("no prior", "") if prior is None else (str(prior.jump), str(prior.named))
-            if prior is not None and prior.first_stage is not None:
-                jump = f"{jump}, {prior.first_stage}"
+            if first_stage is not None:
+                jump = f"{jump}, {first_stage}"
             table.add_row(name, str(len(questions)), jump, named, *(f"{value:.3f}" for value in recalls))
     Console().print(table)
 

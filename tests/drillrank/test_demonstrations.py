@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -160,7 +161,7 @@ def test_demonstrations_go_with_another_model_and_with_copies(word_model):
     shots = [Demonstration(river, "who?", "bridge"), Demonstration(river, "where?", "comparison")]
     expected = PromptRank(word_model(), demonstrations=shots, demonstrations_per_prompt=1).score_paths(QUERY, [river])
     unigram = PromptRank(demonstrations=shots, demonstrations_per_prompt=1)
-    assert unigram.with_language_model(word_model()).score_paths(QUERY, [river]) == expected
+    assert replace(unigram, model=word_model()).score_paths(QUERY, [river]) == expected
     same = copy.deepcopy(PromptRank(word_model(), demonstrations=shots, demonstrations_per_prompt=1))
     assert same.score_paths(QUERY, [river]) == expected
     assert pickle.loads(pickle.dumps(shots)) == shots

@@ -87,7 +87,7 @@ def test_the_preset_of_promptrank(word_model, question, paths):
             found.append(sum(log_probs) / len(log_probs))
         expected.append(sum(found) / 2)
     ranker = PromptRank(word_model(), preset="promptrank", instructions=instructions, ensemble="mean")
-    for same in (ranker, ranker.with_language_model(word_model())):
+    for same in (ranker, replace(ranker, model=word_model())):
         assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
 
 

@@ -188,7 +188,7 @@ HALF = "\ud83e"  # of a fox
     [
         lambda query, text: UPR().rank(query, [text, "Emma"]),
         lambda query, text: UPR().rank_many([query], [[text, "Emma"]])[0],
-        lambda query, text: PromptRank().rank_paths(query, [Path((Passage(text),)), Path((Passage("Emma"),))]),
+        lambda query, text: PromptRank().rank(query, [Path((Passage(text),)), Path((Passage("Emma"),))]),
         lambda query, text: PathSearch(PromptRank(), [Passage(text), Passage("Emma")]).search(query),
         lambda query, text: BRMGR(guard=0.0).rank(query, ["Emma"], [text]),
         lambda query, text: UnigramModel().log_likelihood([(text, query), ("Emma", query)]),

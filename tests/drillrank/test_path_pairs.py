@@ -22,7 +22,7 @@ from drillrank.rerank.promptrank import PromptRank
 from .test_path_search import INSTRUCTION, QUERY, graphs, ranker, scored_prompts
 
 NUMBERS = {"hops": st.integers(1, 4), "pool": st.integers(1, 8), "beam": st.integers(1, 4), "branch": st.integers(1, 3)}
-OPTIONS = st.fixed_dictionaries({**NUMBERS, "pairs": st.integers(0, 5), "prior": st.none() | st.just(PathPrior())})
+OPTIONS = st.fixed_dictionaries({**NUMBERS, "pairs": st.integers(0, 5), "link_prior": st.none() | st.just(PathPrior())})
 
 
 @given(graphs(max_size=8), OPTIONS)
@@ -43,7 +43,7 @@ def test_the_number_of_scorings_in_a_dense_graph(hash_model):
     links = {passage.id: set(passage.links) for passage in passages}
     for hops in (1, 2, 3):
         model = hash_model()
-        search = PathSearch(ranker(model), passages, hops=hops, pool=40, beam=5, branch=3, pairs=6, prior=None)
+        search = PathSearch(ranker(model), passages, hops=hops, pool=40, beam=5, branch=3, pairs=6, link_prior=None)
         paths = search.search_paths(QUERY)
         best = [item.passage.ids[0] for item in paths if len(item.passage.ids) == 1][:6]
         unlinked = [
@@ -64,7 +64,7 @@ def test_by_default_the_papers_beam_and_a_wider_one_where_scores_cost_nothing(ha
 @given(graphs(max_size=7), st.integers(2, 7))
 def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pairs):
     model = hash_model()
-    search = PathSearch(ranker(model), passages, pairs=pairs, prior=None, beam=100, branch=100)
+    search = PathSearch(ranker(model), passages, pairs=pairs, link_prior=None, beam=100, branch=100)
     paths = search.search_paths(QUERY)
     best = [item.passage.passages[0] for item in paths if len(item.passage.ids) == 1][:pairs]
     expected = {
@@ -78,7 +78,7 @@ def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pai
 
 @given(graphs(max_size=7), st.integers(1, 7))
 def test_longer_paths_go_on_to_the_best_passages_too(hash_model, passages, pairs):
-    options = {"hops": 3, "pairs": pairs, "prior": None, "beam": 100, "branch": 100}
+    options = {"hops": 3, "pairs": pairs, "link_prior": None, "beam": 100, "branch": 100}
     paths = PathSearch(ranker(hash_model()), passages, **options).search_paths(QUERY)
     best = {item.passage.ids[0] for item in [item for item in paths if len(item.passage.ids) == 1][:pairs]}
     linked = {passage.id: set(passage.links) for passage in passages}
@@ -114,8 +114,8 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
     passages = [replace(passage, title=title) for passage, title in zip(passages, [*titles, *[""] * 7], strict=False)]
     options = {"hops": hops, "beam": 100, "branch": 100}
     prior = PathPrior(jump=0.3, named=0.2)
-    with_prior = PathSearch(ranker(hash_model()), passages, prior=prior, **options).search_paths(question)
-    alone = PathSearch(ranker(hash_model()), passages, prior=None, pairs=0, **options).search_paths(question)
+    with_prior = PathSearch(ranker(hash_model()), passages, link_prior=prior, **options).search_paths(question)
+    alone = PathSearch(ranker(hash_model()), passages, link_prior=None, pairs=0, **options).search_paths(question)
     likelihood = {item.passage.ids: item.score for item in alone}
     reader = prior.reader(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
     known = {passage.id: passage for passage in passages}
@@ -247,8 +247,8 @@ def test_paths_are_told_of_and_cut_like_passages(passages, top_n, hops):
 
 def test_what_is_no_link_is_refused_beyond_the_beam_too(hash_model):
     passages = [Passage(f"fox {i}", id=str(i)) for i in range(3)]
-    paths = PathSearch(ranker(hash_model()), passages, hops=1, prior=None).search_paths(QUERY)
+    paths = PathSearch(ranker(hash_model()), passages, hops=1, link_prior=None).search_paths(QUERY)
     last = paths[-1].passage.ids[0]
     links = lambda passage: [None] if passage.id == last else []  # noqa: E731
     with pytest.raises(InvalidInput, match="A link leads to an id"):
-        PathSearch(ranker(hash_model()), passages, links=links, beam=1, pairs=3, prior=None).search(QUERY)
+        PathSearch(ranker(hash_model()), passages, links=links, beam=1, pairs=3, link_prior=None).search(QUERY)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.scoring import PathScorer, Weighed
+from drillrank.multihop.scoring import PathScorer, PathWithPrior
 from drillrank.passages import Path
 from drillrank.rerank.promptrank import PromptRank
 
@@ -18,11 +18,11 @@ PRIORS = st.lists(st.floats(-9, 0), min_size=6, max_size=6)
 
 @given(graphs(), PRIORS, st.none() | st.integers(1, 7))
 def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_model, passages, priors, cascade):
-    weighed = [Weighed(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
+    waiting = [PathWithPrior(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
     texts = [passage.text for passage in passages]
     model = hash_model()
-    found = PathScorer(ranker(model), texts, cascade).ranked(QUERY, weighed)
-    assert sorted(item.passage.ids for item in found) == sorted(item.path.ids for item in weighed)
+    found = PathScorer(ranker(model), texts, cascade).ranked(QUERY, waiting)
+    assert sorted(item.passage.ids for item in found) == sorted(item.path.ids for item in waiting)
     scores = [item.score for item in found]
     assert scores == sorted(scores, reverse=True)
     kept, pruned = found[:cascade], found[len(passages) if cascade is None else cascade :]
@@ -31,7 +31,7 @@ def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_mod
         log_probs = model.log_probs(whole_prompt(item.passage.passages), QUERY)
         assert item.score == pytest.approx((sum(log_probs) + item.details["log_prior"]) / tokens)
         assert "model" not in item.details
-    cheap = PathScorer(PromptRank(UnigramModel().fit(texts)), texts, None).ranked(QUERY, weighed)
+    cheap = PathScorer(PromptRank(UnigramModel().fit(texts)), texts, None).ranked(QUERY, waiting)
     assert [item.passage for item in pruned] == [item.passage for item in cheap[len(kept) :]]
     for item, by_cheap in zip(pruned, cheap[len(kept) :], strict=True):
         distance = cheap[len(kept) - 1].score - by_cheap.score

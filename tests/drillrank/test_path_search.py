@@ -21,7 +21,7 @@ from drillrank.retrieval import TfidfIndex
 QUERY = "which red fox crossed the river"
 WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])
 INSTRUCTION = "{path} Question:"
-PAPER = {"pairs": 0, "prior": None}
+PAPER = {"pairs": 0, "link_prior": None}
 
 
 @st.composite
@@ -207,7 +207,7 @@ def test_searching_again_gives_the_same_and_top_n_its_beginning(passages, top_n)
 def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages):
     fitted = PromptRank(UnigramModel().fit([passage.text for passage in passages]))
     by_id = {passage.id: passage for passage in passages}
-    for entry in PathSearch(PromptRank(), passages, prior=None).search(QUERY):
+    for entry in PathSearch(PromptRank(), passages, link_prior=None).search(QUERY):
         path = Path(tuple(by_id[step] for step in entry.details["path"]))
         if not set(QUERY.split()).isdisjoint(path.text.split()):  # the others count alike
             assert entry.score == pytest.approx(fitted.score_paths(QUERY, [path])[0][0])
@@ -216,7 +216,7 @@ def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages)
 def test_a_model_that_is_already_fitted_stays_as_it_is():
     passages = [Passage("red fox", id="a"), Passage("river", id="b")]
     fitted = UnigramModel().fit(["another collection about foxes", "rivers"])
-    expected = {r.passage.ids[0]: r.score for r in PromptRank(fitted).rank_paths(QUERY, [Path((p,)) for p in passages])}
+    expected = {r.passage.ids[0]: r.score for r in PromptRank(fitted).rank(QUERY, [Path((p,)) for p in passages])}
     found = PathSearch(PromptRank(fitted), passages, **PAPER).search(QUERY)
     assert {entry.passage.id: entry.score for entry in found} == pytest.approx(expected)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -42,8 +43,8 @@ def scores_of(prior, data):
 def test_the_prior_of_a_path_is_that_of_its_first_document(hash_model, query, paths, prior, lexical, data):
     model = "unigram" if lexical else hash_model()
     scores = scores_of(prior, data)
-    alone = in_order(PromptRank(model).rank_paths(query, paths))
-    found = in_order(PromptRank(model, prior=prior).rank_paths(query, paths, scores=of_starts(paths, scores)))
+    alone = in_order(PromptRank(model).rank(query, paths))
+    found = in_order(PromptRank(model, prior=prior).rank(query, paths, scores=of_starts(paths, scores)))
     by_start = {}
     for path, item, plain in zip(paths, found, alone, strict=True):
         log_prior = item.details["log_prior"]
@@ -60,7 +61,7 @@ def test_the_prior_of_a_path_is_that_of_its_first_document(hash_model, query, pa
 @given(QUERIES, st.permutations(POOL), PRIORS, st.data())
 def test_paths_of_one_passage_have_the_prior_that_upr_gives_them(query, passages, prior, data):
     scores = scores_of(prior, data)
-    ranking = PromptRank(prior=prior).rank_paths(query, [Path((passage,)) for passage in passages], scores=scores)
+    ranking = PromptRank(prior=prior).rank(query, [Path((passage,)) for passage in passages], scores=scores)
     upr = UPR(prior=prior).rank(query, passages, scores=scores)
     expected = {item.details["position"]: item.details["log_prior"] for item in upr}
     assert {item.details["position"]: item.details["log_prior"] for item in ranking} == pytest.approx(expected)
@@ -71,9 +72,9 @@ def test_without_scores_the_order_of_first_documents_stands_for_them(query, path
     starts = list(dict.fromkeys(path.ids[0] for path in paths))
     scores = [-starts.index(path.ids[0]) for path in paths]
     ranker = PromptRank(prior="retrieval")
-    shown = [(item.passage, item.score) for item in ranker.rank_paths(query, paths, scores=scores)]
-    assert [(item.passage, item.score) for item in ranker.rank_paths(query, paths)] == shown
-    assert [(item.passage, item.score) for item in ranker.rank_paths(query, paths, scores=[None] * len(paths))] == shown
+    shown = [(item.passage, item.score) for item in ranker.rank(query, paths, scores=scores)]
+    assert [(item.passage, item.score) for item in ranker.rank(query, paths)] == shown
+    assert [(item.passage, item.score) for item in ranker.rank(query, paths, scores=[None] * len(paths))] == shown
 
 
 @given(QUERIES, st.integers(1, 6))
@@ -81,8 +82,8 @@ def test_how_many_paths_begin_with_a_document_does_not_change_its_rank(query, co
     one, two, three = POOL[:3]
     paths = [Path((one,)), *[Path((two, three))] * copies, Path((three,))]
     scores = [3.0, *[2.0] * copies, 1.0]
-    found = in_order(PromptRank(prior="retrieval").rank_paths(query, paths, scores=scores))
-    once = in_order(PromptRank(prior="retrieval").rank_paths(query, [paths[0], paths[1], paths[-1]], scores=[3, 2, 1]))
+    found = in_order(PromptRank(prior="retrieval").rank(query, paths, scores=scores))
+    once = in_order(PromptRank(prior="retrieval").rank(query, [paths[0], paths[1], paths[-1]], scores=[3, 2, 1]))
     assert [found[place].details["log_prior"] for place in (0, 1, -1)] == [item.details["log_prior"] for item in once]
 
 
@@ -102,8 +103,8 @@ def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_docu
 
 
 def test_settings_go_with_a_changed_ranker(hash_model):
-    ranker = PromptRank(prior="cosine").with_language_model(hash_model())
-    assert (ranker.prior, ranker.with_settings(ranker.settings).prior) == ("cosine", "cosine")
+    ranker = replace(PromptRank(prior="cosine"), model=hash_model())
+    assert (ranker.prior, replace(ranker, temperature=2.0).prior) == ("cosine", "cosine")
 
 
 class Unasked(PromptRank):
@@ -119,22 +120,22 @@ def test_what_cannot_be_used_is_refused_before_a_model_is_asked():
         ([1.0, math.nan], r"score of passage 1 \(id '2'\) is nan"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            ranker.rank_paths("fox", [fox, river], scores=scores)
+            ranker.rank("fox", [fox, river], scores=scores)
     with pytest.raises(InvalidInput, match=r"Paths 0 and 1 begin with the same passage \(id '0'\)"):
-        ranker.rank_paths("fox", [fox, fox.extended(POOL[1])], scores=[1.0, 2.0])
+        ranker.rank("fox", [fox, fox.extended(POOL[1])], scores=[1.0, 2.0])
     with pytest.raises(InvalidInput, match="needs scores, the cosine"):
-        Unasked(prior="cosine").rank_paths("fox", [fox])
+        Unasked(prior="cosine").rank("fox", [fox])
     with pytest.raises(InvalidInput, match="this ranker has no prior"):
-        Unasked().rank_paths("fox", [fox], scores=[1.0])
+        Unasked().rank("fox", [fox], scores=[1.0])
     with pytest.raises(InvalidInput, match="prior"):
         PromptRank(prior="uniform")
     for wrong in ("uniform", 1, True):
-        with pytest.raises(InvalidInput, match="prior of passages"):
-            PathSearch(PromptRank(), POOL, prior=wrong)
+        with pytest.raises(InvalidInput, match="link_prior is a PathPrior or None"):
+            PathSearch(PromptRank(), POOL, link_prior=wrong)
     with pytest.raises(InvalidInput, match="this ranker has no prior"):
         PathRerank(PromptRank()).rank("fox", POOL, scores=[1.0] * 5)
     with pytest.raises(InvalidInput, match="4 scores and 5 passages"):
-        PathRerank(PromptRank(), prior="retrieval").rank("fox", POOL, scores=[1.0] * 4)
+        PathRerank(PromptRank(prior="retrieval")).rank("fox", POOL, scores=[1.0] * 4)
 
 
 LINKED = [
@@ -152,9 +153,9 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
     options = {"hops": 2, "cascade": cascade}
     alone = {
         item.passage.ids: item
-        for item in _paths(PathRerank(PromptRank(), prior=links, **options).search, QUESTION, passages)
+        for item in _paths(PathRerank(PromptRank(), link_prior=links, **options).path_search, QUESTION, passages)
     }
-    search = PathRerank(PromptRank(prior=prior), prior=links, **options).search
+    search = PathRerank(PromptRank(prior=prior), link_prior=links, **options).path_search
     found = _paths(search, QUESTION, passages, scores)
     begun = {item.passage.ids[0]: item for item in found if len(item.passage.ids) == 1}
     assert set(begun) == {passage.id for passage in passages}
@@ -173,22 +174,38 @@ def _paths(search, query, passages, scores=None):
 
 
 @given(QUERIES, st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5, unique=True))
-def test_the_ways_to_ask_for_it_agree(query, passages, scores):
+def test_the_old_ways_to_ask_for_it_go_on_for_one_release(query, passages, scores):
     def ranked(path_rerank):
         return [(item.passage.id, item.score) for item in path_rerank.rank(query, passages, scores=scores)]
 
-    expected = ranked(PathRerank(PromptRank(), prior="retrieval"))
-    assert ranked(PathRerank(PromptRank(), prior=PathPrior(first_stage="retrieval"))) == expected
-    assert ranked(PathRerank(PromptRank(prior="retrieval"))) == expected
-    assert ranked(PathRerank(PromptRank(prior="cosine"), prior="retrieval")) == expected
+    expected = ranked(PathRerank(PromptRank(prior="retrieval")))
+    with pytest.warns(DeprecationWarning, match="PathPrior: 'first_stage' is called 'prior'"):
+        habits = PathPrior(first_stage="retrieval")
+    assert ranked(PathRerank(PromptRank(), link_prior=habits)) == expected
+    assert ranked(PathRerank(PromptRank(prior="cosine"), link_prior=habits)) == expected
+    with pytest.warns(DeprecationWarning, match="PathRerank: the prior over links is called 'link_prior'"):
+        assert ranked(PathRerank(PromptRank(), prior=habits)) == expected
+    for built in (
+        lambda: PathRerank(PromptRank(), prior="retrieval"),
+        lambda: PathRerank(prompt_rank=PromptRank("unigram", prior="cosine"), prior="retrieval"),
+    ):
+        with pytest.warns(DeprecationWarning, match="PathRerank: 'prior' is a setting of the PromptRank"):
+            assert ranked(built()) == expected
+
+
+def test_a_search_without_prior_goes_on_for_one_release():
+    with pytest.warns(DeprecationWarning, match="PathSearch: the prior over links is called 'link_prior'"):
+        assert PathSearch(PromptRank(), POOL, prior=None).link_prior is None
+    with pytest.warns(DeprecationWarning, match="link_prior"):
+        assert PathSearch(PromptRank(), POOL, prior={"jump": 0.2}).link_prior == PathPrior(jump=0.2)
+    assert PathSearch(PromptRank(), POOL).link_prior == PathPrior()
 
 
 def test_a_search_counts_the_order_of_what_its_first_stage_brought():
     passages = [Passage(f"The {town} bridge crosses the river.", id=town) for town in ("Basel", "Bonn", "Worms")]
     for order in (passages, passages[::-1]):
-        search = PathSearch(
-            PromptRank(), first_stage=lambda query, n, order=tuple(order): order[:n], prior="retrieval", pairs=0
-        )
+        ranker = PromptRank(prior="retrieval")
+        search = PathSearch(ranker, first_stage=lambda query, n, order=tuple(order): order[:n], pairs=0)
         found = search.search("Which bridge crosses the river?")
         assert [item.passage for item in found] == order
         assert found[0].score > found[1].score > found[2].score
@@ -196,14 +213,14 @@ def test_a_search_counts_the_order_of_what_its_first_stage_brought():
 
 @given(st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5, unique=True))
 def test_where_nothing_matches_the_first_stage_decides(passages, scores):
-    found = PathRerank(PromptRank(), prior="retrieval").rank("zebra", passages, scores=scores)
+    found = PathRerank(PromptRank(prior="retrieval")).rank("zebra", passages, scores=scores)
     assert [item.details["position"] for item in found] == sorted(range(5), key=lambda place: -scores[place])
     assert all(item.details["nothing_matched"] for item in found)
 
 
 @given(QUERIES, st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5), st.integers(0, 4))
 def test_a_passage_given_twice_has_the_score_it_was_first_given(query, passages, scores, place):
-    search = PathRerank(PromptRank(), prior="retrieval")
+    search = PathRerank(PromptRank(prior="retrieval"))
     once = {item.passage.id: item.score for item in search.rank(query, passages, scores=scores)}
     twice = search.rank(query, [*passages, passages[place]], scores=[*scores, 5000.0])
     assert len(twice) == 6

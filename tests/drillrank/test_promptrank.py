@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_the_score_of_a_path_is_that_of_the_question_after_its_prompts(
 ):
     query = "who crossed the river"
     ranker = PromptRank(hash_model(), instructions=instructions, ensemble=ensemble, temperature=temperature)
-    ranking = ranker.rank_paths(query, paths, top_n)
+    ranking = ranker.rank(query, paths, top_n)
     expected = []
     for path in paths:
         prompts = [whole_prompt(path, instruction) for instruction in instructions]
@@ -72,9 +73,9 @@ def test_a_lexical_model_hears_no_instruction(paths, temperature):
 def test_nothing_is_mutated_and_ranking_again_gives_the_same(paths):
     before = copy.deepcopy(paths)
     ranker = PromptRank()
-    first = ranker.rank_paths("red fox", paths)
+    first = ranker.rank("red fox", paths)
     assert paths == before
-    assert shown(ranker.rank_paths("red fox", paths)) == shown(first)
+    assert shown(ranker.rank("red fox", paths)) == shown(first)
 
 
 class Attentive(UnigramModel):
@@ -95,7 +96,7 @@ def test_the_cut_is_the_largest_over_the_instructions():
 
 def test_a_budget_below_the_instruction_is_refused():
     with pytest.raises(InvalidInput, match="shorten the instruction"):
-        PromptRank(max_prompt_tokens=5).rank_paths("fox", [Path((Passage("red fox"),))])
+        PromptRank(max_prompt_tokens=5).rank("fox", [Path((Passage("red fox"),))])
 
 
 def test_blank_documents_neither_help_nor_harm():
@@ -118,17 +119,17 @@ def test_the_same_settings_around_another_model(hash_model, ensemble):
     model, path = hash_model(), Path((Passage("red fox"), Passage("river")))
     expected = PromptRank(hash_model(), **settings).score_paths("who is it", [path])
     original = PromptRank("unigram", **settings)
-    moved = original.with_language_model(model)
+    moved = replace(original, model=model)
     assert moved.score_paths("who is it", [path]) == expected
     assert {request.max_tokens for request in model.requests} == {20}
     assert {request.prompt[2].max_tokens for request in model.requests} == {3}
-    assert moved.lm is model
-    assert original.lm.spec == "unigram"
+    assert moved.language_model is model
+    assert original.language_model.spec == "unigram"
 
 
 def test_no_paths_no_ranking(hash_model):
     model = hash_model()
-    assert PromptRank(model).rank_paths("q", []) == []
+    assert PromptRank(model).rank("q", []) == []
     assert PromptRank(model).score_paths("q", ()) == []
     assert model.requests == []
 
@@ -142,7 +143,7 @@ def test_no_paths_no_ranking(hash_model):
         {"ensemble": "median"},
         {"max_document_tokens": 0},
         {"max_prompt_tokens": -1},
-        {"lm": "unknown"},
+        {"model": "unknown"},
     ],
 )
 def test_bad_options_are_refused_at_once(options):
@@ -153,19 +154,19 @@ def test_bad_options_are_refused_at_once(options):
 @pytest.mark.parametrize("query", ["", "  ", None])
 def test_blank_queries(query):
     with pytest.raises(InvalidInput, match="query"):
-        PromptRank().rank_paths(query, [])
+        PromptRank().rank(query, [])
 
 
 @pytest.mark.parametrize("item", ["text", Passage("text"), None, (Passage("text"),)])
 def test_only_paths_are_ranked(item):
     with pytest.raises(InvalidInput, match="Item 1 is a"):
-        PromptRank().rank_paths("q", [Path((Passage("a"),)), item])
+        PromptRank().rank("q", [Path((Passage("a"),)), item])
 
 
 @pytest.mark.parametrize("top_n", [0, False, 1.5])
 def test_bad_top_n(top_n):
     with pytest.raises(InvalidInput, match="top_n"):
-        PromptRank().rank_paths("q", [], top_n)
+        PromptRank().rank("q", [], top_n)
 
 
 def test_a_model_that_hears_no_instruction_is_asked_once(monkeypatch):
@@ -176,7 +177,9 @@ def test_a_model_that_hears_no_instruction_is_asked_once(monkeypatch):
     )
     paths = [Path((Passage("red fox"),)), Path((Passage("town"),))]
     ranker = PromptRank(UnigramModel().fit(["red fox", "town"]))
-    assert ranker.score_paths("fox", paths) == PromptRank(ranker.lm, instructions=["{path}"]).score_paths("fox", paths)
+    assert ranker.score_paths("fox", paths) == PromptRank(ranker.language_model, instructions=["{path}"]).score_paths(
+        "fox", paths
+    )
     assert len(asked) == 4
     by_prompt = ranker.score_prompts("fox", paths)
     assert [len(of_path) for of_path in by_prompt] == [5, 5]

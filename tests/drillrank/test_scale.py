@@ -81,7 +81,7 @@ def test_very_unlikely_questions_still_have_a_posterior():
 def test_scores_of_the_rankers_can_be_scaled():
     texts = ["a red fox", "a blue fox", ""]
     passages = UPR().rank("red fox", texts)
-    paths = PromptRank().rank_paths("red fox", [])
+    paths = PromptRank().rank("red fox", [])
     assert math.fsum(entry.score for entry in rescaled(passages, "softmax")) == pytest.approx(1)
     assert rescaled(paths, "softmax") == []
     without_words = rescaled(UPR().rank("???", texts), "softmax")

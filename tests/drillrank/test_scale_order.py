@@ -30,7 +30,7 @@ QUERIES = st.sampled_from(["which red fox crossed the river?", "red-fox", "???",
 OPTIONS = st.fixed_dictionaries(
     {
         "cascade": st.none() | st.integers(1, 4),
-        "prior": st.none() | st.just(PathPrior()),
+        "link_prior": st.none() | st.just(PathPrior()),
         "pairs": st.integers(0, 4),
         "hops": st.integers(1, 3),
     }

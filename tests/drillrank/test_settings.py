@@ -7,7 +7,7 @@ import inspect
 import json
 import pickle
 import warnings
-from dataclasses import MISSING, InitVar, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import get_type_hints
 
 import pytest
@@ -20,10 +20,15 @@ import llama_index_ext
 from drillrank.drilldown.settings import D3Settings, SelfAskSettings
 from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
+from drillrank.hosts.generated import GeneratedRecordSettings, GenerationSettings
+from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.settings import D3RetrieverSettings, SplitterSettings, ViewRetrieverSettings
-from drillrank.registry import component
+from drillrank.multihop.lookups import Nowhere
+from drillrank.multihop.path_settings import PathSearchSettings
+from drillrank.registry import component, components
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.monot5 import MonoT5Settings
+from drillrank.rerank.promptrank import PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.rerank.upr import UPRSettings
 from drillrank.settings import Settings, declared, method, renamed, setting
@@ -43,6 +48,11 @@ METHODS = {
     MonoT5Settings: (drillrank.MonoT5, ["MonoT5Rerank"]),
     RelevanceSettings: (drillrank.Relevance, ["RelevanceRerank"]),
     BRMGRSettings: (drillrank.BRMGR, ["BRMGRRerank", "BRMGRRetriever"]),
+    PromptRankSettings: (drillrank.PromptRank, ["PromptRankRerank", "PromptRankRetriever"]),
+    PathSearchSettings: (drillrank.PathSearch, ["PromptRankRerank", "PromptRankRetriever"]),
+    GeneratedRecordSettings: (GeneratedRecordSettings, ["BRMGRRerank", "BRMGRRetriever"]),
+    GenerationSettings: (GenerationSettings, ["BRMGRRetriever"]),
+    LinkedRecordSettings: (LinkedRecordSettings, ["PromptRankRerank", "PromptRankRetriever"]),
 }
 BAD = {
     "template": "no place",
@@ -94,6 +104,20 @@ BAD = {
     "scale": 0.0,
     "shift": float("inf"),
     "chat": "perhaps",
+    "instructions": ("no place",),
+    "ensemble": "unknown",
+    "temperature": 0,
+    "demonstrations_per_prompt": 0,
+    "max_document_tokens": 0,
+    "hops": 0,
+    "beam": 0,
+    "branch": 0,
+    "pairs": -1,
+    "link_prior": "unknown",
+    "cascade": 0,
+    "prompts": ("no place",),
+    "origin_key": 5,
+    "links_key": 5,
 }
 OF_THE_HOST = {  # settings whose type differs from the core's, and why
     "embed": "the host's embedding models, too",
@@ -132,6 +156,13 @@ def needed(cls):
         return {"llm": llama_index_reader.Reader(), "retriever": llama_index_ext.D3Retriever()}
     if cls is drillrank.SelfAsk:
         return {"llm": str.upper, "retrieve": str.split}
+    if cls is drillrank.PathSearch:
+        return {"prompt_rank": drillrank.PromptRank(Reading()), "first_stage": Nowhere()}
+    for host, reader in ((langchain_ext, langchain_reader), (llama_index_ext, llama_index_reader)):
+        if cls is host.BRMGRRetriever:
+            return {"llm": reader.Reader(), "retriever": host.D3Retriever(), "model": Reading()}
+        if cls is host.PromptRankRetriever:
+            return {"retriever": host.D3Retriever(), "model": Reading()}
     if cls is drillrank.views.MultiViewIndex:
         return {"chunks": []}
     return {"model": Reading()} if "model" in inspect.signature(cls).parameters else {}
@@ -170,7 +201,7 @@ def test_core_and_both_hosts_show_the_same_settings(settings):
                 assert field.description == item.metadata["description"]
                 assert (plain(field.annotation) == types[item.name]) is (item.name not in OF_THE_HOST)
                 assert f"{item.name}: " in cls.__doc__
-        elif is_dataclass(cls):
+        else:
             own = {item.name: item for item in fields(cls)}
             for item in fields(settings):
                 assert own[item.name].default == item.default
@@ -203,9 +234,7 @@ def test_a_value_that_cannot_be_used_is_refused_alike(settings, name):
     with pytest.raises(InvalidInput):
         core(**needed(core), **{name: BAD[name]})
     for cls in in_hosts(settings):
-        if issubclass(cls, llama_index_ext.BRMGRRetriever) and not hasattr(cls, name):
-            continue
-        with pytest.raises(ValueError, match=f"{name}|{BAD[name]}|prompt|template|passage|weight"):
+        with pytest.raises(ValueError, match=f"{name}|{BAD[name]}|prompt|template|passage|weight|instruction"):
             cls(**needed(cls), **{name: BAD[name]})
 
 
@@ -216,7 +245,7 @@ def test_a_method_takes_settings_made_elsewhere(settings):
     built = core.configured(settings(), **given)
     assert all(vars(built).get(name, value) is value for name, value in given.items())
     for cls in in_hosts(settings):
-        if cls.__name__ != "BRMGRRetriever":  # whose ranker is a component
+        if issubclass(cls, settings):
             kept = {item.name: getattr(built, item.name) for item in fields(settings) if item.name in OF_THE_HOST}
             assert repr(core.configured(cls(**needed(cls)), **given, **kept)) == repr(built)
 
@@ -344,7 +373,7 @@ def shown(cls):
     return set(cls.model_fields if issubclass(cls, BaseModel) else inspect.signature(cls).parameters)
 
 
-@pytest.mark.parametrize("name", ["UPR", "MonoT5", "MultiViewChunker", "MultiViewIndex", "D3", "SelfAsk"])
+@pytest.mark.parametrize("name", [one.name for one in components()])
 def test_what_one_host_has_alone_is_known(name):
     one = component(name)
     pairs = list(zip(one.llama_index, one.langchain, strict=False))

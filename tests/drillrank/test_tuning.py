@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,8 +11,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.settings import PromptRankSettings
+from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
 from drillrank.rerank.tuning import LabelledQuestion, tune
 
 PASSAGES = [Passage(text, id=text) for text in ("fox", "river", "town", "rhine", "basel")]
@@ -24,6 +24,10 @@ labelled = st.lists(
     min_size=1,
     max_size=5,
 ).filter(lambda items: any(item.answerable for item in items))
+
+
+def tuned(instructions, ensemble, temperature) -> PromptRankSettings:
+    return PromptRankSettings(instructions=tuple(instructions), ensemble=ensemble, temperature=temperature)
 
 
 def naive_recall(hash_model, items, settings) -> float:
@@ -51,14 +55,14 @@ def test_the_best_of_all_that_was_tried(hash_model, items, temperatures, largest
     assert tuning.recall == max(tuning.trials.values()) == tuning.trials[tuning.settings]
     tried = list(tuning.trials)
     assert tuning.settings == next(s for s in tried if tuning.trials[s] == tuning.recall)
-    alone = [PromptRankSettings((wording,), "max", temperatures[0]) for wording in INSTRUCTIONS]
+    alone = [tuned([wording], "max", temperatures[0]) for wording in INSTRUCTIONS]
     assert tried[:4] == alone
     best = sorted(INSTRUCTIONS, key=lambda w: -tuning.trials[alone[INSTRUCTIONS.index(w)]])[:largest]
     ensembles = {
-        PromptRankSettings(tuple(best[:size]), ensemble, temperature)
+        tuned(best[:size], ensemble, temperature)
         for size, ensemble, temperature in product(range(2, largest + 1), ["max", "mean"], temperatures)
     }
-    at_other_temperatures = {PromptRankSettings((best[0],), "max", temperature) for temperature in temperatures}
+    at_other_temperatures = {tuned(best[:1], "max", temperature) for temperature in temperatures}
     assert set(tried) == {*alone, *ensembles, *at_other_temperatures}
 
 
@@ -88,7 +92,7 @@ def test_each_path_and_prompt_is_scored_once_at_each_temperature(hash_model, ite
 def test_a_model_that_reads_no_instruction_tries_one(hash_model):
     items = [LabelledQuestion("fox?", [Path((passage,)) for passage in PASSAGES], Path(PASSAGES[:1]))]
     tuning = tune(PromptRank(), items, instructions=INSTRUCTIONS, temperatures=[1.0, 1.4])
-    assert list(tuning.trials) == [PromptRankSettings(("{path} A:",), "max", t) for t in (1.0, 1.4)]
+    assert list(tuning.trials) == [tuned(["{path} A:"], "max", t) for t in (1.0, 1.4)]
     assert (tuning.recall, tuning.scorings) == (1.0, 10)
 
 
@@ -103,7 +107,12 @@ def test_contexts_make_ensembles_of_one_instruction(hash_model):
     tuning = tune(ranker, items, instructions=["{path} A:"], temperatures=[1.0])
     assert [settings.ensemble for settings in tuning.trials] == ["max", "mean"]
     for settings, recall in tuning.trials.items():
-        scores = [score for score, _ in ranker.with_settings(settings).score_paths("fox?", items[0].paths)]
+        scores = [
+            score
+            for score, _ in PromptRank.configured(settings, ranker.model, demonstrations=shots).score_paths(
+                "fox?", items[0].paths
+            )
+        ]
         assert recall == items[0].found(scores)
 
 
@@ -128,7 +137,7 @@ def test_the_report_and_the_bar(hash_model, capfd):
 
 
 def test_settings_survive_json_and_bring_the_same_scores(hash_model):
-    settings = PromptRankSettings(tuple(INSTRUCTIONS[:2]), "mean", 1.4)
+    settings = tuned(INSTRUCTIONS[:2], "mean", 1.4)
     again = PromptRankSettings.from_dict(json.loads(json.dumps(settings.to_dict())))
     assert again == settings
     assert hash(again) == hash(settings)
@@ -136,11 +145,33 @@ def test_settings_survive_json_and_bring_the_same_scores(hash_model):
     expected = PromptRank(hash_model(), instructions=INSTRUCTIONS[:2], ensemble="mean", temperature=1.4)
     scores = expected.score_paths("who?", [path])
     assert PromptRank(hash_model(), **again.to_dict()).score_paths("who?", [path]) == scores
-    assert PromptRank(hash_model(), max_prompt_tokens=9).with_settings(again).score_paths("who?", [path]) == scores
+    assert PromptRank.configured(again, hash_model()).score_paths("who?", [path]) == scores
 
 
-def test_default_settings_are_those_of_promptrank():
-    assert PromptRank().settings == PromptRankSettings()
+def test_what_is_not_tuned_stays_in_the_settings_that_tuning_finds(hash_model):
+    items = [LabelledQuestion("fox?", [Path((passage,)) for passage in PASSAGES], Path(PASSAGES[:1]))]
+    tuning = tune(PromptRank(hash_model(), max_document_tokens=9), items, instructions=INSTRUCTIONS)
+    assert {settings.max_document_tokens for settings in tuning.trials} == {9}
+    assert PromptRank.configured(tuning.settings, hash_model()).max_document_tokens == 9
+
+
+def test_settings_tuned_in_an_earlier_release_are_still_settings():
+    saved = {"instructions": INSTRUCTIONS[:1], "ensemble": "mean", "temperature": 1.4}
+    assert PromptRankSettings.from_dict(saved) == PromptRankSettings(**saved) == tuned(INSTRUCTIONS[:1], "mean", 1.4)
+
+
+def test_old_names_go_on_for_one_release(hash_model):
+    ranker = PromptRank(hash_model(), max_document_tokens=9)
+    with pytest.warns(DeprecationWarning, match="PromptRankSettings.configured"):
+        assert ranker.settings == PromptRankSettings(max_document_tokens=9)
+    with pytest.warns(DeprecationWarning, match="dataclasses.replace"):
+        other = ranker.with_settings(tuned(INSTRUCTIONS, "mean", 1.4))
+    assert PromptRankSettings.configured(other) == replace(tuned(INSTRUCTIONS, "mean", 1.4), max_document_tokens=9)
+    with pytest.warns(DeprecationWarning, match="dataclasses.replace"):
+        assert other.with_language_model(hash_model()).temperature == 1.4
+    path = Path((PASSAGES[0],))
+    with pytest.warns(DeprecationWarning, match="rank_paths is called rank"):
+        assert ranker.rank_paths("who?", [path]) == ranker.rank("who?", [path])
 
 
 ITEM = LabelledQuestion("fox?", [Path((PASSAGES[0],))], Path(PASSAGES[:1]))
@@ -163,7 +194,7 @@ ITEM = LabelledQuestion("fox?", [Path((PASSAGES[0],))], Path(PASSAGES[:1]))
         lambda: LabelledQuestion(" ", [], Path(PASSAGES[:1])),
         lambda: LabelledQuestion("fox?", PASSAGES, Path(PASSAGES[:1])),
         lambda: LabelledQuestion("fox?", [], None),
-        lambda: PromptRankSettings(()),
+        lambda: PromptRankSettings(instructions=()),
         lambda: PromptRankSettings(temperature=-1),
         lambda: PromptRankSettings.from_dict({"instruction": []}),
         lambda: PromptRankSettings.from_dict(None),

@@ -14,11 +14,11 @@ from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.prompts import prompt_text
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.settings import PromptRankSettings
+from drillrank.rerank.promptrank import PromptRankSettings
 from langchain_ext import PromptRankRerank
 
 SHOTS = (Demonstration(Path((Passage("It lies on the Rhine.", title="Basel"),)), "Where is Basel?", "bridge"),)
-SETTINGS = PromptRankSettings(("{path} Ask. Question:",), "mean", 1.4)
+SETTINGS = PromptRankSettings(instructions=("{path} Ask. Question:",), ensemble="mean", temperature=1.4)
 
 
 class WordModel(LanguageModel):
@@ -127,7 +127,7 @@ def test_unknown_links_are_refused(links):
 
 
 def test_settings_of_the_search_survive_json_and_reach_it():
-    search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "prior": PathPrior(jump=0.1), "cascade": 7}
+    search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "link_prior": PathPrior(jump=0.1), "cascade": 7}
     budgets = {"demonstrations_per_prompt": 1, "max_document_tokens": 5, "max_prompt_tokens": 40}
     given = PromptRankRerank(**search, **budgets)
     again = PromptRankRerank(**json.loads(given.model_dump_json()))

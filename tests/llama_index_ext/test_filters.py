@@ -126,6 +126,7 @@ def test_the_sources_filter_is_read_wherever_it_stands(wrap: Callable[[BaseRetri
 @pytest.mark.parametrize(
     "component",
     [
+        lambda **own: BRMGRRetriever(unfiltered(), MockLLM(), **own),
         lambda **own: D3Retriever(source=unfiltered(), **own),
         lambda **own: MultiViewRetriever(source=unfiltered(), **own),
         lambda **own: PromptRankRetriever(unfiltered(), **own),

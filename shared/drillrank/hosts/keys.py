@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drillrank.errors import InvalidInput
 from drillrank.views import VIEWS
 
 PREFIX = "drillrank_"
@@ -102,3 +103,14 @@ def is_old_record(metadata: Mapping[str, Any]) -> bool:
         and isinstance(metadata["section_id"], str)
         and metadata["view"] in VIEWS
     )
+
+
+def check_keys(**keys: str) -> None:
+    """Refuse metadata keys that are no strings.
+
+    Raises:
+        InvalidInput: names the first one.
+    """
+    for name, key in keys.items():
+        if not isinstance(key, str) or not key:
+            raise InvalidInput(f"{name} is a metadata key, a string that is not empty; not {key!r}.")

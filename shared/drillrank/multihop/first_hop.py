@@ -16,7 +16,12 @@ from drillrank.rerank.first_stage import NO_PRIOR, FirstStage, Prior, RetrievalS
 from drillrank.rerank.scale import divisor
 
 
-def check_by_order(prior: PathPrior | Prior | None) -> None:
+def first_stage_prior(prior: Prior | None, link_prior: PathPrior | None) -> Prior | None:
+    """What the first stage's scores are: `prior`, or for one release what the prior over links says in its place."""
+    return (link_prior and link_prior.first_stage) or prior
+
+
+def check_by_order(prior: Prior | None) -> None:
     """Refuse a prior that needs scores, where only the order of the first stage is known.
 
     Raises:
@@ -24,8 +29,7 @@ def check_by_order(prior: PathPrior | Prior | None) -> None:
 
     >>> check_by_order("retrieval")
     """
-    known = PathPrior.of(prior)
-    if known is not None and known.first_stage == "cosine":
+    if prior == "cosine":
         raise InvalidInput(
             'A retriever of paths knows the order of what it finds, not the scores: give prior="retrieval", or rerank '
             'its documents with PromptRankRerank(prior="cosine").'

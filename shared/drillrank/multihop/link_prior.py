@@ -1,4 +1,4 @@
-"""The prior of a reasoning path: how a reader would walk who knows the question's words, but no passage's text.
+"""The prior of a path over links: how a reader would walk who knows the question's words, but no passage's text.
 
     P(d | q)     = ν [d is named in q] / (number of passages named) + (1 - ν) / N
     P(d' | d, q) = (1 - γ) F(d' | d) + γ P(d' | q)
@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Container, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
+from typing import Any
+from warnings import warn
 
 from drillrank.errors import InvalidInput
 from drillrank.multihop.title_mentions import TitleIndex, title_tokens
@@ -32,8 +34,7 @@ class PathPrior:
     Attributes:
         jump: γ, the share of steps that follow no link.
         named: ν, the share of jumps to passages that the question names.
-        first_stage: What the first stage said of the passage that a path begins with, as for `UPR`: `"retrieval"`,
-            `"cosine"`, or None for nothing. The prior of a path is multiplied with it.
+        first_stage: Old name of `prior`, the setting of `PromptRank` and of the hosts' components.
 
     Raises:
         InvalidInput: a share that is not between 0 and 1, or a first stage that is unknown.
@@ -50,19 +51,26 @@ class PathPrior:
     first_stage: Prior | None = None
 
     @staticmethod
-    def of(given: PathPrior | Prior | None) -> PathPrior | None:
-        """The prior itself; `"retrieval"` and `"cosine"` are short for the usual habits and that `first_stage`.
+    def from_dict(given: Mapping[str, Any]) -> PathPrior:
+        """A prior from `dataclasses.asdict`, as JSON has it.
 
         Raises:
-            InvalidInput: it is none of these.
+            InvalidInput: a name is unknown, or a value cannot be used.
+
+        >>> PathPrior.from_dict({"jump": 0.2}).jump
+        0.2
         """
-        return given if given is None or isinstance(given, PathPrior) else PathPrior(first_stage=given)
+        known = [item.name for item in fields(PathPrior)]
+        if not set(given) <= set(known):
+            raise InvalidInput(f"A PathPrior has {', '.join(known)}; not {given!r:.200}.")
+        return PathPrior(**given)
 
     def __post_init__(self) -> None:
         for name, share in (("jump", self.jump), ("named", self.named)):
             if not isinstance(share, int | float) or not 0 < share < 1:
                 raise InvalidInput(f"{name} is a share between 0 and 1, without these themselves; not {share!r}.")
-        check_prior(self.first_stage)
+        if check_prior(self.first_stage) is not None:
+            warn("PathPrior: 'first_stage' is called 'prior' and set beside 'link_prior' now.", DeprecationWarning, 3)
 
     def reader(self, size: int, named: Collection[str]) -> Reader:
         """The reader of one question.

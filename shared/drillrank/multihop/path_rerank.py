@@ -1,36 +1,28 @@
-"""Rerank a given list of passages by the paths that its own links form."""
+"""Ranks given passages by the paths that their own links form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from dataclasses import InitVar, field
+from typing import Literal
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import LanguageModel
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
 from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
 from drillrank.multihop.name_mentions import NameMentions
+from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.settings import method
 
 LinkName = Literal["metadata", "hyperlinks", "titles", "names", "relationships", "retrieval"]
 LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
 """What passages say about each other themselves."""
 
-_PROMPT_RANK = (
-    "instructions",
-    "ensemble",
-    "temperature",
-    "demonstrations",
-    "demonstrations_per_prompt",
-    "max_document_tokens",
-    "max_prompt_tokens",
-)
-_PATH_SEARCH = ("hops", "beam", "branch", "pairs", "prior", "cascade")
 _IN_TEXTS = (given_links, Hyperlinks(), TitleMentions())
 
 
@@ -64,21 +56,24 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
     return tuple(known[name] for name in names)
 
 
-class PathRerank:
+@link_prior_was_prior
+@method
+class PathRerank(PathSearchSettings):
     """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
 
-    Passages that share an id share their links and their score. `search` is the `PathSearch` that does the work.
+    Passages that share an id share their links and their score. `path_search` does the work.
 
     Args:
-        prompt_rank: Scores the paths.
+        prompt_rank: Scores the paths, as for `PathSearch`.
         links: One kind of links, or several, whose targets are combined; the passages' own links, their hyperlinks and
             mentions of another one's title by default.
         corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
             model that has not been fitted its statistics; without them, the given ones do.
-        search: `hops`, `beam`, `branch`, `pairs`, `prior` and `cascade` of `PathSearch`.
+
+    The other keyword arguments are the fields of `PathSearchSettings`.
 
     Raises:
-        InvalidInput: a number is below 1, or two passages of the corpus share an id.
+        InvalidInput: a setting cannot be used, or two passages of the corpus share an id.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing", id="turing")
     >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
@@ -88,36 +83,20 @@ class PathRerank:
     ('turing', 'vale')
     """
 
-    def __init__(
-        self,
-        prompt_rank: PromptRank,
-        *,
-        links: LinkSource | Sequence[LinkSource] = _IN_TEXTS,
-        corpus: Iterable[Passage | str] = (),
-        **search: Any,
-    ) -> None:
-        self.search = PathSearch(prompt_rank, corpus, first_stage=Nowhere(), links=links, **search)
+    prompt_rank: PromptRank
+    links: LinkSource | Sequence[LinkSource] = field(default=_IN_TEXTS, kw_only=True)
+    corpus: InitVar[Iterable[Passage | str]] = field(default=(), kw_only=True)
+
+    def __post_init__(self, corpus: Iterable[Passage | str]) -> None:
+        super().__post_init__()
+        self.path_search = PathSearch.configured(
+            self, self.prompt_rank, corpus, first_stage=Nowhere(), links=self.links
+        )
 
     @property
     def counts_first_stage(self) -> bool:
-        """Whether the prior takes scores of the first stage."""
-        return self.search.first_stage_prior is not None
-
-    @classmethod
-    def configured(
-        cls,
-        lm: LanguageModel,
-        settings: object,
-        *,
-        links: LinkSource | Sequence[LinkSource],
-        corpus: Iterable[Passage] = (),
-    ) -> PathRerank:
-        """For the adapters: settings of `PromptRank` and `PathSearch` that are attributes of one object."""
-
-        def values(names: Iterable[str]) -> dict[str, Any]:
-            return {name: getattr(settings, name) for name in names}
-
-        return cls(PromptRank(lm, **values(_PROMPT_RANK)), links=links, corpus=corpus, **values(_PATH_SEARCH))
+        """Whether scores of the first stage count."""
+        return self.path_search.first_stage_prior is not None
 
     def rank(
         self,
@@ -140,8 +119,8 @@ class PathRerank:
             on_hop: Is told of every hop.
 
         Returns:
-            The given passages, and behind them in the input order those that were reached over links alone: their
-            `details["position"]` is beyond the given ones.
+            The given passages, and those that were reached over links alone: in the input order these come after the
+            given ones, so that their `details["position"]` is beyond them.
 
         Raises:
             InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
@@ -163,7 +142,7 @@ class PathRerank:
         if not given:
             return []
         distinct = by_id(given)
-        found = yield from self.search.steps(query, candidates=given, scores=scores)
+        found = yield from self.path_search.steps(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
         reached = [item.passage for item in found if item.passage.id not in distinct]
         items = [*given, *reached]

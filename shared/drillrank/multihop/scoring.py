@@ -1,4 +1,4 @@
-"""Scores of reasoning paths: likelihood of the question and prior of the path, cheap models before dear ones.
+"""Scores of reasoning paths: likelihood of the question and prior of the path, a pruning model before the main one.
 
 Score(c) = (log P(q | c) + log P(c | q)) / |q|      the mean log-likelihood of PromptRank, and the prior spread over
                                                     the same |q| tokens; |q| is 1 where a formula adds up
@@ -7,6 +7,7 @@ Score(c) = (log P(q | c) + log P(c | q)) / |q|      the mean log-likelihood of P
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from drillrank.likelihood import UnigramModel
@@ -16,7 +17,7 @@ from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.scale import divisor
 
 
-class Weighed(NamedTuple):
+class PathWithPrior(NamedTuple):
     """A path that waits for its score, with the logarithm of its prior."""
 
     path: Path
@@ -29,30 +30,31 @@ class PathScorer:
     Args:
         prompt_rank: The likelihood of the question after a path.
         texts: The collection, on which a copy of a lexical model is fitted that has not been fitted.
-        cascade: How many paths of each call are scored by `prompt_rank`, chosen by the embedded unigram model; None
-            for all. The others follow in the order of the cheap model: behind the worst of the chosen ones, with the
-            cheap model's distances, and counted in the tokens of `prompt_rank`.
+        cascade: How many paths of each call are scored by the main model, that of `prompt_rank`; a pruning model, the
+            embedded unigram model, chooses them. None for all. The others follow in the order of the pruning model:
+            after the worst of the chosen ones, with the pruning model's distances, and counted in the tokens of the
+            main model.
     """
 
     def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
-        self._dear = prompt_rank.with_language_model(prompt_rank.lm.fitted(texts)) if texts else prompt_rank
-        own = self._dear.lm
+        self._main = replace(prompt_rank, model=prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
+        own = self._main.language_model
         self._words = own if isinstance(own, DocumentModel) and texts else UnigramModel().fit(texts)
         self._cascade = None if cascade is None else (PromptRank(UnigramModel().fit(texts)), cascade)
 
     def residual(self, query: str) -> Residual:
-        """What paths explain of a question, by the model itself or, if it is dear, by the embedded unigram model."""
+        """What paths explain of a question, by the main model or, if it is no document model, the unigram one."""
         return Residual(self._words, query)
 
-    def ranked(self, query: str, paths: Sequence[Weighed]) -> list[Ranked[Path]]:
+    def ranked(self, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
         """The paths, best first; ties keep the input order."""
-        cheap, most = self._cascade or (self._dear, len(paths))
+        pruning, most = self._cascade or (self._main, len(paths))
         if len(paths) <= most:
-            return _posteriors(self._dear, query, paths)
-        by_cheap = _posteriors(cheap, query, paths)
-        chosen, pruned = by_cheap[:most], by_cheap[most:]
+            return _posteriors(self._main, query, paths)
+        by_pruning = _posteriors(pruning, query, paths)
+        chosen, pruned = by_pruning[:most], by_pruning[most:]
         first = sorted(item.details["position"] for item in chosen)
-        kept = _posteriors(self._dear, query, [paths[position] for position in first])
+        kept = _posteriors(self._main, query, [paths[position] for position in first])
         fall = kept[-1].score - chosen[-1].score
         for item in pruned:
             item.score = min(item.score + fall, kept[-1].score)  # rounding must not lift it
@@ -63,7 +65,7 @@ class PathScorer:
         return kept + pruned
 
 
-def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[Weighed]) -> list[Ranked[Path]]:
+def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
     scored = prompt_rank.score_paths(query, [path for path, _ in paths])
     scores, details = [], []
     for (path, log_prior), (score, detail) in zip(paths, scored, strict=True):

@@ -15,26 +15,24 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.multihop.first_hop import FirstHop
-from drillrank.multihop.link_prior import NamedPassages, PathPrior
+from drillrank.multihop.first_hop import FirstHop, first_stage_prior
+from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
+from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
 from drillrank.multihop.scoring import PathScorer
-from drillrank.multihop.search_state import Walk
+from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
+from drillrank.settings import method
 
 PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
-LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = (
-    3,
-    10,
-    8,
-)  # a unigram model scores so fast that a wider beam costs next to nothing
+LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = 3, 10, 8  # to a unigram model a wider beam costs next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +50,28 @@ class Scope:
     fetched: bool = False
 
 
-class PathSearch:
+@link_prior_was_prior
+@method
+class PathSearch(PathSearchSettings):
     """Finds the passages that answer a question together, by searching paths of linked passages.
 
     Per question, the model scores F + K1 · L · (H - 1) + P · (P - 1) / 2 paths at most, none twice.
 
     Args:
         prompt_rank: Scores the paths. A copy of a lexical model that has not been fitted is fitted with `passages`; if
-            there are none, with the candidates of each question.
+            there are none, with the candidates of each question. Its `prior` of the first stage counts, too: by the
+            order of what the first stage brought, or by `scores` of given candidates.
         passages: The pool, indexed once with TF-IDF.
         links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
         first_stage: A retriever to use in place of TF-IDF. Links are then followed within `passages` and what the
             retriever returned, or fetches.
-        hops: Longest path, H; by default the paper's 2, or 3 with the unigram model.
         pool: Passages of the first stage, F.
-        beam: Paths that are extended after each hop, K1; by default the paper's 5, or 10 with the unigram model.
-        branch: Links followed from each of them, L; by default the paper's 3, or 8 with the unigram model.
-        pairs: P: any two of the best P passages are a path as well if neither links to the other, and the best P
-            compete with the links of paths of two and more; 0 for none.
-        prior: How likely a path is before its texts are read; None scores by the likelihood alone, as the paper does.
-            `"retrieval"` and `"cosine"` stand for a `PathPrior` that counts the first stage, too, as does the prior of
-            `prompt_rank`: by the order of what it brought, or by `scores` of given candidates.
-        cascade: Paths of each hop that `prompt_rank` scores; the embedded unigram model chooses them. None for all.
+
+    The other keyword arguments are the fields of `PathSearchSettings`: `hops` is H, `beam` K1, `branch` L, `pairs` P.
 
     Raises:
-        InvalidInput: neither passages nor a first stage is given, two passages share an id, or a number is too small.
+        InvalidInput: neither passages nor a first stage is given, two passages share an id, or a setting cannot be
+            used.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", id="turing", links=("vale",))
     >>> vale = Passage("Maida Vale is a residential district of London.", id="vale")
@@ -87,37 +82,28 @@ class PathSearch:
     ('turing', 'vale')
     """
 
-    def __init__(
-        self,
-        prompt_rank: PromptRank,
-        passages: Iterable[Passage | str] | None = None,
-        *,
-        links: LinkSource | Sequence[LinkSource] | None = None,
-        first_stage: FirstStage | Source | None = None,
-        hops: int | None = None,
-        pool: int = 100,
-        beam: int | None = None,
-        branch: int | None = None,
-        pairs: int = 6,
-        prior: PathPrior | Prior | None = PathPrior(),  # noqa: B008  # frozen
-        cascade: int | None = None,
-    ) -> None:
-        lexical = not prompt_rank.lm.reads_instructions
-        self._beam = beam if beam is not None else LEXICAL_BEAM if lexical else PAPER_BEAM
-        self._branch = branch if branch is not None else LEXICAL_BRANCH if lexical else PAPER_BRANCH
-        self._hops = hops if hops is not None else LEXICAL_HOPS if lexical else PAPER_HOPS
-        check_positive(hops=self._hops, pool=pool, beam=self._beam, branch=self._branch)
-        if pairs != 0:
-            check_positive(pairs=pairs)
-        if cascade is not None:
-            check_positive(cascade=cascade)
-        if passages is None and first_stage is None:
+    prompt_rank: PromptRank
+    passages: InitVar[Iterable[Passage | str] | None] = None
+    links: LinkSource | Sequence[LinkSource] | None = field(default=None, kw_only=True)
+    first_stage: FirstStage | Source | None = field(default=None, kw_only=True)
+    pool: int = field(default=100, kw_only=True)
+
+    def __post_init__(self, passages: Iterable[Passage | str] | None) -> None:
+        super().__post_init__()
+        check_positive(pool=self.pool)
+        if passages is None and self.first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
-        self._prompt_rank, self._links, self._cascade = prompt_rank, links, cascade
-        self._pool, self._pairs, self._prior = pool, pairs, PathPrior.of(prior)
-        self.first_stage_prior = (self._prior and self._prior.first_stage) or prompt_rank.prior
+        lexical = not self.prompt_rank.language_model.reads_instructions
+        self._hops = self.hops or (LEXICAL_HOPS if lexical else PAPER_HOPS)
+        self._beam = self.beam or (LEXICAL_BEAM if lexical else PAPER_BEAM)
+        self._branch = self.branch or (LEXICAL_BRANCH if lexical else PAPER_BRANCH)
         self._collection = self._collect(as_passages(passages or []))
-        self._source: Source = self._collection if first_stage is None else as_source(first_stage)
+        self._source: Source = self._collection if self.first_stage is None else as_source(self.first_stage)
+
+    @property
+    def first_stage_prior(self) -> Prior | None:
+        """What the first stage's scores are, if they count."""
+        return first_stage_prior(self.prompt_rank.prior, self.link_prior)
 
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Passage]]:
         """Rank every passage that lies on a scored path.
@@ -182,18 +168,18 @@ class PathSearch:
         check_top_n(top_n)
         check_query(query)
         if candidates is None:
-            [candidates] = yield [Retrieval(query, self._pool)]
-            candidates = as_passages(candidates)[: self._pool]
+            [candidates] = yield [Retrieval(query, self.pool)]
+            candidates = as_passages(candidates)[: self.pool]
         first = by_id(candidates)
         collection = self._collection.within(scope.ids)
         if not collection.by_id:
             collection = self._collect(list(first.values()))
         first_hop = FirstHop(self.first_stage_prior, candidates, scores)
         reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
-        reader = self._prior.reader(len(collection.by_id), collection.named(query)) if self._prior else None
-        walk = Walk(query, collection.links, collection.by_id, reachable, reader)
+        reader = self.link_prior.reader(len(collection.by_id), collection.named(query)) if self.link_prior else None
+        state = SearchState(query, collection.links, collection.by_id, reachable, reader)
         residual = collection.scorer.residual(query)
-        waiting = [walk.start(passage) for passage in first.values()]
+        waiting = [state.start(passage) for passage in first.values()]
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
         for number in range(1, self._hops + 1):
@@ -205,20 +191,20 @@ class PathSearch:
             if number == self._hops:
                 break
             kept = frontier[: self._beam]
-            following = yield from linked(walk, query, [item.passage for item in kept], walk.reachable)
-            walk.followed |= {item.passage.ids for item in kept}
+            following = yield from linked(state, query, [item.passage for item in kept], state.reachable)
+            state.followed |= {item.passage.ids for item in kept}
             jumps = [item.passage.passages[0] for item in best]
-            waiting = walk.extended(kept, [[*passages, *jumps] for passages in following], residual, self._branch)
+            waiting = state.extended(kept, [[*passages, *jumps] for passages in following], residual, self._branch)
             if number == 1:
-                best = frontier[: self._pairs]
-                waiting += walk.pairs(best)
+                best = frontier[: self.pairs]
+                waiting += state.pairs(best)
             if not waiting:
                 break
-            waiting = list({weighed.path.ids: weighed for weighed in waiting}.values())  # a pair may be linked, too
+            waiting = list({one.path.ids: one for one in waiting}.values())  # a pair may be linked, too
         return _ordered(found, first_hop.counts)[:top_n]
 
     def _collect(self, passages: Sequence[Passage]) -> _Collection:
-        return _Collection(passages, self._prompt_rank, self._links, self._cascade)
+        return _Collection(passages, self.prompt_rank, self.links, self.cascade)
 
 
 def _ordered(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:

@@ -1,4 +1,4 @@
-"""One question's way through the passages: where paths lead, how likely a reader walks them, and where they go on."""
+"""The state of one question's search: where paths lead, how likely a reader takes them, and where they go on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from drillrank.multihop.link_prior import Reader
 from drillrank.multihop.links import Mention, PathLinks, Target, targets_of
 from drillrank.multihop.lookups import Retrieval
 from drillrank.multihop.residual import Residual
-from drillrank.multihop.scoring import Weighed
+from drillrank.multihop.scoring import PathWithPrior
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.retrieval import top
 
 
-class Walk:
-    """One question's way through the passages.
+class SearchState:
+    """The state of one question's search.
 
     Args:
         query: The question.
@@ -47,13 +47,13 @@ class Walk:
             self._targets[path.ids] = targets_of(self._links, query, path)
         return self._targets[path.ids]
 
-    def start(self, passage: Passage) -> Weighed:
+    def start(self, passage: Passage) -> PathWithPrior:
         """The path of one passage."""
-        return Weighed(Path((passage,)), self._reader.start(passage.id) if self._reader else 0.0)
+        return PathWithPrior(Path((passage,)), self._reader.start(passage.id) if self._reader else 0.0)
 
     def extended(
         self, kept: Sequence[Ranked[Path]], following: Sequence[Sequence[Passage]], residual: Residual, most: int
-    ) -> list[Weighed]:
+    ) -> list[PathWithPrior]:
         """Each path, longer by each of the `most` passages after which the question is likeliest; ties keep the order.
 
         Args:
@@ -75,14 +75,14 @@ class Walk:
                 posteriors = residual.log_likelihoods(item.passage, passages) + steps
                 for place in top(posteriors.round(9), most):  # rounding must not choose between equal ones
                     path = item.passage.extended(passages[place])
-                    longer.append(Weighed(path, item.details["log_prior"] + steps[place]))
+                    longer.append(PathWithPrior(path, item.details["log_prior"] + steps[place]))
         return longer
 
-    def pairs(self, best: Sequence[Ranked[Path]]) -> list[Weighed]:
+    def pairs(self, best: Sequence[Ranked[Path]]) -> list[PathWithPrior]:
         """Any two of the best passages as a path, the better one first, if neither links to the other."""
         ways = {item.passage.ids: self._ways(item.passage).links for item in best}
         return [
-            Weighed(
+            PathWithPrior(
                 one.passage.extended(other.passage.passages[0]),
                 one.details["log_prior"] + self._steps(one.passage, other.passage.ids)[0],
             )

@@ -6,99 +6,142 @@ combined over several instructions and contexts of demonstrations by max or mean
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from dataclasses import field, replace
 from functools import cached_property
+from typing import Literal
 
-from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
+from drillrank.errors import InvalidInput, check_limits, check_positive
+from drillrank.likelihood import LanguageModel, Likelihood
+from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt
-from drillrank.rerank.base import Scored
-from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, demonstration_text
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
+from drillrank.rerank.base import Scored, WithModel
+from drillrank.rerank.demonstrations import (
+    Demonstration,
+    check_demonstrations,
+    demonstration_contexts,
+    demonstration_text,
+)
 from drillrank.rerank.first_stage import NO_PRIOR, Prior, RetrievalScores, check_prior, meaning_details
 from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
-from drillrank.rerank.settings import Ensemble, PromptRankSettings
 from drillrank.rerank.unmatched import levelled
+from drillrank.settings import Settings, check_one_of, declared, method, renamed, setting
 
-__all__ = ["Ensemble", "PromptRank"]
+Ensemble = Literal["max", "mean"]
 
 MAX_PROMPT_TOKENS, MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS = 600, 1024  # section 3
 
 
-class PromptRank:
+@declared
+class PromptRankSettings(Settings):
+    """How paths are scored by the likelihood of the question; `tune` finds the first three settings.
+
+    Raises:
+        InvalidInput: an instruction without `{path}`, an unknown ensemble, a temperature that is not positive, a limit
+            below 1, or an unknown prior.
+
+    >>> import json
+    >>> settings = PromptRankSettings(instructions=("{path} Ask a question. Question:",), temperature=1.4)
+    >>> PromptRankSettings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+    True
+    """
+
+    instructions: tuple[str, ...] = setting(
+        default=PROMPTRANK_INSTRUCTIONS[:5],
+        description="Prompts that hold `{path}`; the first five of the paper's Table A1 by default.",
+    )
+    ensemble: Ensemble = setting(
+        default="max",
+        description="How a path's scores under several prompts combine. The prompts are all pairs of an instruction "
+        "and a context of demonstrations.",
+    )
+    temperature: float = setting(
+        default=1.0,
+        description="Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.",
+    )
+    demonstrations_per_prompt: int = setting(
+        default=2,
+        description="How many demonstrations share a context, of different kinds where possible; more of them make "
+        "several contexts, each of which scores every path once.",
+    )
+    max_document_tokens: int = setting(default=230, description="Tokens that each document of a path may keep.")
+    max_prompt_tokens: int | None = setting(
+        default=None,
+        description="Tokens of the prompt; the path's documents give way, demonstrations, instruction and question "
+        "never do. None for the paper's 600, or 1,024 with demonstrations.",
+    )
+    preset: str | LikelihoodFormula | None = setting(
+        default=None,
+        description='`"promptrank"` writes prompts and questions as the paper\'s code does (see '
+        '`drillrank.rerank.presets`); that code\'s own ensemble is "mean".',
+    )
+    prior: Prior | None = setting(
+        default=None,
+        description="What the first stage said of the document that a path begins with, before texts are read, as "
+        'for `UPR`: `"cosine"`, `"retrieval"`, or None for the paper\'s uniform prior. A path search multiplies it '
+        "with its prior over links.",
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        check_instructions(self.instructions)
+        check_one_of(Ensemble, ensemble=self.ensemble)
+        check_temperature(self.temperature)
+        check_positive(
+            demonstrations_per_prompt=self.demonstrations_per_prompt, max_document_tokens=self.max_document_tokens
+        )
+        check_limits(max_prompt_tokens=self.max_prompt_tokens)
+        check_prior(self.prior)
+
+    def combined(self, scores: Sequence[float]) -> float:
+        """One score from those under each prompt."""
+        return max(scores) if self.ensemble == "max" else sum(scores) / len(scores)
+
+
+@renamed(lm="model")
+@method
+class PromptRank(PromptRankSettings, WithModel):
     """Scores paths of documents jointly by the likelihood of the question.
 
     Args:
-        lm: A language model, or its specification. A T5 that names a limit of 512 tokens has none: load it with
-            `max_length=1024`, or demonstrations leave little room for the candidate.
-        instructions: Prompts that hold `{path}`; the first five of the paper's Table A1 by default.
-        ensemble: How a path's scores under several prompts combine. The prompts are all pairs of an instruction and a
-            context of demonstrations.
-        temperature: Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.
-        demonstrations: Questions with their gold paths, shown in front of every candidate with the same instruction,
-            their documents cut to 100 tokens. They say nothing to the unigram model, which leaves them out.
-        demonstrations_per_prompt: How many share a context, of different kinds where possible; more of them make
-            several contexts, each of which scores every path once.
-        max_document_tokens: Tokens that each document of a candidate may keep.
-        max_prompt_tokens: Tokens of the prompt; the candidate's documents give way, demonstrations, instruction and
-            question never do. None for the paper's 600, or 1,024 with demonstrations.
-        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.presets`);
-            that code's own ensemble is "mean".
-        prior: What the first stage said of the document that a path begins with, before texts are read, as for `UPR`:
-            `"cosine"`, `"retrieval"`, or None for the paper's uniform prior. `PathSearch` multiplies it with its own
-            prior over links.
+        model: A language model, or its specification. A T5 that names a limit of 512 tokens has none: load it with
+            `max_length=1024`, or demonstrations leave little room for the path.
+        demonstrations: Questions with their gold paths, shown before every path with the same instruction, their
+            documents cut to 100 tokens. The unigram model ignores them.
+
+    The keyword arguments are the fields of `PromptRankSettings`, and `demonstrations`.
 
     Scores are mean log-probabilities per question token, at most 0, comparable within one question only. With a prior
     they are the posterior's, and `details` holds `log_prior`.
 
     Raises:
-        InvalidInput: an instruction without `{path}`, an unknown ensemble, a limit below 1, an item that is no
-            demonstration, an unknown prior, or a preset that is unknown or given to the unigram model.
+        InvalidInput: a setting cannot be used, an item is no demonstration, or a preset is unknown or given to the
+            unigram model.
 
     >>> from drillrank import Passage
     >>> turing, london = Passage("Alan Turing was born in London."), Passage("London lies on the Thames.")
     >>> paths = [Path((turing,)), Path((turing, london))]
-    >>> best = PromptRank().rank_paths("Where does the Thames reach the town where Turing was born?", paths)[0]
+    >>> best = PromptRank().rank("Where does the Thames reach the town where Turing was born?", paths)[0]
     >>> len(best.passage.passages)
     2
     """
 
-    def __init__(
-        self,
-        lm: str | LanguageModel = "unigram",
-        *,
-        instructions: Sequence[str] = PROMPTRANK_INSTRUCTIONS[:5],
-        ensemble: Ensemble = "max",
-        temperature: float = 1.0,
-        demonstrations: Sequence[Demonstration] = (),
-        demonstrations_per_prompt: int = 2,
-        max_document_tokens: int = 230,
-        max_prompt_tokens: int | None = None,
-        preset: str | LikelihoodFormula | None = None,
-        prior: Prior | None = None,
-    ) -> None:
-        check_positive(max_document_tokens=max_document_tokens)
-        if max_prompt_tokens is not None:
-            check_positive(max_prompt_tokens=max_prompt_tokens)
-        self.settings = PromptRankSettings(instructions, ensemble, temperature)  # type: ignore[arg-type]  # a tuple there
-        self.demonstrations = tuple(demonstrations)
-        self._contexts = demonstration_contexts(self.demonstrations, demonstrations_per_prompt)
-        self.lm = load_language_model(lm)
-        self._demonstrations_per_prompt = demonstrations_per_prompt
-        self._max_document_tokens = max_document_tokens
-        self._max_prompt_tokens = max_prompt_tokens
-        self._preset = preset
-        self.prior = check_prior(prior)
-        self._formula = LikelihoodFormula("{path}") if preset is None else preset_formula(preset, self.lm, "{path}")
+    model: str | LanguageModel = "unigram"
+    demonstrations: Sequence[Demonstration] = field(default=(), kw_only=True, repr=False)
 
-    def with_language_model(self, lm: LanguageModel) -> PromptRank:
-        """The same settings around another language model."""
-        return self._changed(lm, self.settings)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "demonstrations", check_demonstrations(self.demonstrations))
+        self._formula  # noqa: B018  # what does not go with the model is refused now
 
-    def with_settings(self, settings: PromptRankSettings) -> PromptRank:
-        """Other instructions, ensemble and temperature; all else stays."""
-        return self._changed(self.lm, settings)
+    @cached_property
+    def _formula(self) -> LikelihoodFormula:
+        model = self.language_model
+        return LikelihoodFormula("{path}") if self.preset is None else preset_formula(self.preset, model, "{path}")
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
         """Score each path by the likelihood alone, in the order of the paths.
@@ -109,7 +152,7 @@ class PromptRank:
         scored: list[Scored] = []
         groups = self._likelihoods(query, paths)
         for group in groups:
-            score = self.settings.combined([self._formula.score(likelihood) for likelihood in group])
+            score = self.combined([self._formula.score(likelihood) for likelihood in group])
             details = {
                 "tokens": len(group[0].tokens),
                 "reduce": self._formula.reduce,
@@ -124,17 +167,17 @@ class PromptRank:
 
         Without demonstrations there is one context.
         """
-        width = len(self.settings.instructions)
+        width = len(self.instructions)
         scored = []
         for group in self._likelihoods(query, paths):
             scores = [self._formula.score(likelihood) for likelihood in group]
-            if not self.lm.reads_instructions:
+            if not self.language_model.reads_instructions:
                 scores *= width
             contexts = len(scores) // width
             scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
         return scored
 
-    def rank_paths(
+    def rank(
         self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
     ) -> list[Ranked[Path]]:
         """Rank paths by the likelihood of the question, and the prior if there is one; ties keep the input order.
@@ -153,7 +196,7 @@ class PromptRank:
 
         >>> from drillrank import Passage
         >>> towns = [Path((Passage(f"{name} is a town on the Rhine."),)) for name in ("Basel", "Bonn")]
-        >>> [best, _] = PromptRank(prior="retrieval").rank_paths("Which town on the Rhine?", towns, scores=[0.6, 0.8])
+        >>> [best, _] = PromptRank(prior="retrieval").rank("Which town on the Rhine?", towns, scores=[0.6, 0.8])
         >>> best.passage.text
         'Bonn is a town on the Rhine.'
         """
@@ -172,52 +215,71 @@ class PromptRank:
         return ranked(paths, [score for score, _ in scored], details, top_n)
 
     def _likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
-        """Of the question after each path, for each instruction and each context of demonstrations behind it."""
+        """Of the question after each path, for each instruction and each context of demonstrations."""
         formula = self._formula
-        target = formula.target_text(check_query(query), self.lm)
+        target = formula.target_text(check_query(query), self.language_model)
         prompts = self._prompts if paths else []
-        limit = self._max_prompt_tokens or (
+        limit = self.max_prompt_tokens or (
             MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS if self._shown_contexts else MAX_PROMPT_TOKENS
         )
         requests = []
         for path in paths:
             for instruction, shown in prompts:
-                before, *rest = path_prompt(path, instruction, self._max_document_tokens)
+                before, *rest = path_prompt(path, instruction, self.max_document_tokens)
                 requests.append(formula.request((f"{shown}{before}", *rest), target, limit))
-        settings = self.settings
-        found = self.lm.log_likelihood(requests, temperature=settings.temperature, include_eos=formula.include_eos)
+        found = self.language_model.log_likelihood(
+            requests, temperature=self.temperature, include_eos=formula.include_eos
+        )
         return [found[start : start + len(prompts)] for start in range(0, len(found), len(prompts) or 1)]
 
     @cached_property
     def _prompts(self) -> list[tuple[str, str]]:
         """Instructions, each with the text of its demonstrations, which stands first, so that all paths share it.
 
-        One instruction is enough for a model that hears nothing of them.
+        One instruction is enough for a model that ignores them.
         """
-        formula, prompts = self._formula, []
-        for instruction in self.settings.instructions[: None if self.lm.reads_instructions else 1]:
+        formula, model, prompts = self._formula, self.language_model, []
+        for instruction in self.instructions[: None if model.reads_instructions else 1]:
             wording = instruction.replace("{path}", formula.template)
             for context in self._shown_contexts or [()]:
                 shown = [
-                    demonstration_text(item.path, wording, formula.target_text(item.question, self.lm), self.lm)
+                    demonstration_text(item.path, wording, formula.target_text(item.question, model), model)
                     for item in context
                 ]
                 prompts.append((wording, " ".join([*shown, ""])))
         return prompts
 
-    @property
+    @cached_property
     def _shown_contexts(self) -> Sequence[Sequence[Demonstration]]:
-        """Empty for a model that hears nothing of them: to score each context would cost time for equal numbers."""
-        return self._contexts if self.lm.reads_instructions else ()
+        """Empty for a model that ignores them: to score each context would cost time for equal numbers."""
+        if not self.language_model.reads_instructions:
+            return ()
+        return demonstration_contexts(self.demonstrations, self.demonstrations_per_prompt)
 
-    def _changed(self, lm: LanguageModel, settings: PromptRankSettings) -> PromptRank:
-        return PromptRank(
-            lm,
-            **settings.to_dict(),
-            demonstrations=self.demonstrations,
-            demonstrations_per_prompt=self._demonstrations_per_prompt,
-            max_document_tokens=self._max_document_tokens,
-            max_prompt_tokens=self._max_prompt_tokens,
-            preset=self._preset,
-            prior=self.prior,
-        )
+    def rank_paths(
+        self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
+    ) -> list[Ranked[Path]]:
+        """Old name of `rank`."""
+        _tell_old("rank_paths is called rank")
+        return self.rank(query, paths, top_n, scores=scores)
+
+    @property
+    def settings(self) -> PromptRankSettings:
+        """Old name of `PromptRankSettings.configured(prompt_rank)`."""
+        _tell_old("prompt_rank.settings is PromptRankSettings.configured(prompt_rank)")
+        return PromptRankSettings.configured(self)
+
+    def with_settings(self, settings: PromptRankSettings) -> PromptRank:
+        """Old name of `dataclasses.replace`, for instructions, ensemble and temperature."""
+        _tell_old("prompt_rank.with_settings(...) is dataclasses.replace(prompt_rank, instructions=..., ...)")
+        tuned = ("instructions", "ensemble", "temperature")
+        return replace(self, **{name: settings.to_dict()[name] for name in tuned})
+
+    def with_language_model(self, model: LanguageModel) -> PromptRank:
+        """Old name of `dataclasses.replace`, for the model."""
+        _tell_old("prompt_rank.with_language_model(...) is dataclasses.replace(prompt_rank, model=...)")
+        return replace(self, model=model)
+
+
+def _tell_old(renaming: str) -> None:
+    warnings.warn(f"{renaming} now.", DeprecationWarning, stacklevel=3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast, get_args
 
 import numpy as np
@@ -18,8 +18,7 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Path, check_query
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.settings import Ensemble, PromptRankSettings
+from drillrank.rerank.promptrank import Ensemble, PromptRank, PromptRankSettings
 
 Choice = TypeVar("Choice")
 Scores = npt.NDArray[np.float64]  # of one question: (paths, instructions, contexts of demonstrations)
@@ -73,7 +72,7 @@ class Tuning:
     """What `tune` found; `str` of it is a report.
 
     Attributes:
-        settings: The best settings.
+        settings: The best settings, with all that was not tuned as it was.
         recall: R@2 that they reach on the labelled set: optimistic, since they were chosen by it.
         trials: R@2 of all settings tried, in the order of the search.
         questions: Labelled questions.
@@ -142,8 +141,8 @@ def tune(
     >>> tuning = tune(PromptRank(), [LabelledQuestion("Which district was Turing born in?", paths, paths[2])])
     >>> tuning.recall
     1.0
-    >>> PromptRank("unigram", **tuning.settings.to_dict()).settings == tuning.settings
-    True
+    >>> PromptRank("unigram", **tuning.settings.to_dict()).temperature
+    1.0
     """
     labelled = list(labelled)
     instructions = _candidates("instructions", check_instructions(instructions))
@@ -152,8 +151,9 @@ def tune(
         check_temperature(temperature)
     check_positive(largest_ensemble=largest_ensemble)
     questions = _answerable(labelled, prompt_rank)
-    if not prompt_rank.lm.reads_instructions:
+    if not prompt_rank.language_model.reads_instructions:
         instructions = instructions[:1]
+    given = PromptRankSettings.configured(prompt_rank)
     trials: dict[PromptRankSettings, float] = {}
     scorings = 0
     from rich.console import Console
@@ -165,7 +165,7 @@ def tune(
     def score(candidates: Sequence[str], temperature: float) -> dict[str, list[Scores]]:
         """Scores of the questions by instruction, each of shape (paths, contexts)."""
         nonlocal scorings
-        scorer = prompt_rank.with_settings(PromptRankSettings(tuple(candidates), temperature=temperature))
+        scorer = replace(prompt_rank, instructions=tuple(candidates), temperature=temperature)
         found: list[Scores] = []
         for item in questions:
             found.append(np.array(scorer.score_prompts(item.question, item.paths)))
@@ -173,7 +173,10 @@ def tune(
             progress.advance(task)
         return {wording: [scores[:, i] for scores in found] for i, wording in enumerate(candidates)}
 
-    def attempt(settings: PromptRankSettings, scores: dict[str, list[Scores]]) -> float:
+    def attempt(
+        chosen: Sequence[str], ensemble: Ensemble, temperature: float, scores: dict[str, list[Scores]]
+    ) -> float:
+        settings = replace(given, instructions=tuple(chosen), ensemble=ensemble, temperature=temperature)
         hits = 0
         for number, item in enumerate(questions):
             prompts = np.hstack([scores[wording][number] for wording in settings.instructions])
@@ -184,17 +187,14 @@ def tune(
     with progress:
         first = temperatures[0]
         by_temperature = {first: score(instructions, first)}
-        alone = {
-            wording: attempt(PromptRankSettings((wording,), ensembles[0], first), by_temperature[first])
-            for wording in instructions
-        }
+        alone = {wording: attempt([wording], ensembles[0], first, by_temperature[first]) for wording in instructions}
         best = sorted(alone, key=alone.__getitem__, reverse=True)[:largest_ensemble]
         by_temperature |= {temperature: score(best, temperature) for temperature in temperatures[1:]}
     several_contexts = any(scores[0].shape[1] > 1 for scores in by_temperature[first].values())
     for size in range(1, len(best) + 1):
         for temperature, scores in by_temperature.items():
             for ensemble in ensembles if size > 1 or several_contexts else ensembles[:1]:
-                attempt(PromptRankSettings(tuple(best[:size]), ensemble, temperature), scores)
+                attempt(best[:size], ensemble, temperature, scores)
     winner = max(trials, key=trials.__getitem__)
     return Tuning(winner, trials[winner], trials, len(labelled), len(questions), scorings)
 
