@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
-from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked
+from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked, Relevance
 from drillrank.drilldown.d3 import EvidenceRanking
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
@@ -97,7 +97,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
     )
     filter: Filter | None = Field(default=None, description="What may be seen of what is stored.")
     embed: InstanceOf[Embeddings] | Embed | None  # type: ignore[assignment]  # the host's, too
-    monot5: InstanceOf[MonoT5] | None
+    monot5: InstanceOf[MonoT5] | InstanceOf[Relevance] | None
     section_prompt: PromptField | None  # type: ignore[assignment]  # the host's
     paragraph_prompt: PromptField | None  # type: ignore[assignment]
     score_key: str | None = Field(

@@ -16,6 +16,8 @@ from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
 from drillrank.passages import Passage, Ranked, ranked
 from drillrank.rerank.base import Scored
 from drillrank.rerank.monot5 import MonoT5
+from drillrank.rerank.relevance import Relevance
+from drillrank.rerank.scale import log_probability
 
 _STAGES: dict[Strategy, tuple[str, ...]] = {
     "base": ("paragraphs",),
@@ -26,7 +28,7 @@ _STAGES: dict[Strategy, tuple[str, ...]] = {
     "likelihood": ("likelihood",),
 }
 _GUARDED = 50  # best paragraphs that the guard looks at
-_RELEVANT = math.log(0.5)  # MonoT5's score from which on a paragraph is rather relevant than not
+_RELEVANT = math.log(0.5)  # from which on a paragraph is rather relevant than not
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Plan:
 
     settings: D3Settings
     with_llm: bool
-    monot5: MonoT5 | None
+    monot5: MonoT5 | Relevance | None
     condenser: Condenser
 
     @property
@@ -229,7 +231,7 @@ class Drill:
         return chosen
 
     def _monot5(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
-        """What MonoT5 calls relevant, at least its best; before BASE, its best that fit into one prompt."""
+        """What the model calls relevant, at least its best; before BASE, its best that fit into one prompt."""
         if self._plan.monot5 is None or not candidates:
             return list(candidates)
         readable = [self.ready.readable[position] for position in candidates]
@@ -239,7 +241,7 @@ class Drill:
             items = [Item(self.ready.readable[position].text) for position in order]
             kept = order[: self._selection.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
         else:
-            kept = order[: top_n or max(1, sum(item.score >= _RELEVANT for item in ranking))]
+            kept = order[: top_n or max(1, sum(log_probability(item) >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}
         self._note_paragraphs("monot5", candidates, kept)
         return sorted(kept)

@@ -20,6 +20,7 @@ from drillrank.prompts import (
     check_places,
 )
 from drillrank.rerank.monot5 import MonoT5
+from drillrank.rerank.relevance import Relevance
 from drillrank.settings import check_one_of, declared, setting
 from drillrank.tokens import Tokens, token_counter
 
@@ -51,7 +52,7 @@ class D3Settings(LLMSettings):
         default=None,
         description="A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.",
     )
-    monot5: MonoT5 | None = setting(
+    monot5: MonoT5 | Relevance | None = setting(
         default=None, description="The ranker of the strategies that name it; None makes one of the model."
     )
     sections: int = setting(default=8, description="How many sections are opened where likelihood chooses them.")
@@ -120,8 +121,8 @@ class D3Settings(LLMSettings):
             check_one_of(Strategy, paragraphs=self.paragraphs)
         check_one_of(AnswerBy, sections_by=self.sections_by)
         check_one_of(OnEmpty, on_empty=self.on_empty)
-        if self.monot5 is not None and not isinstance(self.monot5, MonoT5):
-            raise InvalidInput(f"monot5 is a MonoT5, not {self.monot5!r:.100}.")
+        if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
+            raise InvalidInput(f"monot5 is a MonoT5 or a Relevance, not {self.monot5!r:.100}.")
         check_positive(
             sections=self.sections,
             max_documents=self.max_documents,
