@@ -35,6 +35,7 @@ from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
+from drillrank.settings import renamed
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Filter, Guard
@@ -47,6 +48,7 @@ _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
+@renamed(summarise="summarizer")
 class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 

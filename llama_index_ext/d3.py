@@ -35,7 +35,7 @@ from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.once import Told
 from drillrank.passages import check_query
-from drillrank.settings import method
+from drillrank.settings import method, renamed
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM, Prompts
@@ -48,6 +48,7 @@ _VIEWS = 3  # of a section in an index: to find so many documents, ask for more
 dispatcher = get_dispatcher(__name__)
 
 
+@renamed(summarise="summarizer")
 @method
 class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.

@@ -107,7 +107,7 @@ settings_of_d3 = st.fixed_dictionaries(
         "max_prompt_tokens": st.sampled_from([150, 400, 4000]),
         "max_calls": st.integers(1, 6),
         "guard_tokens": st.sampled_from([0, 40]),
-        "summarise": st.sampled_from([None, "llm"]),
+        "summarizer": st.sampled_from([None, "llm"]),
         "documents": st.integers(1, 3),
     }
 )
@@ -134,7 +134,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
 
     asked = [step for step in found.steps if step.kind in ("sections", "summaries", "paragraphs")]
     assert llm.calls == found.usage.calls
-    if options["summarise"] is None:
+    if options["summarizer"] is None:
         assert llm.calls <= options["max_calls"]
     sections = outline(texts)
     tree = Outline(sections)

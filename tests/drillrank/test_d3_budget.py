@@ -65,7 +65,7 @@ def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy,
                 llm,
                 paragraphs=strategy,
                 sections_by=sections_by,
-                summarise=summarise,
+                summarizer=summarise,
                 max_prompt_tokens=budget,
                 max_calls=calls,
                 tokens=count,
@@ -278,7 +278,7 @@ def test_a_question_that_leaves_no_room_is_refused(question):
 
 def test_a_budget_that_leaves_no_room_for_a_summary_is_refused():
     with pytest.raises(InvalidInput, match="max_prompt_tokens=60"):
-        D3(lambda prompt: "", summarise="llm", max_prompt_tokens=60)
+        D3(lambda prompt: "", summarizer="llm", max_prompt_tokens=60)
 
 
 def test_an_endless_heading_is_shown_without_its_middle():

@@ -229,7 +229,7 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
         return ["A summary."] * len(texts)
 
     llm = Finder("none")
-    d3 = D3(llm, summarise=summarise)
+    d3 = D3(llm, summarizer=summarise)
     for _ in range(2):
         d3.retrieve(QUESTION, [document])
     assert asked == [[outline([document])[0].passage.text]]
@@ -241,7 +241,7 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
         prompts.append(prompt)
         return "Stones, mostly." if "summarization" in prompt else "none"
 
-    d3 = D3(writes, summarise="llm")
+    d3 = D3(writes, summarizer="llm")
     usages = [d3.retrieve(QUESTION, [document]).usage for _ in range(2)]
     assert "* Section: One\nStones, mostly." in prompts[1]
     assert [usage.calls for usage in usages] == [2, 1]
@@ -273,8 +273,8 @@ def test_the_summaries_of_256_documents_are_remembered_and_the_oldest_go():
 
 def test_a_summariser_that_loses_texts_is_an_error():
     document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort."
-    with pytest.raises(InvalidInput, match="summarise"):
-        D3(Finder(), summarise=lambda texts: []).retrieve(QUESTION, [document])
+    with pytest.raises(InvalidInput, match="summarizer"):
+        D3(Finder(), summarizer=lambda texts: []).retrieve(QUESTION, [document])
 
 
 def test_steps_are_told_as_they_happen():
@@ -390,7 +390,7 @@ def test_a_single_paragraph_that_monot5_leaves_is_not_asked_about(hash_model):
         {"guard_tokens": -1},
         {"max_prompt_tokens": 0},
         {"workers": 0},
-        {"summarise": 5},
+        {"summarizer": 5},
         {"section_prompt": "no places"},
         {"paragraphs": "monot5"},
     ],
@@ -400,7 +400,7 @@ def test_bad_settings(wrong):
         D3(Finder(), **wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"paragraphs": "base"}, {"paragraphs": "monot5+base"}, {"summarise": "llm"}])
+@pytest.mark.parametrize("wrong", [{"paragraphs": "base"}, {"paragraphs": "monot5+base"}, {"summarizer": "llm"}])
 def test_what_needs_an_llm_says_so(wrong):
     with pytest.raises(InvalidInput, match="LLM"):
         D3(**wrong)

@@ -86,7 +86,7 @@ def test_all_that_went_wrong_is_told_with_what_was_done():
         return "Rhine, Danube" if "section names" in prompt else "what?"
 
     with pytest.warns(DrillrankWarning):
-        found = D3(llm, summarise="llm").retrieve(QUESTION, [BOOK])
+        found = D3(llm, summarizer="llm").retrieve(QUESTION, [BOOK])
     summary, unknown, unread = found.problems
     assert "no route" in summary
     assert summary.endswith("sentences of the text stand in")
@@ -109,7 +109,7 @@ generated = {"question": QUESTION, "on_failure": "raise"}
     ("dialogue", "llm"),
     [
         (lambda: D3(down, on_failure="raise").dialogue(QUESTION, [BOOK]), down),
-        (lambda: D3(down, on_failure="raise", summarise="llm").dialogue(QUESTION, [BOOK]), summarising),
+        (lambda: D3(down, on_failure="raise", summarizer="llm").dialogue(QUESTION, [BOOK]), summarising),
         (lambda: writer.write(parse_document(BOOK), views=["keywords"]), down),
         (lambda: writer.write(parse_document(f"# A\n\n{LONG * 2}"), views=["summary"]), down),
         (lambda: generated_passages(**generated), down),
@@ -142,7 +142,7 @@ def test_self_ask_raises_at_each_of_its_calls(fails_at):
 
 def test_blank_summaries_and_keywords_are_failures_too():
     with pytest.raises(LLMFailure, match="no word"):
-        run(D3(down, on_failure="raise", summarise="llm").dialogue(QUESTION, [BOOK]), lambda prompt: " ")
+        run(D3(down, on_failure="raise", summarizer="llm").dialogue(QUESTION, [BOOK]), lambda prompt: " ")
     with pytest.raises(LLMFailure, match="nothing to use"):
         run(writer.write(parse_document(BOOK), views=["keywords"]), lambda prompt: " ")
     with pytest.raises(InvalidInput, match="on_failure"):
@@ -196,13 +196,13 @@ def test_other_functions_may_return_generators_too():
         yield from ([len(text), 1.0] for text in texts)
 
     assert len(D3(embed=embed).retrieve(QUESTION, [BOOK], 2)) == 2
-    found = D3(lambda prompt: "Rhine", summarise=lambda texts: (text[:9] for text in texts)).retrieve(
+    found = D3(lambda prompt: "Rhine", summarizer=lambda texts: (text[:9] for text in texts)).retrieve(
         QUESTION, [BOOK.replace("\n\nIt rises in the Alps.", "")]
     )
     assert len(found) == 1
     for wrong in (5, "one text"):
-        with pytest.raises(InvalidInput, match="summarise"):
-            D3(down, summarise=lambda texts, wrong=wrong: wrong).retrieve(QUESTION, [BOOK])
+        with pytest.raises(InvalidInput, match="summarizer"):
+            D3(down, summarizer=lambda texts, wrong=wrong: wrong).retrieve(QUESTION, [BOOK])
 
 
 @drivers

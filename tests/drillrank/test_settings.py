@@ -70,7 +70,7 @@ BAD = {
     "sections": 0,
     "max_documents": 0,
     "guard_tokens": -1,
-    "summarise": 5,
+    "summarizer": 5,
     "summary_words": 0,
     "max_prompt_tokens": 0,
     "tokens": 5,
@@ -88,7 +88,6 @@ BAD = {
     "max_tokens": 0,
     "min_tokens": 0,
     "context": ["unknown"],
-    "summarizer": 5,
     "namespace": " ",
     "namespace_key": " ",
     "retriever": "unknown",
@@ -323,6 +322,15 @@ def test_the_prompt_of_self_ask_goes_on_under_its_old_name_for_one_release():
     with pytest.warns(DeprecationWarning, match="'self_ask_prompt' is called 'prompt' now"):
         engine.update_prompts({"self_ask_prompt": PromptTemplate("Another. {question}{transcript}")})
     assert engine.get_prompts()["prompt"].template.startswith("Another")
+
+
+@pytest.mark.parametrize("build", [drillrank.D3, langchain_ext.D3Retriever, llama_index_ext.D3Retriever])
+def test_what_summarises_goes_on_under_its_old_name_for_one_release(build):
+    def first(texts):
+        return [text[:9] for text in texts]
+
+    with pytest.warns(DeprecationWarning, match="'summarise' is called 'summarizer' now"):
+        assert build(summarise=first).summarizer is first
 
 
 def test_the_number_of_documents_goes_on_under_its_old_name_for_one_release():

@@ -227,7 +227,7 @@ def test_d3_asks_for_as_many_summaries_at_once_as_is_said(how):
     meet, crowd = meeting(8)
     llm = lambda prompt: "1" if question in prompt else meet(prompt)  # noqa: E731
     book = "\n\n".join(f"# Part {part}\n\n{'A long story. ' * 60}" for part in range(8))
-    found = getattr(D3(llm, summarise="llm", workers=8, sections_by="ids"), how)(question, [book])
+    found = getattr(D3(llm, summarizer="llm", workers=8, sections_by="ids"), how)(question, [book])
     assert asyncio.run(found) if how == "aretrieve" else found
     assert crowd.most == 8
 

@@ -75,7 +75,7 @@ VARIANTS = [
     {"sections_by": "ids"},
     {"sections_by": "json"},
     {"paragraphs": "hierbase"},
-    {"summary_words": 3, "summarise": "llm"},
+    {"summary_words": 3, "summarizer": "llm"},
     {"paragraphs": "likelihood", "guard_tokens": 60, "max_prompt_tokens": 200},
     {"max_prompt_tokens": 150, "max_calls": 60, "on_empty": "likelihood"},
 ]

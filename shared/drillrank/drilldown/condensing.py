@@ -6,7 +6,7 @@ D3 (Nair et al. 2023), section 3.3.1: the condensed representation of a document
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from drillrank.dialogue import Dialogue
@@ -18,9 +18,9 @@ from drillrank.prompts import SUMMARY_PROMPT, filled
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
 from drillrank.tokens import TokenCount, count_tokens
-from drillrank.views.summaries import summaries, summary
+from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summaries, summarized, summary
 
-Summarise = Callable[[list[str]], Iterable[str]] | Literal["llm"] | None
+SummarizeBy = Summarizer | Summarize | Literal["llm"] | None
 
 Summaries = tuple[tuple[str, ...], Sequence[str]]  # and what went wrong
 
@@ -31,9 +31,9 @@ class Condenser:
     """Summarises the texts of one document at a time, and remembers them by their content.
 
     Args:
-        summarise: None for the sentences nearest to a section's centroid; a function from texts to summaries, such as
-            `HuggingFaceSummarizer(name).summaries`, where a text that comes back as it is keeps its sentences; or
-            `"llm"`, which asks the LLM with the prompt of MC-indexing.
+        summarizer: None for the sentences nearest to a section's centroid; a function from texts to summaries, or
+            what has one, such as a `HuggingFaceSummarizer`, where a text that comes back as it is keeps its
+            sentences; or `"llm"`, which asks the LLM with the prompt of MC-indexing.
         words: Length of a summary; a text of at most that length is its own summary. What a function or the LLM writes
             may be twice as long.
         max_prompt_tokens: Budget of a prompt. A text of more than half as many words is condensed before the LLM sees
@@ -42,27 +42,28 @@ class Condenser:
         on_failure: Where a call fails or brings no word: `"continue"` with sentences of the text, or `"raise"`.
 
     Raises:
-        InvalidInput: `summarise` is something else, a length is below 1, or the budget leaves no room for a text.
+        InvalidInput: `summarizer` is something else, a length is below 1, or the budget leaves no room for a text.
     """
 
     def __init__(
         self,
-        summarise: Summarise,
+        summarizer: SummarizeBy,
         words: int,
         max_prompt_tokens: int,
         count: TokenCount = count_tokens,
         on_failure: OnFailure = "continue",
     ) -> None:
         check_positive(summary_words=words)
-        check_summarise(summarise)
-        self._summarise = summarise
+        if summarizer is not None and summarizer != "llm":
+            check_summarizer(summarizer)
+        self._summarizer = summarizer
         self._words = words
         self._max_words_asked = max(max_prompt_tokens // 2, words)
         self._max_prompt_tokens = max_prompt_tokens
         self._count = count
         self._on_failure = on_failure
         self._room = max_prompt_tokens - count(filled(SUMMARY_PROMPT, section_name="", section_text=""))
-        if summarise == "llm" and self._room < LEAST:
+        if summarizer == "llm" and self._room < LEAST:
             raise InvalidInput(
                 f"max_prompt_tokens={max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the instruction for "
                 f"the text to summarise; it takes {LEAST}."
@@ -83,7 +84,7 @@ class Condenser:
         short = summaries(texts, self._words, self._words)
         problems: list[str] = []
         long = [position for position, text in enumerate(texts) if short[position] != text]
-        if long and self._summarise == "llm":
+        if long and self._summarizer == "llm":
             replies = yield [self._prompt(passages[position]) for position in long]
             written = [without_thoughts(reply.text) or "" for reply in replies]
             for position, text in zip(long, written, strict=True):
@@ -96,13 +97,8 @@ class Condenser:
                 if self._on_failure == "raise":
                     raise next(filter(None, silent), LLMFailure(f"{said}."))
                 problems.append(f"{said}: sentences of the text stand in")
-        elif long and callable(self._summarise):
-            given = self._summarise([texts[position] for position in long])
-            returned = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-            if len(returned) != len(long) or not all(isinstance(text, str) for text in returned):
-                raise InvalidInput(
-                    f"summarise must return one string for each of {len(long)} texts; not {given!r:.200}."
-                )
+        elif long and self._summarizer is not None and not isinstance(self._summarizer, str):
+            returned = summarized(self._summarizer, [texts[position] for position in long])
             for position, text in zip(long, returned, strict=True):
                 if text != texts[position]:
                     short[position] = self._bounded(text)
@@ -123,16 +119,6 @@ class Condenser:
             if over <= 0:
                 return prompt
             limit = min(limit, self._count(shown)) - over
-
-
-def check_summarise(summarise: object) -> None:
-    """Refuse what makes no summaries.
-
-    Raises:
-        InvalidInput: it is none of the ways that `Summarise` lists.
-    """
-    if summarise is not None and summarise != "llm" and not callable(summarise):
-        raise InvalidInput(f"summarise is a function from texts to summaries, 'llm' or None; not {summarise!r}.")
 
 
 def _whole(made: Summaries) -> bool:

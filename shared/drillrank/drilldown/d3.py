@@ -52,7 +52,7 @@ class EvidenceRanking(list[Ranked[Passage]]):
             self[:] = [replace(item, details={**item.details, "problems": self.problems}) for item in self]
 
 
-@renamed(lm="model", documents="max_documents")
+@renamed(lm="model", documents="max_documents", summarise="summarizer")
 @method
 class D3(D3Settings):
     """Finds evidence paragraphs in long structured documents by drilling down their sections.
@@ -103,11 +103,11 @@ class D3(D3Settings):
         super().__post_init__()
         self._count = token_counter(self.tokens)
         self._workers = limited(self.workers)
-        condenser = Condenser(self.summarise, self.summary_words, self.max_prompt_tokens, self._count, self.on_failure)
+        condenser = Condenser(self.summarizer, self.summary_words, self.max_prompt_tokens, self._count, self.on_failure)
         plan = Plan(self, self.llm is not None, None, condenser)
-        if self.llm is None and ("base" in plan.strategy or self.summarise == "llm"):
+        if self.llm is None and ("base" in plan.strategy or self.summarizer == "llm"):
             raise InvalidInput(
-                f"paragraphs={plan.strategy!r} with summarise={self.summarise!r} needs an LLM: give llm."
+                f"paragraphs={plan.strategy!r} with summarizer={self.summarizer!r} needs an LLM: give llm."
             )
         if self.embed is not None and not callable(self.embed):
             raise InvalidInput(f"embed is a function from texts to vectors, not {self.embed!r:.100}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from drillrank.dialogue import LLMSettings
-from drillrank.drilldown.condensing import Summarise, check_summarise
+from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput, OnFailure, check_positive
 from drillrank.prompts import (
@@ -23,6 +23,7 @@ from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.relevance import Relevance
 from drillrank.settings import check_one_of, declared, setting
 from drillrank.tokens import Tokens, token_counter
+from drillrank.views.summaries import check_summarizer
 
 Strategy = Literal["base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood"]
 AnswerBy = Literal["names", "ids", "json"]
@@ -65,7 +66,7 @@ class D3Settings(LLMSettings):
         description="Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too: a "
         "summary may have lost what they say. 0 for none.",
     )
-    summarise: Summarise = setting(
+    summarizer: SummarizeBy = setting(
         default=None,
         description="Summaries in the outline: None for sentences of the text, a function from texts to summaries, or "
         '`"llm"`. They are made once for each document, by the first question about it.',
@@ -132,7 +133,8 @@ class D3Settings(LLMSettings):
         )
         if self.guard_tokens != 0:
             check_positive(guard_tokens=self.guard_tokens)
-        check_summarise(self.summarise)
+        if self.summarizer is not None and self.summarizer != "llm":
+            check_summarizer(self.summarizer)
         token_counter(self.tokens)
         if self.section_prompt is not None:
             check_places(self.section_prompt, "outline", "question")

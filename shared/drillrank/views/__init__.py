@@ -17,8 +17,8 @@ from drillrank.views.keywords import keywords
 from drillrank.views.llm_views import ViewTexts, ViewWriter, parse_keywords, together
 from drillrank.views.merging import MergedSection, check_weights, merge_views
 from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
-from drillrank.views.settings import RetrieverName, Summarizer, ViewIndexSettings, ViewSettings
-from drillrank.views.summaries import summaries, summary
+from drillrank.views.settings import RetrieverName, ViewIndexSettings, ViewSettings
+from drillrank.views.summaries import Summarizer, summaries, summary
 from drillrank.views.summarizer import HuggingFaceSummarizer
 
 __all__ = [

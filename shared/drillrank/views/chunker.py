@@ -14,6 +14,7 @@ from drillrank.views.llm_views import ViewTexts, ViewWriter, together
 from drillrank.views.progress import aask, ask
 from drillrank.views.section_views import SectionChunk, section_chunks
 from drillrank.views.settings import ViewSettings
+from drillrank.views.summaries import summarized
 
 
 @method
@@ -85,7 +86,7 @@ class MultiViewChunker(ViewSettings):
         for (id_, document), texts in zip(documents, written, strict=True):
             summary_texts = texts.summary_texts
             if self.summarizer and "summary" in self.views:
-                summary_texts = self.summarizer.summaries([unit.body for unit in self._cutter(document)])
+                summary_texts = summarized(self.summarizer, [unit.body for unit in self._cutter(document)])
             made.append(
                 section_chunks(
                     document,

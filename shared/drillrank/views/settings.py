@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from drillrank.dialogue import LLMSettings
-from drillrank.errors import InvalidInput
 from drillrank.settings import Settings, check_one_of, declared, setting
 from drillrank.tokens import Tokens
 from drillrank.views.cutters import Chunking, make_cutter
 from drillrank.views.merging import check_weights
 from drillrank.views.section_views import VIEWS, Context, View, check_context, check_views
+from drillrank.views.summaries import Summarize, Summarizer, check_summarizer
 
 RetrieverName = Literal["bm25", "tfidf"]
-
-
-@runtime_checkable
-class Summarizer(Protocol):
-    """Summarises sections, for example a `HuggingFaceSummarizer`."""
-
-    def summaries(self, texts: Sequence[str], /) -> list[str]:
-        """One summary per text."""
-        ...
 
 
 @declared
@@ -60,10 +51,10 @@ class ViewSettings(LLMSettings):
         description='What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or '
         "both. What is returned stays the source.",
     )
-    summarizer: Summarizer | None = setting(
+    summarizer: Summarizer | Summarize | None = setting(
         default=None,
         description="Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for "
-        "example.",
+        "example, or a function from texts to summaries.",
     )
 
     def check(self) -> None:
@@ -72,8 +63,8 @@ class ViewSettings(LLMSettings):
         check_views(self.views)
         check_context(self.context)
         make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.tokens)
-        if self.summarizer is not None and not isinstance(self.summarizer, Summarizer):
-            raise InvalidInput(f"A summarizer has a method summaries(texts); not {self.summarizer!r:.100}.")
+        if self.summarizer is not None:
+            check_summarizer(self.summarizer)
 
 
 @declared

@@ -1,13 +1,15 @@
-"""Extractive summaries: the summary view without an LLM (MC-indexing, section 3.3 and Appendix G)."""
+"""Summaries: extractive ones, the summary view without an LLM (MC-indexing, section 3.3 and Appendix G), or others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import check_positive
+from drillrank.calling import method_of
+from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure.sentences import sentences
 from drillrank.terms import terms
 from drillrank.tokens import count_tokens
@@ -16,6 +18,46 @@ from drillrank.words import first_words, word_count
 
 SUMMARY_WORDS = 100
 SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (MC-indexing, Appendix G)
+
+
+Summarize = Callable[[list[str]], Iterable[str]]
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Summarises texts, for example a `HuggingFaceSummarizer`."""
+
+    def summaries(self, texts: Sequence[str], /) -> list[str]:
+        """One summary per text."""
+        ...
+
+
+def summarized(summarizer: Summarizer | Summarize, texts: Sequence[str]) -> list[str]:
+    """What an object with `summaries`, or a function, makes of texts.
+
+    Raises:
+        InvalidInput: it does not return one string a text.
+
+    >>> summarized(lambda texts: [text[:8] for text in texts], ["Rain fell all day."])
+    ['Rain fel']
+    """
+    given = check_summarizer(summarizer)(list(texts))
+    returned = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    if len(returned) != len(texts) or not all(isinstance(text, str) for text in returned):
+        raise InvalidInput(f"A summarizer must return one string for each of {len(texts)} texts; not {given!r:.200}.")
+    return returned
+
+
+def check_summarizer(summarizer: object) -> Summarize:
+    """Its function from texts to summaries.
+
+    Raises:
+        InvalidInput: it has none, and is none.
+    """
+    function = method_of(summarizer, "summaries")
+    if function is None:
+        raise InvalidInput(f"A summarizer is a function from texts to summaries, or has one; not {summarizer!r:.100}.")
+    return function
 
 
 def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None) -> str:
