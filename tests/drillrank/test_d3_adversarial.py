@@ -108,7 +108,7 @@ settings_of_d3 = st.fixed_dictionaries(
         "max_calls": st.integers(1, 6),
         "guard_tokens": st.sampled_from([0, 40]),
         "summarizer": st.sampled_from([None, "llm"]),
-        "documents": st.integers(1, 3),
+        "max_documents": st.integers(1, 3),
     }
 )
 
