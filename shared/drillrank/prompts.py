@@ -81,6 +81,13 @@ JUDGE_PROMPT = (
     'following json format: {"answer_1_score":"...", "answer_2_score":"..."}'
 )
 
+# What a path of documents still lacks (as IRCoT and BridgeRAG ask an LLM between retrievals); the wording is ours.
+MISSING_PROMPT = (
+    "Documents that were found for a question:\n\n{documents}\n\nQuestion: {question}\n\nThe answer may need one more "
+    "document. Name what is still missing as a short search query, with the names that the documents tell. If nothing "
+    "is missing, answer: nothing.\n\nSearch query:"
+)
+
 # D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
 SECTION_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
