@@ -132,6 +132,11 @@ class LanguageModel(ABC):
         return True
 
     @property
+    def reads_meaning(self) -> bool:
+        """Whether a document without a word of the question may be likelier than one with some."""
+        return self.reads_instructions
+
+    @property
     @abstractmethod
     def spec(self) -> str:
         """What `load_language_model` takes to build an equal model."""

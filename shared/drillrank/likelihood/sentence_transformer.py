@@ -102,6 +102,11 @@ class SentenceTransformerModel(LanguageModel):
         return False
 
     @property
+    def reads_meaning(self) -> bool:
+        """True."""
+        return True
+
+    @property
     def spec(self) -> str:
         """`"st:"` and the model's name; once fitted a name that cannot be loaded, as the fit lives in this object."""
         return f"st:{self._name}" if self._words.wants_fit else f"st:{UNSAVED}"

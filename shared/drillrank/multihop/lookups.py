@@ -1,4 +1,4 @@
-"""What a path search asks the world for: passages for a query, passages by id.
+"""What a path search asks the world for: passages for a query, passages by id, what an LLM says.
 
 The search is a generator with no I/O in it: it yields lists of lookups that may be done at the same time, receives the
 list of their answers, and returns its result. `run_steps` and `arun_steps` drive it, so that sync and async cannot
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from drillrank.dialogue import Finished, advance
+from drillrank.dialogue import LLM, Dialogue, Finished, Reply, Usage, advance, arun, run
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path, Ranked
 
@@ -35,6 +35,13 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """An LLM's `Reply` to a prompt is wanted."""
+
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hop:
     """Nothing is wanted: the paths of one hop have been scored.
 
@@ -47,12 +54,12 @@ class Hop:
     paths: tuple[Ranked[Path], ...]
 
 
-Lookup = Retrieval | Fetch | Hop
+Lookup = Retrieval | Fetch | Ask | Hop
 Answer = Sequence[Passage] | Sequence[tuple[str, Passage]]
 """Passages; of a `Fetch` also with the ids that were asked for, where the source calls them otherwise."""
 
 Steps = Generator[Sequence[Lookup], Sequence[Any], Result]
-"""Yields lookups, receives one `Answer` for each, returns the result."""
+"""Yields lookups, receives one `Answer` (or `Reply`) for each, returns the result."""
 
 OnHop = Callable[[Hop], object]
 FirstStage = Callable[[str, int], Sequence[Passage]]
@@ -124,13 +131,22 @@ def as_source(first_stage: FirstStage | Source) -> Source:
     return _RetrieverSource(first_stage)
 
 
-def run_steps(steps: Steps[Result], source: Source, on_hop: OnHop | None = None) -> Result:
+def run_steps(
+    steps: Steps[Result],
+    source: Source,
+    on_hop: OnHop | None = None,
+    *,
+    llm: LLM | None = None,
+    usage: Usage | None = None,
+) -> Result:
     """Drive a search to its result, one lookup after the other.
 
     Args:
         steps: The generator.
         source: Answers the lookups.
         on_hop: Is told of every hop.
+        llm: Answers prompts; a search that has none asks for nothing.
+        usage: Counts the tokens and calls of the LLM.
 
     >>> def twice():
     ...     [first], second = yield [Retrieval("who?", 1), Fetch(("a",))]
@@ -138,16 +154,33 @@ def run_steps(steps: Steps[Result], source: Source, on_hop: OnHop | None = None)
     >>> run_steps(twice(), as_source(lambda query, n: [Passage(query)]))
     ('who?', [])
     """
-    answers: Sequence[Answer] | None = None
+
+    def answer(lookup: Lookup) -> Answer | Reply:
+        if isinstance(lookup, Retrieval):
+            return source.retrieve(lookup.query, lookup.n)
+        if isinstance(lookup, Fetch):
+            return source.fetch(lookup.ids)
+        if isinstance(lookup, Ask):
+            return run(_asked(lookup), _present(llm), usage=usage)
+        if on_hop is not None:
+            on_hop(lookup)
+        return ()
+
+    answers: Sequence[Answer | Reply] | None = None
     while True:
         step = advance(steps, answers)
         if isinstance(step, Finished):
             return step.result
-        answers = [_answer(lookup, source, on_hop) for lookup in step]
+        answers = [answer(lookup) for lookup in step]
 
 
 async def arun_steps(
-    steps: Steps[Result], source: AsyncSource, on_hop: Callable[[Hop], Awaitable[object]] | None = None
+    steps: Steps[Result],
+    source: AsyncSource,
+    on_hop: Callable[[Hop], Awaitable[object]] | None = None,
+    *,
+    llm: LLM | None = None,
+    usage: Usage | None = None,
 ) -> Result:
     """Drive a search without blocking the event loop; lookups that are yielded together are done at the same time.
 
@@ -163,16 +196,18 @@ async def arun_steps(
     'who?'
     """
 
-    async def answer(lookup: Lookup) -> Answer:
+    async def answer(lookup: Lookup) -> Answer | Reply:
         if isinstance(lookup, Retrieval):
             return await source.aretrieve(lookup.query, lookup.n)
         if isinstance(lookup, Fetch):
             return await source.afetch(lookup.ids)
+        if isinstance(lookup, Ask):
+            return await arun(_asked(lookup), _present(llm), usage=usage)
         if on_hop is not None:
             await on_hop(lookup)
         return ()
 
-    answers: Sequence[Answer] | None = None
+    answers: Sequence[Answer | Reply] | None = None
     while True:
         step = await asyncio.to_thread(advance, steps, answers)
         if isinstance(step, Finished):
@@ -180,11 +215,12 @@ async def arun_steps(
         answers = await asyncio.gather(*map(answer, step))
 
 
-def _answer(lookup: Lookup, source: Source, on_hop: OnHop | None) -> Answer:
-    if isinstance(lookup, Retrieval):
-        return source.retrieve(lookup.query, lookup.n)
-    if isinstance(lookup, Fetch):
-        return source.fetch(lookup.ids)
-    if on_hop is not None:
-        on_hop(lookup)
-    return ()
+def _asked(lookup: Ask) -> Dialogue[Reply]:
+    [reply] = yield [lookup.prompt]
+    return reply
+
+
+def _present(llm: LLM | None) -> LLM:
+    if llm is None:
+        raise InvalidInput("This search asks an LLM, but was given none: pass llm.")
+    return llm

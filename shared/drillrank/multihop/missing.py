@@ -1,4 +1,4 @@
-"""What a path of documents still lacks, named by an LLM: one short call after a hop, and one retrieval of what it names.
+"""What a path of documents still lacks, named by an LLM: one short call after a hop, and one retrieval.
 
 Where texts have no links, an LLM that has read the first document of a path can say which one to look for next.
                                          IRCoT: Trivedi et al. (2023); as a step of path search: BridgeRAG (2025)
@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
-from drillrank.passages import Path
-from drillrank.prompts import MISSING_PROMPT, Template, filled
+from drillrank.errors import DrillrankWarning, OnFailure
+from drillrank.multihop.lookups import Ask, Retrieval, Steps
+from drillrank.passages import Passage, Path, as_passages
+from drillrank.prompts import MISSING_PROMPT, Template, check_places, filled
+from drillrank.settings import Settings, check_one_of, declared, setting
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
 
@@ -28,16 +33,80 @@ _BESIDE = {
 }
 
 
-def missing_prompt(question: str, path: Path, template: Template = MISSING_PROMPT) -> str:
-    """Ask what is missing after a path; of each document no more than the beginning.
+@declared
+class MissingSettings(Settings):
+    """How an LLM is asked what a path still lacks, where there is one.
+
+    Raises:
+        InvalidInput: the prompt lacks a place, or the policy is unknown.
+    """
+
+    missing_prompt: Template = setting(
+        default=MISSING_PROMPT,
+        description="Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function "
+        "of these.",
+    )
+    on_failure: OnFailure = setting(
+        default="continue",
+        description='Where an LLM call fails: `"continue"` without it, and a `DrillrankWarning`; or `"raise"`.',
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        check_places(self.missing_prompt, "documents", "question")
+        check_one_of(OnFailure, on_failure=self.on_failure)
+
+
+class Missing:
+    """What an LLM names as missing on the way of one search.
 
     Args:
+        settings: How it is asked.
         question: The question.
-        path: The documents that were found.
-        template: With `{documents}` and `{question}`, or a function of these.
+
+    Attributes:
+        queries: What it has named.
+        problems: Calls that failed.
     """
-    documents = "\n\n".join(passage.titled_text[:_LONGEST_DOCUMENT] for passage in path.passages)
-    return filled(template, documents=documents, question=question)
+
+    def __init__(self, settings: MissingSettings, question: str) -> None:
+        self._settings, self._question = settings, question
+        self._done = False
+        self.queries: list[str] = []
+        self.problems: list[str] = []
+
+    def details(self) -> dict[str, Any]:
+        """What results tell of it."""
+        told: dict[str, Any] = {"missing": tuple(self.queries)}
+        return told | ({"problems": tuple(self.problems)} if self.problems else {})
+
+    def after(self, path: Path, n: int) -> Steps[Sequence[Passage]]:
+        """Passages for what is missing after a path, `n` at most; none if nothing is, or the LLM says nothing new.
+
+        Once it has said that nothing is missing, it is not asked again.
+
+        Raises:
+            LLMFailure: the call failed, and `on_failure` is `"raise"`.
+        """
+        if self._done:
+            return ()
+        documents = "\n\n".join(passage.titled_text[:_LONGEST_DOCUMENT] for passage in path.passages)
+        prompt = filled(self._settings.missing_prompt, documents=documents, question=self._question)
+        [reply] = yield [Ask(prompt)]
+        if reply.failure is not None:
+            if self._settings.on_failure == "raise":
+                raise reply.failure
+            self.problems.append(f"missing: {reply.failure}")
+            warnings.warn(f"The search goes on by links alone. {reply.failure}", DrillrankWarning, stacklevel=2)
+            return ()
+        query = missing_query(reply.text)
+        self._done = query is None
+        if query is None or query in self.queries:
+            return ()
+        self.queries.append(query)
+        [found] = yield [Retrieval(query, n)]
+        return as_passages(found)[:n]
 
 
 def missing_query(answer: str) -> str | None:
@@ -56,7 +125,7 @@ def missing_query(answer: str) -> str | None:
         words = [word.lower() for word in WORD.findall(query)]
         if not words:
             continue
-        if set(words) & _NOTHING and set(words) <= _NOTHING | _BESIDE or query.lower().startswith("n/a"):
+        if (set(words) & _NOTHING and set(words) <= _NOTHING | _BESIDE) or query.lower().startswith("n/a"):
             return None
         return query[:_LONGEST_QUERY]
     return None

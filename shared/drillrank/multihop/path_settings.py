@@ -30,7 +30,9 @@ class PathSearchSettings(Settings):
     """
 
     hops: int | None = setting(
-        default=None, description="Longest path; None for the paper's 2, or 3 with the unigram model."
+        default=None,
+        description="Longest path; None for as many as a question needs, the paper's 2 at most, or 3 with the unigram "
+        "model.",
     )
     beam: int | None = setting(
         default=None,

@@ -23,6 +23,11 @@ Floats = npt.NDArray[np.float64]
 class DocumentModel(Protocol):
     """A language model that tells what each document alone says about each token of a question."""
 
+    @property
+    def reads_meaning(self) -> bool:
+        """Whether a document without a word of the question may be likelier than one with some."""
+        ...
+
     def document_log_probs(self, target: str, texts: Sequence[str], /) -> Floats:
         """Log p(q_t | d), shape (texts, tokens of the target)."""
         ...

@@ -39,12 +39,14 @@ class PathScorer:
     def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
         self._main = replace(prompt_rank, model=prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
         own = self._main.language_model
-        self._words = own if isinstance(own, DocumentModel) and texts else UnigramModel().fit(texts)
+        self.document_model: DocumentModel = (
+            own if isinstance(own, DocumentModel) and texts else UnigramModel().fit(texts)
+        )
         self._cascade = None if cascade is None else (PromptRank(UnigramModel().fit(texts)), cascade)
 
     def residual(self, query: str) -> Residual:
         """What paths explain of a question, by the main model or, if it is no document model, the unigram one."""
-        return Residual(self._words, query)
+        return Residual(self.document_model, query)
 
     def ranked(self, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
         """The paths, best first; ties keep the input order."""

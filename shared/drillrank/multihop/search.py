@@ -3,7 +3,8 @@
 TF-IDF gives F candidates (paths of one passage); the best K1 are extended along their links, the L best links each;
 the longer paths are scored; and so on for H hops. Pairs of the best candidates compete with the linked ones, for
 questions that compare, and longer paths may go on to the best candidates, for questions that compare what links lead
-to. A passage's score is the maximum over all paths that hold it, partial ones too.
+to. A passage's score is the maximum over all paths that hold it, partial ones too. An LLM, if there is one, may name
+what a path still lacks (`drillrank.multihop.missing`).
                                                                  Khalifa et al. (2023), section 2 and Appendix B
 
 The best links are those whose passages explain most of what the path leaves unexplained (`drillrank.multihop.residual`)
@@ -17,15 +18,18 @@ from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import InitVar, dataclass, field
 
+from drillrank.dialogue import LLM, Usage
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.first_hop import FirstHop, first_stage_prior
 from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
+from drillrank.multihop.missing import Missing, MissingSettings
+from drillrank.multihop.path_ranking import nearly_over, ranked_passages, ranked_paths
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
 from drillrank.multihop.scoring import PathScorer
 from drillrank.multihop.search_state import SearchState
-from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
@@ -55,17 +59,22 @@ class Scope:
 class PathSearch(PathSearchSettings):
     """Finds the passages that answer a question together, by searching paths of linked passages.
 
-    Per question, the model scores F + K1 · L · (H - 1) + P · (P - 1) / 2 paths at most, none twice.
+    Per question, the model scores F + K1 · L · (H - 1) + P · (P - 1) / 2 paths at most, none twice. With `hops=None`
+    the search ends after a hop whose best path has less than 1 : 20 against the best shorter one.
 
     Args:
         prompt_rank: Scores the paths. A copy of a lexical model that has not been fitted is fitted with `passages`; if
             there are none, with the candidates of each question. Its `prior` of the first stage counts, too: by the
             order of what the first stage brought, or by `scores` of given candidates.
-        passages: The pool, indexed once with TF-IDF.
+        passages: The pool, indexed once: with TF-IDF, or, where the model reads meaning (`"st:..."`), by itself.
         links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
-        first_stage: A retriever to use in place of TF-IDF. Links are then followed within `passages` and what the
+        first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
             retriever returned, or fetches.
         pool: Passages of the first stage, F.
+        llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
+            finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
+            object with `complete`. None asks nobody.
+        missing: How the LLM is asked, and what becomes of calls that fail.
 
     The other keyword arguments are the fields of `PathSearchSettings`: `hops` is H, `beam` K1, `branch` L, `pairs` P.
 
@@ -87,6 +96,8 @@ class PathSearch(PathSearchSettings):
     links: LinkSource | Sequence[LinkSource] | None = field(default=None, kw_only=True)
     first_stage: FirstStage | Source | None = field(default=None, kw_only=True)
     pool: int = field(default=100, kw_only=True)
+    llm: LLM | None = field(default=None, kw_only=True)
+    missing: MissingSettings = field(default=MissingSettings(), kw_only=True)
 
     def __post_init__(self, passages: Iterable[Passage | str] | None) -> None:
         super().__post_init__()
@@ -115,13 +126,17 @@ class PathSearch(PathSearchSettings):
 
         Returns:
             Passages by falling score, the maximum over their paths: the path's mean log-likelihood of the question,
-            plus its log-prior divided by the question's tokens. `details` tells of a passage's best path: `path` (its
-            ids), `log_prior`, `tokens` of the question, and `cut_tokens`.
+            plus its log-prior divided by the question's tokens. Those of one path come in the order of their own
+            posterior, that of all paths that hold them. `details` tells of a passage's best path: `path` (its ids),
+            `log_prior`, `tokens` of the question, and `cut_tokens`; with an LLM also of the search: `missing` (the
+            queries that it named), `usage`, and `problems` if a call failed.
 
         Raises:
             InvalidInput: the query is blank, or `top_n` is below 1.
+            LLMFailure: a call failed, and `on_failure` is `"raise"`.
         """
-        return run_steps(self.steps(query, top_n), self._source, on_hop)
+        usage = Usage()
+        return run_steps(self.steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
 
     def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Path]]:
         """The scored paths themselves, partial ones too, best first; arguments, details and errors as of `search`.
@@ -131,7 +146,8 @@ class PathSearch(PathSearchSettings):
         >>> best.passage.ids
         ('1', '2')
         """
-        return run_steps(self.path_steps(query, top_n), self._source, on_hop)
+        usage = Usage()
+        return run_steps(self.path_steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
 
     def steps(
         self,
@@ -141,19 +157,16 @@ class PathSearch(PathSearchSettings):
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
+        usage: Usage | None = None,
     ) -> Steps[list[Ranked[Passage]]]:
         """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage.
 
         Their `scores` are the first stage's, for a prior that counts it. The `scope` says which of the own passages
-        may be linked to, and whether they may be read.
+        may be linked to, and whether they may be read. `usage` is what the caller counts the LLM's calls in.
         """
         check_top_n(top_n)
-        best: dict[str, Ranked[Passage]] = {}
-        for scored in (yield from self.path_steps(query, candidates=candidates, scores=scores, scope=scope)):
-            for passage in scored.passage.passages:
-                if passage.id not in best:
-                    best[passage.id] = Ranked(passage, scored.score, len(best) + 1, {**scored.details})
-        return list(best.values())[:top_n]
+        paths = yield from self.path_steps(query, candidates=candidates, scores=scores, scope=scope, usage=usage)
+        return ranked_passages(paths)[:top_n]
 
     def path_steps(
         self,
@@ -163,6 +176,7 @@ class PathSearch(PathSearchSettings):
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
+        usage: Usage | None = None,
     ) -> Steps[list[Ranked[Path]]]:
         """`search_paths` as a generator of lookups; further arguments as of `steps`."""
         check_top_n(top_n)
@@ -179,6 +193,7 @@ class PathSearch(PathSearchSettings):
         reader = self.link_prior.reader(len(collection.by_id), collection.named(query)) if self.link_prior else None
         state = SearchState(query, collection.links, collection.by_id, reachable, reader)
         residual = collection.scorer.residual(query)
+        missing = Missing(self.missing, query) if self.llm is not None else None
         waiting = [state.start(passage) for passage in first.values()]
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
@@ -186,46 +201,38 @@ class PathSearch(PathSearchSettings):
             frontier = collection.scorer.ranked(query, waiting)
             if number == 1:
                 frontier = first_hop.posteriors(frontier)
-            found += frontier
+            shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
-            if number == self._hops:
+            if number == self._hops or not frontier or (self.hops is None and nearly_over(frontier, shorter)):
                 break
-            kept = frontier[: self._beam]
-            following = yield from linked(state, query, [item.passage for item in kept], state.reachable)
-            state.followed |= {item.passage.ids for item in kept}
-            jumps = [item.passage.passages[0] for item in best]
-            waiting = state.extended(kept, [[*passages, *jumps] for passages in following], residual, self._branch)
+            kept = [item.passage for item in frontier[: self._beam]]
+            following = yield from linked(state, query, kept, state.reachable)
+            state.followed |= {path.ids for path in kept}
+            lacking = (yield from missing.after(kept[0], self._branch)) if missing else ()
+            state.name(kept, lacking)
+            beside = [*lacking, *(item.passage.passages[0] for item in best)]
+            waiting = state.extended(
+                frontier[: self._beam], [[*passages, *beside] for passages in following], residual, self._branch
+            )
             if number == 1:
                 best = frontier[: self.pairs]
                 waiting += state.pairs(best)
             if not waiting:
                 break
             waiting = list({one.path.ids: one for one in waiting}.values())  # a pair may be linked, too
-        return _ordered(found, first_hop.counts)[:top_n]
+        ordered = ranked_paths(found, first_hop.counts)[:top_n]
+        if missing:
+            told = missing.details() | ({"usage": usage.as_metadata()} if usage else {})
+            for item in ordered:
+                item.details |= told
+        return ordered
 
     def _collect(self, passages: Sequence[Passage]) -> _Collection:
         return _Collection(passages, self.prompt_rank, self.links, self.cascade)
 
 
-def _ordered(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:
-    """The paths of all hops as one ranking; where none holds a word of the question, all count alike.
-
-    That is, unless the first stage tells those of the first hop apart (`keep_first`): longer ones come last then.
-    """
-    nothing = all(item.details["nothing_matched"] for item in found)
-    lowest = min((item.score for item in found), default=0.0)
-    levels = [
-        lowest if nothing and not (keep_first and len(item.passage.passages) == 1) else item.score for item in found
-    ]
-    details = [item.details | {"nothing_matched": nothing} for item in found]
-    ordered = ranked([item.passage for item in found], levels, details)
-    for item in ordered:
-        del item.details["position"]  # the place among the paths of all hops says nothing
-    return ordered
-
-
 class _Collection:
-    """Passages with their TF-IDF index and their links, and a scorer that knows their collection statistics."""
+    """Passages with their index and their links, and a scorer that knows their collection statistics."""
 
     def __init__(
         self,
@@ -241,7 +248,8 @@ class _Collection:
         self.scorer = PathScorer(prompt_rank, texts, cascade)
         self.links = bound_links(links, passages)
         self.named = NamedPassages(passages)
-        self._index = TfidfIndex(texts)
+        self._texts = texts
+        self._index = None if self.scorer.document_model.reads_meaning else TfidfIndex(texts)
 
     def within(self, ids: Collection[str] | None) -> _Collection:
         """As if the passages with these ids were all, but for the statistics of words."""
@@ -258,6 +266,10 @@ class _Collection:
         return ()
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
-        """The passages most similar to a query."""
+        """The passages most similar to a query, or after which it is likeliest."""
         passages = list(self.by_id.values())
-        return [passages[i] for i in top(self._index.scores(query), n)]
+        if self._index is not None:
+            scores = self._index.scores(query)
+        else:
+            scores = self.scorer.document_model.document_log_probs(query, self._texts).sum(axis=1)
+        return [passages[i] for i in top(scores, n)]

@@ -40,12 +40,20 @@ class SearchState:
         self._query, self._links, self._own, self._reader = query, links, own, reader
         self._targets: dict[tuple[str, ...], tuple[Target, ...]] = {}
         self._known_ways: dict[tuple[tuple[str, ...], bool], _Ways] = {}
+        self._missing: dict[tuple[str, ...], list[str]] = {}
 
     def follow(self, query: str, path: Path, /) -> tuple[Target, ...]:
         """Where a path's links lead; asked once, since the search, the prior and the pairs all want to know."""
         if path.ids not in self._targets:
             self._targets[path.ids] = targets_of(self._links, query, path)
         return self._targets[path.ids]
+
+    def name(self, paths: Sequence[Path], passages: Sequence[Passage]) -> None:
+        """Let paths lead to passages that were named as missing: each as likely as the next, as names are."""
+        for passage in passages:
+            self.reachable.setdefault(passage.id, passage)
+        for path in paths:
+            self._missing[path.ids] = [passage.id for passage in passages if passage.id not in path.ids]
 
     def start(self, passage: Passage) -> PathWithPrior:
         """The path of one passage."""
@@ -119,6 +127,12 @@ class SearchState:
                 ways.mentions[name] = ways.mentions.get(name, 0.0) + target.chance
             else:
                 ways.links.add(name)
+        if missing := self._missing.get(ids):
+            share = 2 if ways.mentions else 1  # of the chance, if the path names others itself
+            for name in ways.mentions:
+                ways.mentions[name] /= share
+            for name in missing:
+                ways.mentions[name] = ways.mentions.get(name, 0.0) + 1 / (share * len(missing))
         return ways
 
 
