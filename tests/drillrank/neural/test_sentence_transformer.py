@@ -298,3 +298,14 @@ def test_words_behind_a_dense_retriever_are_words_and_meaning(model, texts, ques
     posterior = {item.passage.text: item.score for item in one}
     for item in other:
         assert item.score == pytest.approx(posterior[item.passage.text], rel=1e-5)
+
+
+def test_a_path_begins_where_the_model_says(encoder):
+    """Without a word of the question, TF-IDF would take the first passages; meaning finds its own."""
+    passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS)]
+    model = SentenceTransformerModel(encoder, device="cpu").fit([passage.titled_text for passage in passages])
+    question = "zzz qqq"
+    likeliest = UPR(model).rank(question, passages)[0].passage.id
+    first = []
+    PathSearch(PromptRank(model), passages, pool=1, hops=1).search(question, on_hop=first.append)
+    assert [path.passage.ids for path in first[0].paths] == [(likeliest,)]

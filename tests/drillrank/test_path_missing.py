@@ -1,0 +1,195 @@
+"""An LLM names what the best path of a hop still lacks: how it is asked, how its answer is read, what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank.dialogue import Usage
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.likelihood import UnigramModel
+from drillrank.multihop.lookups import arun_steps, run_steps
+from drillrank.multihop.missing import MissingSettings, missing_query
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage
+from drillrank.rerank.promptrank import PromptRank
+
+FILM = Passage("The Silent Pier was directed by Ada Holm.", id="film")
+HOLM = Passage("Ada Holm, a child of Esbjerg: an article on her youth.", id="holm")
+PORT = Passage("Esbjerg is a seaport on the west coast.", id="port")
+OTHERS = [Passage(f"Whales of the north sing at night, number {i}.", id=f"other{i}") for i in range(40)]
+POOL = [*OTHERS, PORT, FILM, HOLM]
+QUERY = "In which port did the director of The Silent Pier grow up?"
+
+
+class Scripted:
+    def __init__(self, *answers):
+        self.answers, self.prompts = list(answers), []
+
+    def __call__(self, prompt):
+        self.prompts.append(prompt)
+        answer = self.answers[min(len(self.prompts), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def search(llm, **options):
+    return PathSearch(PromptRank(UnigramModel()), POOL, llm=llm, pool=3, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "query"),
+    [
+        ("birthplace of Ada Holm", "birthplace of Ada Holm"),
+        ('Search query: "birthplace of Ada Holm"', "birthplace of Ada Holm"),
+        ("**Search query:** birthplace of Ada Holm", "birthplace of Ada Holm"),
+        ("- Ada Holm childhood\n- Ada Holm films", "Ada Holm childhood"),
+        ("1. Ada Holm childhood\n2. Ada Holm films", "Ada Holm childhood"),
+        ("\n\n  Ada Holm  \n", "Ada Holm"),
+        ("```\nAda Holm\n```", "Ada Holm"),
+        ('```json\n{"query": "Ada Holm"}\n```', "Ada Holm"),
+        ('{"missing": [], "query": "Ada Holm"}', "Ada Holm"),
+        ('["Ada Holm", "Esbjerg"]', "Ada Holm"),
+        ("<think>Nothing? No, her town.</think>Ada Holm", "Ada Holm"),
+        ("Missing: the town where Ada Holm grew up", "the town where Ada Holm grew up"),
+        ("No Country for Old Men director", "No Country for Old Men director"),
+        ("Nothing Compares 2 U songwriter", "Nothing Compares 2 U songwriter"),
+        ("艾达·霍尔姆 出生地", "艾达·霍尔姆 出生地"),
+        ("nothing", None),
+        ("Nothing.", None),
+        ("**Nothing** is missing.", None),
+        ("None", None),
+        ("N/A", None),
+        ("No further information is needed.", None),
+        ("Search query: nothing", None),
+        ("The documents are sufficient.", None),
+        ('{"query": "nothing"}', None),
+        ("", None),
+        ("...", None),
+        ("<think>It is Ada Holm", None),
+        ("[" * 8000, None),
+        ("{" * 8000, None),
+    ],
+)
+def test_answers_are_read(answer, query):
+    assert missing_query(answer) == query
+
+
+@given(st.text(max_size=400))
+def test_no_answer_breaks_the_search(answer):
+    query = missing_query(answer)
+    assert query is None or (0 < len(query) <= 300 and "\n" not in query)
+    found = search(Scripted(answer)).search(QUERY)
+    assert len({item.passage.id for item in found}) == len(found)
+    assert {item.details["missing"] for item in found} == {(query,) if query else ()}
+
+
+def test_what_is_named_is_found_and_linked_to():
+    alone = PathSearch(PromptRank(UnigramModel()), POOL, pool=3).search(QUERY)
+    assert "holm" not in {item.passage.id for item in alone}  # nothing links to it
+    llm = Scripted("article on Ada Holm", "nothing")
+    found = {item.passage.id: item for item in search(llm, hops=3).search(QUERY)}
+    assert found["holm"].details["path"] == ("film", "holm")
+    assert found["holm"].details["missing"] == ("article on Ada Holm",)
+    assert found["holm"].details["usage"]["llm_calls"] == 2
+    assert FILM.text in llm.prompts[0]
+    assert QUERY in llm.prompts[0]
+
+
+def test_a_named_passage_is_as_near_as_a_linked_one():
+    """The prior of a step to one passage of n that were named is that of one of n links."""
+    by_id = {passage.id: passage for passage in POOL}
+    llm = Scripted("the article on Ada Holm: she grew up in Esbjerg")
+    paths = search(llm, hops=2, pairs=0, branch=2).search_paths(QUERY)
+    named = [item for item in paths if len(item.passage.passages) == 2 and item.passage.ids[1] == "holm"]
+    assert named
+    for item in named:
+        start = next(one for one in paths if one.passage.ids == item.passage.ids[:1])
+        others = len({"holm", "port"} - {item.passage.ids[0]})
+        step = math.exp(item.details["log_prior"] - start.details["log_prior"])
+        assert step == pytest.approx(0.5 / others + 0.5 / len(by_id), rel=1e-9)
+
+
+def test_nothing_missing_ends_the_asking_and_not_the_search():
+    llm = Scripted("Nothing.")
+    found = search(llm, hops=3).search(QUERY)
+    silent = PathSearch(PromptRank(UnigramModel()), POOL, pool=3, hops=3).search(QUERY)
+    assert len(llm.prompts) == 1
+    assert [(item.passage.id, item.score) for item in found] == [(item.passage.id, item.score) for item in silent]
+
+
+def test_the_same_query_is_not_retrieved_twice():
+    retrieved = []
+
+    def first_stage(query, n):
+        retrieved.append(query)
+        return POOL[-3:]
+
+    llm = Scripted("Ada Holm")
+    PathSearch(PromptRank(UnigramModel()), first_stage=first_stage, llm=llm, hops=4).search(QUERY)
+    assert retrieved == [QUERY, "Ada Holm"]
+    assert len(llm.prompts) == 3
+
+
+def test_failed_calls_leave_the_links_and_are_told():
+    llm = Scripted(OSError("no answer"), "article on Ada Holm")
+    with pytest.warns(DrillrankWarning, match="goes on by links alone"):
+        found = search(llm, hops=3).search(QUERY)
+    assert "OSError: no answer" in found[0].details["problems"][0]
+    assert found[0].details["missing"] == ("article on Ada Holm",)
+    with pytest.raises(LLMFailure, match="no answer"):
+        search(Scripted(OSError("no answer")), missing=MissingSettings(on_failure="raise")).search(QUERY)
+
+
+def test_a_prompt_of_the_users_own():
+    llm = Scripted("nothing")
+    settings = MissingSettings(missing_prompt="{question}? {documents} Was fehlt?")
+    search(llm, missing=settings).search(QUERY)
+    assert llm.prompts[0].endswith("Was fehlt?")
+    for broken in ("{documents}", "{question}", "no place"):
+        with pytest.raises(InvalidInput, match=r"documents|question"):
+            MissingSettings(missing_prompt=broken)
+    with pytest.raises(InvalidInput, match="on_failure"):
+        MissingSettings(on_failure="ignore")
+
+
+def test_long_documents_are_shown_with_their_beginning():
+    llm = Scripted("nothing")
+    long = Passage("The Silent Pier, a port. " * 4000, id="long")
+    PathSearch(PromptRank(UnigramModel()), [long], llm=llm).search(QUERY)
+    assert len(llm.prompts[0]) < 4000
+
+
+class AsyncPool:
+    def __init__(self, found):
+        self.found = found
+
+    async def aretrieve(self, query, n):
+        return self.found.retrieve(query, n)
+
+    async def afetch(self, ids):
+        return self.found.fetch(ids)
+
+
+def test_async_asks_the_same():
+    async def llm(prompt):
+        return "article on Ada Holm"
+
+    made = search(Scripted("article on Ada Holm"))
+    usage = Usage()
+    found = asyncio.run(arun_steps(made.steps(QUERY, usage=usage), AsyncPool(made._source), llm=llm, usage=usage))
+    expected = made.search(QUERY)
+    assert [(item.passage.id, item.score, item.details) for item in found] == [
+        (item.passage.id, item.score, item.details) for item in expected
+    ]
+
+
+def test_a_search_that_asks_needs_somebody_to_ask():
+    made = search(Scripted("nothing"))
+    with pytest.raises(InvalidInput, match="given none"):
+        run_steps(made.steps(QUERY), made._source)
