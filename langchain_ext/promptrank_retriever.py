@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import Passage, PathSearch, Ranked
+from drillrank.dialogue import Usage
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
-from drillrank.hosts.paths import LinkedRecordSettings
+from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.first_hop import check_by_order, first_stage_prior
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
+from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS
 from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.multihop.search import Scope
@@ -29,6 +31,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.settings import settings_of
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Guard
+from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext.promptrank import PathFields, PromptRankRerank
 from langchain_ext.promptrank_documents import DocumentSource, names_of
@@ -37,7 +40,7 @@ _TENANTS = 16  # for whom of those whose documents have equal ids an index is ke
 
 
 @link_prior_was_prior
-class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedRecordSettings):
+class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrieverSettings):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
@@ -55,6 +58,8 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
         links: What links a document to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is
             followed leads to three more documents, those that `retriever` finds with the question and the path's last
             document as its query.
+        llm: A chat model or text model, or a Runnable around one, that names what the best path of each hop but the
+            last still lacks: one short call, and one question to `retriever`. None asks nobody.
         model: A `load_language_model` specification, or a ready language model.
         top_n: Documents to return; None returns every one on a scored path. `invoke(query, top_n=...)` overrides it.
 
@@ -63,7 +68,9 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
 
     Each document comes once, as a copy with an id: `metadata["drillrank_path"]` holds the ids of its best path, joined
     by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
-    dispatches the custom event `promptrank_hop`.
+    dispatches the custom event `promptrank_hop`. With an `llm`, `drillrank_missing` holds what it named, joined by
+    " | ", and `drillrank_prompt_tokens`, `drillrank_completion_tokens` and `drillrank_llm_calls` its cost; with
+    `drillrank_problems` if a call failed.
 
     The views of a section that `MultiViewTextSplitter` made are one candidate, its raw document, fetched from the store
     behind `retriever` or else from `docstore`; where neither can be asked, the best hit stands for it.
@@ -93,6 +100,8 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
     links: tuple[Literal["metadata", "hyperlinks", "titles", "names", "retrieval"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
+    llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
+    missing_prompt: PromptField  # type: ignore[assignment]  # the host's
     top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
     score_key: str | None = Field(
         default="relevance_score",
@@ -102,6 +111,7 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
     _rerank: PromptRankRerank = PrivateAttr()
+    _missing: MissingSettings | None = PrivateAttr(default=None)
     _names: list[str] = PrivateAttr()
     _equal_ids: EqualIds = PrivateAttr()
     _told: Told = PrivateAttr(default_factory=Told)
@@ -121,6 +131,9 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
             "metadata_fields": self.metadata_fields,
         }
         self._rerank = PromptRankRerank(**ranking)
+        if self.llm is not None:
+            prompt = Filler("name what is missing", self.missing_prompt, "documents", "question")
+            self._missing = MissingSettings(missing_prompt=prompt, on_failure=self.on_failure)
         self._names = names_of(self.documents)
         self._equal_ids = EqualIds(self._names, "documents")
         if not (self._equal_ids and Guard(self.filter, self.retriever).restricts):
@@ -138,8 +151,10 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
         check_query(query)
         source, search = self._source(config)
         first = source.found(query, self.retriever.invoke(query, config), told_by=type(self).__name__)
-        steps = self._steps(query, source, search, first, top_n)
-        return self._found(run_steps(steps, source, partial(source.tell, query)), source)
+        usage = Usage()
+        steps = self._steps(query, source, search, first, top_n, usage)
+        tell = partial(source.tell, query)
+        return self._found(run_steps(steps, source, tell, llm=self._asked(config), usage=usage), source)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
@@ -149,8 +164,13 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
         source, search = await asyncio.to_thread(self._source, config)  # a filter looks at all that was given
         hits = await self.retriever.ainvoke(query, config)
         first = await source.afound(query, hits, told_by=type(self).__name__)
-        steps = self._steps(query, source, search, first, top_n)
-        return self._found(await arun_steps(steps, source, partial(source.atell, query)), source)
+        usage = Usage()
+        steps = self._steps(query, source, search, first, top_n, usage)
+        tell = partial(source.atell, query)
+        return self._found(await arun_steps(steps, source, tell, llm=self._asked(config), usage=usage), source)
+
+    def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
+        return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
     def _source(self, config: RunnableConfig) -> tuple[DocumentSource, PathSearch]:
         """Answers the lookups of one question, of what may be seen; and the search that asks them."""
@@ -187,11 +207,18 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
         return self._prepared.get(chosen, prepared).made
 
     def _steps(
-        self, query: str, source: DocumentSource, search: PathSearch, first: list[Passage], top_n: int | None
+        self,
+        query: str,
+        source: DocumentSource,
+        search: PathSearch,
+        first: list[Passage],
+        top_n: int | None,
+        usage: Usage,
     ) -> Steps[list[Ranked[Passage]]]:
         check_top_n(top_n)
         scope = Scope(None if len(source.given) == len(self.documents) else source.given.keys(), fetched=True)
-        return search.steps(query, self.top_n if top_n is None else top_n, candidates=first, scope=scope)
+        most = self.top_n if top_n is None else top_n
+        return search.steps(query, most, candidates=first, scope=scope, missing=self._missing, usage=usage)
 
     def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:
         source.recognised.warn(source.missed, self._told)
@@ -199,6 +226,6 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, LinkedReco
 
     def _copy(self, source: DocumentSource, item: Ranked[Passage]) -> Document:
         document = source.documents[item.passage.id]
-        added = path_notes(source.own_ids(item.details["path"]), item.score) | notes(item.details)
+        added = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
         metadata = with_score(document.metadata, self.score_key, item.score, added)
         return document.model_copy(update={"id": source.recognised.own_id(item.passage.id), "metadata": metadata})

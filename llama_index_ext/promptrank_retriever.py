@@ -9,18 +9,22 @@ from functools import partial
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, Passage, PathSearch, Ranked
+from drillrank.dialogue import Usage
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.notes import noted, notes, path_notes
-from drillrank.hosts.paths import LinkedRecordSettings
+from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.multihop.first_hop import check_by_order, first_stage_prior
 from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
+from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.multihop.search import Scope
@@ -29,6 +33,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.settings import method, settings_of
 from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._llm import FrameworkLLM, Prompts
 from llama_index_ext._nodes import unread
 from llama_index_ext._waiting import aretrieved
 from llama_index_ext.promptrank import PromptRankRerank
@@ -39,7 +44,7 @@ _TENANTS = 16  # for whom of those whose nodes have equal ids an index is kept
 
 @link_prior_was_prior
 @method
-class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
+class PromptRankRetriever(Fixed, BaseRetriever, PathRetrieverSettings):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:
@@ -55,6 +60,8 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
         links: What links a node to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is followed
             leads to three more nodes, those that `retriever` finds with the question and the path's last node as its
             query.
+        llm: An LLM that names what the best path of each hop but the last still lacks: one short call, and one question
+            to `retriever`. None asks nobody; the host's default is not taken.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         top_n: Nodes to return; None returns every node on a scored path.
@@ -67,7 +74,9 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
 
     Each node comes once, as a copy: `metadata["drillrank_path"]` holds the ids of its best path, joined by
     " > ", and `drillrank_path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every
-    hop sends a `PathHopEvent`.
+    hop sends a `PathHopEvent`. With an `llm`, `drillrank_missing` holds what it named, joined by " | ", and
+    `drillrank_prompt_tokens`, `drillrank_completion_tokens` and `drillrank_llm_calls` its cost; with
+    `drillrank_problems` if a call failed. `update_prompts` changes its prompt, too.
 
     The views of a section that `MultiViewNodeParser` made are one candidate, its raw node, fetched from the index
     behind `retriever` or else from `docstore`; where neither can be asked, the best hit stands for it.
@@ -83,7 +92,13 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})
     >>> vale = TextNode(text="It is a residential district.", id_="vale", metadata={"title": "Maida Vale"})
     >>> class OnlyTuring(BaseRetriever):
-    ...     def _retrieve(self, query_bundle):
+    ...     def _get_prompts(self) -> PromptDictType:
+        return dict(self._prompts.templates)
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        self._prompts.update(prompts)
+
+    def _retrieve(self, query_bundle):
     ...         return [NodeWithScore(node=turing)]
     >>> retriever = PromptRankRetriever(OnlyTuring(), nodes=[turing, vale])
     >>> hits = retriever.retrieve("In which residential district was Turing born?")
@@ -97,6 +112,8 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
     docstore: BaseDocumentStore | None = None
     filters: Filters | None = None
     links: Sequence[LinkName] = LINKS_IN_TEXTS
+    llm: LLM | None = None
+    missing_prompt: BasePromptTemplate | str  # type: ignore[assignment]  # the host's
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
     top_n: int | None = 5
@@ -109,7 +126,7 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        LinkedRecordSettings.__post_init__(self)
+        PathRetrieverSettings.__post_init__(self)
         check_top_n(self.top_n)
         Guard(self.filters)  # says now what is wrong with them
         check_by_order(first_stage_prior(self.prior, self.link_prior))
@@ -123,6 +140,12 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
             "retriever": self.retriever if "retrieval" in self.links else None,
         }
         self._rerank = PromptRankRerank(**scoring)
+        self._prompts = Prompts()
+        prompt = self._prompts.filler(
+            "missing_prompt", "name what is missing", self.missing_prompt, "documents", "question"
+        )
+        self._missing = MissingSettings(missing_prompt=prompt, on_failure=self.on_failure)
+        self._asked = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         self._nodes = list(self.nodes)
         self._told = Told()
         self._equal_ids = EqualIds([node.node_id for node in self._nodes], "nodes")
@@ -139,8 +162,10 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
         query = check_query(query_bundle.query_str)
         source, search = self._source()
         first = source.found(query, self.retriever.retrieve(query_bundle), told_by=type(self).__name__)
-        steps = self._steps(query, source, search, first)
-        return self._found(run_steps(steps, source, partial(source.tell, query)), source)
+        usage = Usage()
+        steps = self._steps(query, source, search, first, usage)
+        tell = partial(source.tell, query)
+        return self._found(run_steps(steps, source, tell, llm=self._asked, usage=usage), source)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)
@@ -151,8 +176,9 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
 
         [hits] = await aretrieved([self.retriever], query_bundle)
         first = await source.afound(query, hits, told_by=type(self).__name__)
-        steps = self._steps(query, source, search, first)
-        return self._found(await arun_steps(steps, source, atell), source)
+        usage = Usage()
+        steps = self._steps(query, source, search, first, usage)
+        return self._found(await arun_steps(steps, source, atell, llm=self._asked, usage=usage), source)
 
     def _source(self) -> tuple[NodeSource, PathSearch]:
         """Answers the lookups of one question, of what may be seen; and the search that asks them."""
@@ -178,10 +204,11 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
         return self._prepared.get(chosen, made)
 
     def _steps(
-        self, query: str, source: NodeSource, search: PathSearch, first: list[Passage]
+        self, query: str, source: NodeSource, search: PathSearch, first: list[Passage], usage: Usage
     ) -> Steps[list[Ranked[Passage]]]:
         scope = Scope(None if len(source.given) == len(self._nodes) else source.given.keys(), fetched=True)
-        return search.steps(query, self.top_n, candidates=first, scope=scope)
+        missing = None if self.llm is None else self._missing
+        return search.steps(query, self.top_n, candidates=first, scope=scope, missing=missing, usage=usage)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
         source.recognised.warn(source.missed, self._told)
@@ -190,5 +217,5 @@ class PromptRankRetriever(Fixed, BaseRetriever, LinkedRecordSettings):
 
 def _copy(source: NodeSource, item: Ranked[Passage]) -> BaseNode:
     node = source.nodes[item.passage.id]
-    added = path_notes(source.own_ids(item.details["path"]), item.score)
+    added = path_notes(source.own_ids(item.details["path"]), item.score, item.details)
     return unread(node, noted(node.metadata, item.details) | added, [*notes(item.details), *added])

@@ -65,11 +65,11 @@ Dialogue = Generator[Sequence[str], Sequence[Reply], Result]
 
 
 @declared
-class LLMSettings(Settings):
-    """How an LLM is asked, whatever for.
+class FailureSettings(Settings):
+    """What becomes of a failure.
 
     Raises:
-        InvalidInput: a value is not one of those named, or below 1.
+        InvalidInput: the value is not one of those named.
     """
 
     on_failure: OnFailure = setting(
@@ -77,6 +77,21 @@ class LLMSettings(Settings):
         description='Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a '
         '`DrillrankWarning`; or `"raise"`.',
     )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        check_one_of(OnFailure, on_failure=self.on_failure)
+
+
+@declared
+class LLMSettings(FailureSettings):
+    """How an LLM is asked, whatever for.
+
+    Raises:
+        InvalidInput: a value is not one of those named, or below 1.
+    """
+
     workers: int | Workers = setting(
         default=4,
         description="Most LLM calls at the same time, for all uses of the object together; or a "
@@ -86,7 +101,6 @@ class LLMSettings(Settings):
     def check(self) -> None:
         """Refuse what cannot be used."""
         super().check()
-        check_one_of(OnFailure, on_failure=self.on_failure)
         limited(self.workers)
 
 

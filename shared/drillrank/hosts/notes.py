@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from drillrank.hosts.keys import prefixed, with_own
@@ -11,7 +12,7 @@ from drillrank.hosts.keys import prefixed, with_own
 _NOTES = {name: prefixed(name) for name in ("cut_tokens", "nothing_matched")}
 # What an earlier ranking may have left beside them. How a result was found (`matched_views`), and by whom it was
 # written (`origin`), is no ranking's to forget.
-_OF_A_RANKING = frozenset([*_NOTES.values(), *map(prefixed, ("path", "path_score", "section_score"))])
+_OF_A_RANKING = frozenset([*_NOTES.values(), *map(prefixed, ("path", "path_score", "section_score", "missing"))])
 
 
 def notes(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,13 +29,22 @@ def notes(details: Mapping[str, Any]) -> dict[str, Any]:
     return {key: details[name] for name, key in _NOTES.items() if details.get(name)}
 
 
-def path_notes(ids: Iterable[str], score: float) -> dict[str, Any]:
+def path_notes(ids: Iterable[str], score: float, details: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The notes of a path search: the ids of a result's best path, joined by " > ", and the path's score.
+
+    Where an LLM was asked, also what it named as missing, what its calls cost, and what went wrong with them.
 
     >>> path_notes(["film", "holm"], -3.5)
     {'drillrank_path': 'film > holm', 'drillrank_path_score': -3.5}
+    >>> path_notes(["holm"], -3.5, {"missing": ("Ada Holm", "Esbjerg")})["drillrank_missing"]
+    'Ada Holm | Esbjerg'
     """
-    return with_own({}, path=" > ".join(ids), path_score=score)
+    told: dict[str, Any] = {"path": " > ".join(ids), "path_score": score}
+    if "missing" in details:
+        told |= {"missing": " | ".join(details["missing"]), **details.get("usage", {})}
+    if "problems" in details:
+        told["problems"] = "; ".join(details["problems"])
+    return with_own({}, **told)
 
 
 def noted(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:

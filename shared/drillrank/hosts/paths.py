@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from drillrank.hosts.keys import check_keys
+from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.settings import declared, setting
 
@@ -21,3 +22,12 @@ class LinkedRecordSettings(PathSettings):
         """Refuse what cannot be used."""
         super().check()
         check_keys(links_key=self.links_key)
+
+
+@declared
+class PathRetrieverSettings(LinkedRecordSettings, MissingSettings):
+    """Those, and how an LLM is asked what a path lacks.
+
+    Raises:
+        InvalidInput: as both.
+    """

@@ -12,11 +12,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from drillrank.errors import DrillrankWarning, OnFailure
+from drillrank.dialogue import FailureSettings
+from drillrank.errors import DrillrankWarning
 from drillrank.multihop.lookups import Ask, Retrieval, Steps
 from drillrank.passages import Passage, Path, as_passages
 from drillrank.prompts import MISSING_PROMPT, Template, check_places, filled
-from drillrank.settings import Settings, check_one_of, declared, setting
+from drillrank.settings import declared, setting
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
 
@@ -34,7 +35,7 @@ _BESIDE = {
 
 
 @declared
-class MissingSettings(Settings):
+class MissingSettings(FailureSettings):
     """How an LLM is asked what a path still lacks, where there is one.
 
     Raises:
@@ -46,16 +47,11 @@ class MissingSettings(Settings):
         description="Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function "
         "of these.",
     )
-    on_failure: OnFailure = setting(
-        default="continue",
-        description='Where an LLM call fails: `"continue"` without it, and a `DrillrankWarning`; or `"raise"`.',
-    )
 
     def check(self) -> None:
         """Refuse what cannot be used."""
         super().check()
         check_places(self.missing_prompt, "documents", "question")
-        check_one_of(OnFailure, on_failure=self.on_failure)
 
 
 class Missing:

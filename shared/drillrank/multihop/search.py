@@ -157,15 +157,19 @@ class PathSearch(PathSearchSettings):
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
+        missing: MissingSettings | None = None,
         usage: Usage | None = None,
     ) -> Steps[list[Ranked[Passage]]]:
         """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage.
 
         Their `scores` are the first stage's, for a prior that counts it. The `scope` says which of the own passages
-        may be linked to, and whether they may be read. `usage` is what the caller counts the LLM's calls in.
+        may be linked to, and whether they may be read. With `missing`, or an `llm` of its own, it asks for what paths
+        lack; `usage` is what the caller counts these calls in.
         """
         check_top_n(top_n)
-        paths = yield from self.path_steps(query, candidates=candidates, scores=scores, scope=scope, usage=usage)
+        paths = yield from self.path_steps(
+            query, candidates=candidates, scores=scores, scope=scope, missing=missing, usage=usage
+        )
         return ranked_passages(paths)[:top_n]
 
     def path_steps(
@@ -176,6 +180,7 @@ class PathSearch(PathSearchSettings):
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
+        missing: MissingSettings | None = None,
         usage: Usage | None = None,
     ) -> Steps[list[Ranked[Path]]]:
         """`search_paths` as a generator of lookups; further arguments as of `steps`."""
@@ -193,7 +198,8 @@ class PathSearch(PathSearchSettings):
         reader = self.link_prior.reader(len(collection.by_id), collection.named(query)) if self.link_prior else None
         state = SearchState(query, collection.links, collection.by_id, reachable, reader)
         residual = collection.scorer.residual(query)
-        missing = Missing(self.missing, query) if self.llm is not None else None
+        asked = missing or (self.missing if self.llm is not None else None)
+        lacks = Missing(asked, query) if asked else None
         waiting = [state.start(passage) for passage in first.values()]
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
@@ -208,7 +214,7 @@ class PathSearch(PathSearchSettings):
             kept = [item.passage for item in frontier[: self._beam]]
             following = yield from linked(state, query, kept, state.reachable)
             state.followed |= {path.ids for path in kept}
-            lacking = (yield from missing.after(kept[0], self._branch)) if missing else ()
+            lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()
             state.name(kept, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best)]
             waiting = state.extended(
@@ -221,8 +227,8 @@ class PathSearch(PathSearchSettings):
                 break
             waiting = list({one.path.ids: one for one in waiting}.values())  # a pair may be linked, too
         ordered = ranked_paths(found, first_hop.counts)[:top_n]
-        if missing:
-            told = missing.details() | ({"usage": usage.as_metadata()} if usage else {})
+        if lacks:
+            told = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
             for item in ordered:
                 item.details |= told
         return ordered
