@@ -92,13 +92,7 @@ class PromptRankRetriever(Fixed, BaseRetriever, PathRetrieverSettings):
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})
     >>> vale = TextNode(text="It is a residential district.", id_="vale", metadata={"title": "Maida Vale"})
     >>> class OnlyTuring(BaseRetriever):
-    ...     def _get_prompts(self) -> PromptDictType:
-        return dict(self._prompts.templates)
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        self._prompts.update(prompts)
-
-    def _retrieve(self, query_bundle):
+    ...     def _retrieve(self, query_bundle):
     ...         return [NodeWithScore(node=turing)]
     >>> retriever = PromptRankRetriever(OnlyTuring(), nodes=[turing, vale])
     >>> hits = retriever.retrieve("In which residential district was Turing born?")
@@ -157,6 +151,12 @@ class PromptRankRetriever(Fixed, BaseRetriever, PathRetrieverSettings):
     def _all_from(self) -> BaseRetriever | None:
         """Whose store all results are from; none, if some are from another one."""
         return self.retriever if self.docstore is None else None
+
+    def _get_prompts(self) -> PromptDictType:
+        return dict(self._prompts.templates)
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        self._prompts.update(prompts)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = check_query(query_bundle.query_str)

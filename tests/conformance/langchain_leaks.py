@@ -200,6 +200,12 @@ OVER_RETRIEVERS: dict[str, dict[str, tuple[type[InStore], Build]]] = {
                 retriever=s.retriever, documents=s.given, links=_LINKS, top_n=None, **s.filters
             ),
         ),
+        "and an LLM": (
+            Passages,
+            lambda s: PromptRankRetriever(
+                retriever=s.retriever, documents=s.given, links=_LINKS, top_n=None, llm=s.llm, **s.filters
+            ),
+        ),
         "with a docstore": (
             Passages,
             lambda s: PromptRankRetriever(

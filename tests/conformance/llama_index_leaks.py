@@ -224,6 +224,10 @@ OVER_RETRIEVERS: dict[str, dict[str, tuple[type[InIndex], Build]]] = {
             Passages,
             lambda s: PromptRankRetriever(s.retriever, nodes=s.given, links=_LINKS, top_n=None, **s.filters),
         ),
+        "and an LLM": (
+            Passages,
+            lambda s: PromptRankRetriever(s.retriever, nodes=s.given, links=_LINKS, top_n=None, llm=s.llm, **s.filters),
+        ),
         "with a docstore": (
             Passages,
             lambda s: PromptRankRetriever(

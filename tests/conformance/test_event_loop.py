@@ -153,15 +153,21 @@ def llama_index_probes(name: str, heart: Heartbeat) -> list[Probe]:
             (component(source={"raw": Disguised(heart, views)}).aretrieve(QUESTION), {"retriever"}),
             (component(source=view_index(heart)).aretrieve(QUESTION), {"embedding", "store"}),
         ],
-        "PromptRankRetriever": lambda: [
-            (
-                component(found, links=("metadata", "retrieval"), docstore=_docstore(), model=judge).aretrieve(
-                    QUESTION
-                ),
-                {"retriever", "docstore", "model"},
-            )
-            for found in (Found(heart, _linking()), Disguised(heart, _linking()))
-        ],
+        "PromptRankRetriever": lambda: (
+            [
+                (
+                    component(found, links=("metadata", "retrieval"), docstore=_docstore(), model=judge).aretrieve(
+                        QUESTION
+                    ),
+                    {"retriever", "docstore", "model"},
+                )
+                for found in (Found(heart, _linking()), Disguised(heart, _linking()))
+            ]
+            + [
+                (component(found, llm=llm, model=judge).aretrieve(QUESTION), every_part | {"model"})
+                for found, llm in zip(retrievers, readers, strict=True)
+            ]
+        ),
         "SelfAskQueryEngine": lambda: [
             (component(found, kind(_follow_up(heart))).aquery(QUESTION), every_part)
             for found, kind in zip(retrievers, (llama_index_reader.Reader, OwnChat), strict=True)
@@ -287,7 +293,8 @@ def langchain_probes(name: str, heart: Heartbeat) -> list[Probe]:
                     model=judge,
                 ).ainvoke(QUESTION),
                 {"retriever", "docstore", "model"},
-            )
+            ),
+            (component(retriever=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"}),
         ],
         "SelfAskChain": lambda: [
             (

@@ -1,4 +1,4 @@
-"""`on_failure="raise"` of the components that ask an LLM for views and for passages, in both hosts."""
+"""`on_failure="raise"` of the components that ask an LLM for views, passages and what paths lack, in both hosts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,23 @@ def llama_index_passages(**fields):
     return lambda: retriever.retrieve("Who hunts?"), lambda: retriever.aretrieve("Who hunts?")
 
 
-@pytest.mark.parametrize("made", [langchain_views, llama_index_views, langchain_passages, llama_index_passages])
+def langchain_paths(**fields):
+    inner = langchain_ext.D3Retriever(documents=[LangChainDocument(TEXT)])
+    retriever = langchain_ext.PromptRankRetriever(retriever=inner, llm=langchain_reader.Reader(answer=down), **fields)
+    return lambda: retriever.invoke("Who hunts?"), lambda: retriever.ainvoke("Who hunts?")
+
+
+def llama_index_paths(**fields):
+    inner = llama_index_ext.D3Retriever([Document(text=TEXT)])
+    retriever = llama_index_ext.PromptRankRetriever(inner, llm=llama_index_reader.Reader(down), **fields)
+    return lambda: retriever.retrieve("Who hunts?"), lambda: retriever.aretrieve("Who hunts?")
+
+
+VIEWS, PASSAGES = (langchain_views, llama_index_views), (langchain_passages, llama_index_passages)
+PATHS = (langchain_paths, llama_index_paths)
+
+
+@pytest.mark.parametrize("made", [*VIEWS, *PASSAGES, *PATHS])
 def test_a_failed_call_raises_or_is_done_without(made):
     sync, later = made()
     with pytest.warns(DrillrankWarning, match="no route"):
