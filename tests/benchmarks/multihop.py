@@ -50,6 +50,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "path search (default)": {},
     "  K1 = 5, L = 3": {"beam": 5, "branch": 3},
     "  one hop": {"hops": 1},
+    "  three hops, needed or not": {"hops": 3},
     "  four hops": {"hops": 4},
     "  first instruction only": {"instructions": 1},
     "  mean over instructions": {"ensemble": "mean"},
