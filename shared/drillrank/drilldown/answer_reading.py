@@ -14,7 +14,6 @@ _LIST_FIRST = re.compile(r"\n*[ND,&[\]()]+\.?\n\n+(?![ND,&[\]()]+\.?(?:\n|\Z))")
 _ASIDE = re.compile(r"f.*|(z[^NDcz]*)c.*")  # a condition, and what follows "none, because"
 _WAIT_NO = re.compile(r"(?<=w)(,?)x(?=[,:])")
 _DENIED_NEXT = re.compile(r"[gsnk([:ar]*[ND]")
-_OF_RELEVANCE = re.compile(r"[gsnk([:a]*r")
 _OF_THE_REST = re.compile(r"[gsnk([:a]*t")
 _ALL = re.compile(r"[gsnkr:(&]*a([^xzue]*)(?:e|$)")
 _REST = re.compile(r"t[gsnk]*r$")
@@ -93,7 +92,7 @@ class _Reader:
         settled = False  # the explanation so far is a verdict
         if "E" in kinds and "a" in kinds:  # what is excepted stands before or behind
             return [
-                _Said(token, kind == "D", chosen=False)
+                _Said(token, certain=False, chosen=False)
                 for kind, token in zip(kinds, tokens, strict=False)
                 if kind in "ND"
             ]
@@ -108,13 +107,16 @@ class _Reader:
             elif kind in "xzu":
                 alone = kinds[at - 1] in "ND]" and (tokens[at].text == "no" or not tokens[at].text.isalpha())
                 follows = not alone and bool(_DENIED_NEXT.match(kinds, at + 1))
-                about = kind == "u" or bool(_OF_RELEVANCE.match(kinds, at + 1))
                 if _OF_THE_REST.match(kinds, at + 1):
                     continue
                 if (
                     not follows
                     and pending
-                    and (about or (near and kinds[at - 1] != ",") or (kinds[at - 1] == "," and at + 1 == len(kinds)))
+                    and (
+                        kind == "u"
+                        or (near and kinds[at - 1] != ",")
+                        or (kinds[at - 1] == "," and at + 1 == len(kinds))
+                    )
                 ):
                     for one in said[-1:] if self._explaining == "(" else said[-pending:]:
                         one.chosen = one.described = False
@@ -122,7 +124,7 @@ class _Reader:
                 else:
                     deny, near, pending = True, True, 0
             elif kind in "eE":
-                deny, near, pending = bool(said) or not deny, True, 0
+                deny, near, pending = not deny, True, 0
             elif kind == "r" and self._explaining:
                 settled = settled or near
             elif kind == "r" and pending:
