@@ -16,9 +16,9 @@ from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
 
 from drillrank import Passage, PromptRank, Ranked
 from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.multihop.path_settings import link_prior_was_prior
+from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._documents import document_names
@@ -107,7 +107,7 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, LinkedRecordSettings):
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         guard = Guard(self.filter, self.retriever, ensure_config())
-        known = Recognised(Given(passages))
+        known = RecordNames(GivenPassages(passages))
         source = DocumentSource(self._named, guard, known, self.retriever, self.docstore)
         search = self.path_rerank()
         counted = scores if search.counts_first_stage else None

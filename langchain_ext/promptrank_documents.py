@@ -19,8 +19,8 @@ from drillrank.calling import awaited
 from drillrank.errors import InvalidInput
 from drillrank.hosts.lookups import ById, Lookup, Lookups, arun_lookups, run_lookups
 from drillrank.hosts.raw_records import each_section_once, tell_gone
-from drillrank.multihop.given import Recognised
 from drillrank.multihop.lookups import Hop
+from drillrank.multihop.record_names import RecordNames
 from drillrank.once import Told
 from langchain_ext._documents import document_names
 from langchain_ext._filters import Guard, store_behind
@@ -41,7 +41,7 @@ class DocumentSource:
     Attributes:
         as_passage: From a document and its name to the passage that is ranked.
         guard: What may be seen.
-        recognised: What the search calls the documents.
+        record_names: What the search calls the documents.
         retriever: Answers retrievals, if there is one.
         docstore: Knows documents by id, if there is one; without one, the store behind the retriever knows the given.
         given: The given documents that may be seen, by name.
@@ -53,7 +53,7 @@ class DocumentSource:
 
     as_passage: Callable[[Document, str], Passage]
     guard: Guard
-    recognised: Recognised
+    record_names: RecordNames
     retriever: Runnable[str, list[Document]] | None = None
     docstore: BaseStore[str, Document] | VectorStore | None = None
     given: Mapping[str, Document] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class DocumentSource:
 
     def own_ids(self, names: Iterable[str]) -> list[str]:
         """What the documents are called where they come from."""
-        return [self.recognised.own_id(name) for name in names]
+        return [self.record_names.own_id(name) for name in names]
 
     def tell(self, query: str, hop: Hop) -> None:
         """Dispatch the event of a hop; outside of a run, where none can be, nothing happens."""
@@ -174,7 +174,7 @@ class DocumentSource:
 
     def _remembered(self, id_: str, document: Document, *, fetched: bool = False) -> Passage:
         passage = self.as_passage(document, id_)
-        name = self.recognised.name(passage, fetched=fetched)
+        name = self.record_names.name(passage, fetched=fetched)
         if name not in self._met:
             self.documents[name] = document
             self._met[name] = replace(passage, id=name)

@@ -20,11 +20,11 @@ from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.first_hop import check_by_order, first_stage_prior
-from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS
 from drillrank.multihop.path_settings import link_prior_was_prior
+from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import Scope
 from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
@@ -115,7 +115,7 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
     _names: list[str] = PrivateAttr()
     _equal_ids: EqualIds = PrivateAttr()
     _told: Told = PrivateAttr(default_factory=Told)
-    _prepared: Once[Shared[tuple[Given, PathSearch]]] = PrivateAttr(default_factory=lambda: Once(_TENANTS))
+    _prepared: Once[Shared[tuple[GivenPassages, PathSearch]]] = PrivateAttr(default_factory=lambda: Once(_TENANTS))
 
     def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
@@ -179,11 +179,11 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
         shown = {number for number, document in enumerate(self.documents) if id(document) in allowed}
         given, search = self._search_of(shown)
         seen = {self._names[number]: self.documents[number] for number in sorted(shown)}
-        recognised = Recognised(given, seen)
+        record_names = RecordNames(given, seen)
         source = DocumentSource(
             self._rerank._named,
             guard,
-            recognised,
+            record_names,
             self.retriever,
             self.docstore,
             given=seen,
@@ -192,15 +192,15 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
         )
         return source, search
 
-    def _search_of(self, shown: Collection[int]) -> tuple[Given, PathSearch]:
+    def _search_of(self, shown: Collection[int]) -> tuple[GivenPassages, PathSearch]:
         """Of all that was given, but for the hidden ones under the id of another."""
         chosen = self._equal_ids.chosen(shown)
 
-        def made() -> tuple[Given, PathSearch]:
+        def made() -> tuple[GivenPassages, PathSearch]:
             passages = [self._rerank._named(self.documents[number], self._names[number]) for number in chosen]
-            return Given(passages), self._rerank.path_rerank(passages).path_search
+            return GivenPassages(passages), self._rerank.path_rerank(passages).path_search
 
-        def prepared() -> Shared[tuple[Given, PathSearch]]:
+        def prepared() -> Shared[tuple[GivenPassages, PathSearch]]:
             documents = [self.documents[number] for number in chosen]
             return shared("paths", index_fields(self, self._language_model, documents), made)
 
@@ -221,11 +221,11 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
         return search.steps(query, most, candidates=first, scope=scope, missing=self._missing, usage=usage)
 
     def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:
-        source.recognised.warn(source.missed, self._told)
+        source.record_names.warn(source.missed, self._told)
         return [self._copy(source, item) for item in ranking]
 
     def _copy(self, source: DocumentSource, item: Ranked[Passage]) -> Document:
         document = source.documents[item.passage.id]
         added = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
         metadata = with_score(document.metadata, self.score_key, item.score, added)
-        return document.model_copy(update={"id": source.recognised.own_id(item.passage.id), "metadata": metadata})
+        return document.model_copy(update={"id": source.record_names.own_id(item.passage.id), "metadata": metadata})

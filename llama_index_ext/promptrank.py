@@ -13,9 +13,9 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage, PromptRank, Ranked
 from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
 from drillrank.multihop.path_settings import link_prior_was_prior
+from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.first_stage import RetrievalScores
 from llama_index_ext._filters import Filters, Guard
@@ -98,7 +98,7 @@ class PromptRankRerank(LikelihoodRerank, LinkedRecordSettings):
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
         guard = Guard(self.filters, self.retriever)
-        source = NodeSource(self._passage, guard, Recognised(Given(passages)), self.retriever, self.docstore)
+        source = NodeSource(self._passage, guard, RecordNames(GivenPassages(passages)), self.retriever, self.docstore)
         search = self.path_rerank()
         counted = scores if search.counts_first_stage else None
         ranking = search.rank(query, passages, scores=counted, source=source, on_hop=partial(source.tell, query))

@@ -14,8 +14,8 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from drillrank import Passage
 from drillrank.hosts.lookups import ById, Lookup, Lookups, arun_lookups, run_lookups
 from drillrank.hosts.raw_records import each_section_once, tell_gone
-from drillrank.multihop.given import Recognised
 from drillrank.multihop.lookups import Hop
+from drillrank.multihop.record_names import RecordNames
 from drillrank.once import Told
 from llama_index_ext._filters import Guard, index_behind
 from llama_index_ext._lookups import StoreLookups, without_copies
@@ -38,7 +38,7 @@ class NodeSource:
     Attributes:
         as_passage: From a node to the passage that is ranked.
         guard: What may be seen.
-        recognised: What the search calls the nodes.
+        record_names: What the search calls the nodes.
         retriever: Answers retrievals, if there is one.
         docstore: Knows nodes by id, if there is one; without one, the index behind the retriever knows the given.
         given: The given nodes that may be seen, by id.
@@ -49,7 +49,7 @@ class NodeSource:
 
     as_passage: Callable[[BaseNode], Passage]
     guard: Guard
-    recognised: Recognised
+    record_names: RecordNames
     retriever: BaseRetriever | None = None
     docstore: BaseDocumentStore | None = None
     given: Mapping[str, BaseNode] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class NodeSource:
 
     def own_ids(self, names: Iterable[str]) -> list[str]:
         """What the nodes are called where they come from."""
-        return [self.recognised.own_id(name) for name in names]
+        return [self.record_names.own_id(name) for name in names]
 
     def tell(self, query: str, hop: Hop) -> None:
         """Send the event; a hop without paths has nothing to tell."""
@@ -155,7 +155,7 @@ class NodeSource:
 
     def _remembered(self, node: BaseNode, *, fetched: bool = False) -> Passage:
         passage = self.as_passage(node)
-        name = self.recognised.name(passage, fetched=fetched)
+        name = self.record_names.name(passage, fetched=fetched)
         if name not in self._met:
             self.nodes[name] = node
             self._met[name] = replace(passage, id=name)

@@ -23,11 +23,11 @@ from drillrank.hosts.fields import Fixed
 from drillrank.hosts.notes import noted, notes, path_notes
 from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.multihop.first_hop import check_by_order, first_stage_prior
-from drillrank.multihop.given import Given, Recognised
 from drillrank.multihop.lookups import Hop, Steps, arun_steps, run_steps
 from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
+from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import Scope
 from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
@@ -144,7 +144,7 @@ class PromptRankRetriever(Fixed, BaseRetriever, PathRetrieverSettings):
         self._nodes = list(self.nodes)
         self._told = Told()
         self._equal_ids = EqualIds([node.node_id for node in self._nodes], "nodes")
-        self._prepared: Once[tuple[Given, PathSearch]] = Once(_TENANTS)
+        self._prepared: Once[tuple[GivenPassages, PathSearch]] = Once(_TENANTS)
         if not (self._equal_ids and Guard(self.filters, self.retriever).restricts):
             self._search_of(range(len(self._nodes)))
 
@@ -188,19 +188,19 @@ class PromptRankRetriever(Fixed, BaseRetriever, PathRetrieverSettings):
         shown = {number for number, node in enumerate(self._nodes) if id(node) in allowed}
         given, search = self._search_of(shown)
         seen = {self._nodes[number].node_id: self._nodes[number] for number in sorted(shown)}
-        recognised = Recognised(given, seen)
+        record_names = RecordNames(given, seen)
         source = NodeSource(
-            self._rerank._passage, guard, recognised, self.retriever, self.docstore, given=seen, told=self._told
+            self._rerank._passage, guard, record_names, self.retriever, self.docstore, given=seen, told=self._told
         )
         return source, search
 
-    def _search_of(self, shown: Collection[int]) -> tuple[Given, PathSearch]:
+    def _search_of(self, shown: Collection[int]) -> tuple[GivenPassages, PathSearch]:
         """Of all that was given, but for the hidden ones under the id of another."""
         chosen = self._equal_ids.chosen(shown)
 
-        def made() -> tuple[Given, PathSearch]:
+        def made() -> tuple[GivenPassages, PathSearch]:
             passages = [self._rerank._passage(self._nodes[number]) for number in chosen]
-            return Given(passages), self._rerank.path_rerank(passages).path_search
+            return GivenPassages(passages), self._rerank.path_rerank(passages).path_search
 
         return self._prepared.get(chosen, made)
 
@@ -212,7 +212,7 @@ class PromptRankRetriever(Fixed, BaseRetriever, PathRetrieverSettings):
         return search.steps(query, self.top_n, candidates=first, scope=scope, missing=missing, usage=usage)
 
     def _found(self, ranking: list[Ranked[Passage]], source: NodeSource) -> list[NodeWithScore]:
-        source.recognised.warn(source.missed, self._told)
+        source.record_names.warn(source.missed, self._told)
         return [NodeWithScore(node=_copy(source, item), score=item.score) for item in ranking]
 
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from drillrank import Passage, Path, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning
-from drillrank.multihop.given import Given, Recognised, differ
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import bound_links, given_links, restricted_links
 from drillrank.multihop.lookups import run_steps
+from drillrank.multihop.record_names import GivenPassages, RecordNames, differ
 from drillrank.multihop.search import Scope
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.once import Told
@@ -102,15 +102,15 @@ def test_a_source_may_call_what_it_fetches_otherwise():
 
 
 def test_names_of_records():
-    given_ones = Given([Passage("same", id="a"), Passage("same", id="b"), Passage("other", id="c")])
-    records = Recognised(given_ones, {"a", "c"})
+    given_ones = GivenPassages([Passage("same", id="a"), Passage("same", id="b"), Passage("other", id="c")])
+    records = RecordNames(given_ones, {"a", "c"})
     assert records.name(Passage("same", id="1")) == "a"
     assert records.name(Passage("same", id="2")) == "2"  # another record: b is not there
     assert records.name(Passage("same", id="3"), fetched=True) == "a"
     taken = records.name(Passage("same", id="a"))  # the store has one of this id, too
     assert taken not in ("a", "1", "2")
     assert [records.own_id(name) for name in ("a", "2", taken, "c")] == ["1", "2", "a", "c"]
-    changed = Recognised(given_ones)
+    changed = RecordNames(given_ones)
     changed.name(Passage("new", id="c"))
     told = Told()
     with pytest.warns(DrillrankWarning, match="as 'c'"):

@@ -123,5 +123,5 @@ _NOWHERE: Places = np.zeros(0, dtype=np.int64)
 
 
 def _tokens(passage: Passage) -> list[str]:
-    """Words and punctuation marks; a title and the text behind it are no run."""
+    """Words and punctuation marks; a title and the text after it are no run."""
     return [*title_tokens(passage.title), ".", *title_tokens(passage.text)]

@@ -37,19 +37,19 @@ class Residual:
     """What the paths of one question explain of it, and would with one passage more.
 
     Args:
-        lm: A fitted model.
+        model: A fitted model.
         query: The question.
     """
 
-    def __init__(self, lm: DocumentModel, query: str) -> None:
-        self._lm, self._query = lm, query
+    def __init__(self, model: DocumentModel, query: str) -> None:
+        self._model, self._query = model, query
         self._read: dict[str, Floats] = {}
 
     def read(self, passages: Iterable[Passage]) -> None:
         """Score what has not been read, all of it together."""
         new = [text for text in dict.fromkeys(passage.titled_text for passage in passages) if text not in self._read]
         if new:
-            self._read |= zip(new, self._lm.document_log_probs(self._query, new), strict=True)
+            self._read |= zip(new, self._model.document_log_probs(self._query, new), strict=True)
 
     def log_likelihoods(self, path: Path, passages: Sequence[Passage]) -> Floats:
         """Of the question after the path with each of the passages, shape (passages,); all have been read."""

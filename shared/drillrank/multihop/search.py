@@ -46,7 +46,7 @@ class Scope:
     Attributes:
         ids: Of those that there are; None is all. The others might as well not have been given, except that the
             statistics of words (TF-IDF, a lexical model) are those of all.
-        fetched: They lend their titles, addresses and links only: each is fetched from the source before it is read,
+        fetched: Only their titles, addresses and links are used: each is fetched from the source before it is read,
             and what the source does not bring is not there.
     """
 

@@ -39,7 +39,7 @@ class SearchState:
         self.followed: set[tuple[str, ...]] = set()  # paths whose links have been fetched
         self._query, self._links, self._own, self._reader = query, links, own, reader
         self._targets: dict[tuple[str, ...], tuple[Target, ...]] = {}
-        self._known_ways: dict[tuple[tuple[str, ...], bool], _Ways] = {}
+        self._known_targets: dict[tuple[tuple[str, ...], bool], _LinkTargets] = {}
         self._missing: dict[tuple[str, ...], list[str]] = {}
 
     def follow(self, query: str, path: Path, /) -> tuple[Target, ...]:
@@ -88,31 +88,31 @@ class SearchState:
 
     def pairs(self, best: Sequence[Ranked[Path]]) -> list[PathWithPrior]:
         """Any two of the best passages as a path, the better one first, if neither links to the other."""
-        ways = {item.passage.ids: self._ways(item.passage).links for item in best}
+        targets = {item.passage.ids: self._link_targets(item.passage).links for item in best}
         return [
             PathWithPrior(
                 one.passage.extended(other.passage.passages[0]),
                 one.details["log_prior"] + self._steps(one.passage, other.passage.ids)[0],
             )
             for one, other in combinations(best, 2)
-            if ways[one.passage.ids].isdisjoint(other.passage.ids)
-            and ways[other.passage.ids].isdisjoint(one.passage.ids)
+            if targets[one.passage.ids].isdisjoint(other.passage.ids)
+            and targets[other.passage.ids].isdisjoint(one.passage.ids)
         ]
 
     def _steps(self, path: Path, ids: Sequence[str]) -> list[float]:
         """Log-prior of a path's step to each of the passages."""
         if self._reader is None:
             return [0.0] * len(ids)
-        ways = self._ways(path)
-        return [self._reader.step(name, ways.links, ways.mentions) for name in ids]
+        targets = self._link_targets(path)
+        return [self._reader.step(name, targets.links, targets.mentions) for name in ids]
 
-    def _ways(self, path: Path) -> _Ways:
+    def _link_targets(self, path: Path) -> _LinkTargets:
         """Where the path's links lead; what a retrieval brought is no link, but a jump."""
         ids = path.ids
         fetched = ids in self.followed
-        if (ids, fetched) in self._known_ways:
-            return self._known_ways[ids, fetched]
-        ways = self._known_ways[ids, fetched] = _Ways(set(), {})
+        if (ids, fetched) in self._known_targets:
+            return self._known_targets[ids, fetched]
+        targets = self._known_targets[ids, fetched] = _LinkTargets(set(), {})
         known = self.reachable if fetched else ChainMap(self.reachable, self._own)
         for target in self.follow(self._query, path):
             if isinstance(target, Retrieval):
@@ -124,19 +124,19 @@ class SearchState:
             if name in ids:
                 continue
             if isinstance(target, Mention):
-                ways.mentions[name] = ways.mentions.get(name, 0.0) + target.chance
+                targets.mentions[name] = targets.mentions.get(name, 0.0) + target.chance
             else:
-                ways.links.add(name)
+                targets.links.add(name)
         if missing := self._missing.get(ids):
-            share = 2 if ways.mentions else 1  # of the chance, if the path names others itself
-            for name in ways.mentions:
-                ways.mentions[name] /= share
+            share = 2 if targets.mentions else 1  # of the chance, if the path names others itself
+            for name in targets.mentions:
+                targets.mentions[name] /= share
             for name in missing:
-                ways.mentions[name] = ways.mentions.get(name, 0.0) + 1 / (share * len(missing))
-        return ways
+                targets.mentions[name] = targets.mentions.get(name, 0.0) + 1 / (share * len(missing))
+        return targets
 
 
-class _Ways(NamedTuple):
+class _LinkTargets(NamedTuple):
     """Where a path leads: links, and what its names lead to, each with its chance."""
 
     links: set[str]

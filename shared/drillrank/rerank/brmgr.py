@@ -92,7 +92,7 @@ class BRMGR(BRMGRSettings, WithModel):
     within one question only. A passage that is left over, because there are more of its kind, is scored as though its
     partner were the last of the other kind, so that scores fall from pair to pair. `details` holds `origin`, `pair`
     (its number from 1), `retrieved_score` and `generated_score` (the two summands; None for a missing partner),
-    `log_likelihood` (the sum behind the passage's own), `position` (in the list that the passage came from), `tokens`
+    `log_likelihood` (of the passage, summed), `position` (in the list that the passage came from), `tokens`
     (of the question), `cut_tokens` (of the evidence), with the guard `support`, and with a prior the `log_prior` of a
     retrieved passage, which its `retrieved_score` holds.
 
@@ -178,9 +178,9 @@ class BRMGR(BRMGRSettings, WithModel):
     ) -> list[Ranked[Passage]]:
         check_query(query)
         check_top_n(top_n)
-        lm = self.language_model.fitted(passage.titled_text for passage in retrieved)
-        by_question = self._upr(lm).rank(query, retrieved, scores=scores)
-        written = self._by_likelihood(lm, query, retrieved, generated)
+        model = self.language_model.fitted(passage.titled_text for passage in retrieved)
+        by_question = self._upr(model).rank(query, retrieved, scores=scores)
+        written = self._by_likelihood(model, query, retrieved, generated)
         if self._min_support is not None:
             written = [item for item in written if item.details["support"] >= self._min_support]
         while True:
@@ -194,19 +194,19 @@ class BRMGR(BRMGRSettings, WithModel):
     def _min_support(self) -> float | None:
         return (SUPPORTED if self.guard else None) if isinstance(self.guard, bool) else self.guard
 
-    def _upr(self, lm: LanguageModel) -> UPR:
-        return UPR(lm, template=self.template, max_passage_tokens=self.max_passage_tokens, prior=self.prior)
+    def _upr(self, model: LanguageModel) -> UPR:
+        return UPR(model, template=self.template, max_passage_tokens=self.max_passage_tokens, prior=self.prior)
 
     def _by_likelihood(
-        self, lm: LanguageModel, query: str, retrieved: Sequence[Passage], generated: Sequence[Passage]
+        self, model: LanguageModel, query: str, retrieved: Sequence[Passage], generated: Sequence[Passage]
     ) -> list[Ranked[Passage]]:
         """The generated passages by mean log p(lp | q), equation 5."""
-        feedback = () if lm.reads_instructions else retrieved
+        feedback = () if model.reads_instructions else retrieved
         prompt = generated_prompt(self.generated_template, query, feedback, self.max_passage_tokens)
         targets = [self._beginning(passage.text) for passage in generated]
         distinct = list(dict.fromkeys(target for target in targets if target.strip()))
         likelihoods = dict(
-            zip(distinct, lm.log_likelihood(Request(prompt, target) for target in distinct), strict=True)
+            zip(distinct, model.log_likelihood(Request(prompt, target) for target in distinct), strict=True)
         )
         # The mean over no tokens would be 0, the best there is: a passage without any comes after the worst instead.
         below = math.nextafter(min((item.mean for item in likelihoods.values() if item.tokens), default=0.0), -math.inf)
@@ -217,7 +217,7 @@ class BRMGR(BRMGRSettings, WithModel):
             for item in scored
         ]
         if self._min_support is not None:
-            found = support(lm, self.generated_template, query, retrieved, distinct, self.max_passage_tokens)
+            found = support(model, self.generated_template, query, retrieved, distinct, self.max_passage_tokens)
             supports = dict(zip(distinct, found, strict=True))
             for target, entry in zip(targets, details, strict=True):
                 entry["support"] = supports.get(target, 0.0)

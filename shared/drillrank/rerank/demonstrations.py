@@ -1,4 +1,4 @@
-"""Demonstrations: questions with their gold paths, shown to the language model in front of a candidate.
+"""Demonstrations: questions with their gold paths, shown to the language model before a path.
 
 A prompt has room for few of them, so that more are spread over several contexts, each of which scores every path
 anew; the paper calls it demonstration ensembling.                        Khalifa et al. (2023), sections 2.3 and 3.1
@@ -107,16 +107,16 @@ def demonstration_contexts(
     return contexts
 
 
-def demonstration_text(path: Path, instruction: str, target: str, lm: LanguageModel) -> str:
+def demonstration_text(path: Path, instruction: str, target: str, model: LanguageModel) -> str:
     """A demonstration as the model reads it: the prompt of its path, and what is to follow.
 
     Args:
         path: The gold path; each document is shortened to its first 100 tokens.
         instruction: The instruction that the candidate has, with `{path}`.
         target: The question.
-        lm: The language model whose tokens count.
+        model: The language model whose tokens count.
     """
-    documents = [Passage(lm.first_tokens(passage.titled_text, MAX_DOCUMENT_TOKENS)) for passage in path.passages]
+    documents = [Passage(model.first_tokens(passage.titled_text, MAX_DOCUMENT_TOKENS)) for passage in path.passages]
     return f"{prompt_text(path_prompt(Path(tuple(documents)), instruction))} {target}"
 
 

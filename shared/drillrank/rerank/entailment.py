@@ -24,7 +24,7 @@ SUPPORTED = 0.9
 
 
 def support(
-    lm: LanguageModel,
+    model: LanguageModel,
     template: str,
     query: str,
     retrieved: Sequence[Passage],
@@ -34,7 +34,7 @@ def support(
     """Support of each target, the text of a generated passage, at most 1; 0 if it adds nothing to the question.
 
     Args:
-        lm: A language model.
+        model: A language model.
         template: Prompt for a generated passage, with `{question}`.
         query: The question.
         retrieved: Passages that may support.
@@ -53,7 +53,7 @@ def support(
         return Request(generated_prompt(template, query, passages, max_passage_tokens), target)
 
     likelihoods = iter(
-        lm.log_likelihood(
+        model.log_likelihood(
             request
             for target in targets
             for request in (mean(target), mean(target, Passage(target)), *(mean(target, rp) for rp in retrieved))

@@ -5,7 +5,7 @@
                            = (1 - R²) β (-log rank_d) + const     "retrieval": scores of any other kind
 
 A cosine has a scale: exp(κ cos) is what an encoder trained by InfoNCE takes for p(q | d) / p(q). It is the token of
-meaning of `st:` models (`drillrank.likelihood.sentence_transformer`), so that words behind a dense retriever and a
+meaning of `st:` models (`drillrank.likelihood.sentence_transformer`), so that words after a dense retriever and a
 model of words and meaning with the same encoder are one formula, and rank alike.
 
 Other retrievers score in units of their own: BM25, sums of reciprocal ranks. What they share is an order, and ranks
@@ -13,7 +13,7 @@ follow Zipf's law, P(d) ∝ rank^-β: no increasing function of the scores chang
 their log ranks, and where no scores are known, the order of the candidates is that of the first stage.
 
 R² is the share of the log ranks' variance that a likelihood of words and meaning (`st:`) explains, so that it is not
-counted twice: by words and meaning of a ranking, by meaning alone of a cosine, which is no count of words. Behind a
+counted twice: by words and meaning of a ranking, by meaning alone of a cosine, which is no count of words. After a
 cosine of the same encoder it is 1 and the prior uniform. To a likelihood without meaning R² is 0: words that the first
 stage read, too, count twice, but half of what a fusion says is news, and is worth more than the words are overrated.
 """
@@ -40,7 +40,7 @@ Prior = Literal["retrieval", "cosine"]
 RetrievalScores = Sequence[float | None]
 Floats = npt.NDArray[np.float64]
 
-# On training questions of HotpotQA, MuSiQue and QASPER, behind BM25, cosines and fusions, 2 to 4 are as good.
+# On training questions of HotpotQA, MuSiQue and QASPER, after BM25, cosines and fusions, 2 to 4 are as good.
 WEIGHT = 3.0  # β
 NO_PRIOR = 'Scores of the first stage count with prior="retrieval" or prior="cosine"; this ranker has no prior.'
 _COSINE = 1e-3  # by which the rounding of half precision can lift a cosine above 1

@@ -27,7 +27,7 @@ def generate_instructions(
 ) -> list[str]:
     """Let a T5 write instructions by filling the paper's templates, half of the samples each.
 
-    The template with "previous documents" puts the instruction behind the path, the other one in front of it.
+    The template with "previous documents" puts the instruction after the path, the other one before it.
 
     Args:
         model: A T5 trained to fill spans (`"hf:google-t5/t5-base"`), or any encoder-decoder model with T5's sentinel
@@ -45,11 +45,13 @@ def generate_instructions(
         MissingExtra: torch or transformers is not installed.
     """
     check_positive(count=count, top_k=top_k)
-    lm = load_language_model(model)
-    if not isinstance(lm, HuggingFaceModel):
-        raise InvalidInput(f"Instructions are written by an encoder-decoder model of Hugging Face, not {lm.spec!r}.")
+    filler = load_language_model(model)
+    if not isinstance(filler, HuggingFaceModel):
+        raise InvalidInput(
+            f"Instructions are written by an encoder-decoder model of Hugging Face, not {filler.spec!r}."
+        )
     found: dict[str, None] = {}
-    samples = _Samples(lm, top_k, seed)
+    samples = _Samples(filler, top_k, seed)
     for _ in range(-(-count * _PATIENCE // (_AT_ONCE * len(INSTRUCTION_SEARCH_TEMPLATES)))):
         drawn = [
             [_instruction(template, *fillings) for fillings in samples.draw(template)]
@@ -59,9 +61,9 @@ def generate_instructions(
         if len(found) >= count:
             return list(found)[:count]
     if not found:
-        raise InvalidInput(f"{lm.spec!r} wrote no instruction: it fills no spans. Take one that does, such as T5.")
+        raise InvalidInput(f"{filler.spec!r} wrote no instruction: it fills no spans. Take one that does, such as T5.")
     warnings.warn(
-        f"{lm.spec!r} wrote {len(found)} different instructions, not {count}; a larger top_k brings more.",
+        f"{filler.spec!r} wrote {len(found)} different instructions, not {count}; a larger top_k brings more.",
         DrillrankWarning,
         stacklevel=2,
     )
@@ -71,10 +73,10 @@ def generate_instructions(
 class _Samples:
     """Fillings of templates, sampled by a model with sentinel tokens."""
 
-    def __init__(self, lm: HuggingFaceModel, top_k: int, seed: int) -> None:
+    def __init__(self, filler: HuggingFaceModel, top_k: int, seed: int) -> None:
         import transformers
 
-        name, options = lm.spec.removeprefix("hf:"), lm.options
+        name, options = filler.spec.removeprefix("hf:"), filler.options
         # An engine in half precision has a wider head than the rest, and hooks on it while it scores: take another.
         engine = HuggingFaceModel(name, **{**options, "dtype": "float32"}).engine
         self._model, self._device = engine.model, engine.device
@@ -83,7 +85,9 @@ class _Samples:
         )
         known = self._tokenizer.get_vocab()
         if not self._model.config.is_encoder_decoder or any(name not in known for name in _SENTINELS):
-            raise InvalidInput(f"{lm.spec!r} is no encoder-decoder model with T5's sentinel tokens <extra_id_0> ....")
+            raise InvalidInput(
+                f"{filler.spec!r} is no encoder-decoder model with T5's sentinel tokens <extra_id_0> ...."
+            )
         self._sentinels = [known[name] for name in _SENTINELS]
         self._top_k, self._seed = top_k, seed
 
@@ -110,7 +114,7 @@ class _Samples:
         return [fillings for ids in written.tolist() if (fillings := self._fillings(ids))]
 
     def _fillings(self, ids: Sequence[int]) -> tuple[str, str] | None:
-        """What stands behind the first and the second sentinel."""
+        """What stands after the first and after the second sentinel."""
         first, second, third = self._sentinels
         if first not in ids or second not in ids[ids.index(first) :]:
             return None

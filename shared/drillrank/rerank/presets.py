@@ -56,12 +56,12 @@ class LikelihoodFormula:
         limits = {"max_prompt_tokens": self.max_prompt_tokens, "max_target_tokens": self.max_target_tokens}
         check_positive(**{name: limit for name, limit in limits.items() if limit is not None})
 
-    def target_text(self, question: str, lm: LanguageModel) -> str:
+    def target_text(self, question: str, model: LanguageModel) -> str:
         """The target for a question, shortened to its limit."""
         if self.question_mark and not question.endswith("?"):
             question += "?"
         text = fill_question(self.target, question)
-        return text if self.max_target_tokens is None else lm.first_tokens(text, self.max_target_tokens)
+        return text if self.max_target_tokens is None else model.first_tokens(text, self.max_target_tokens)
 
     def request(self, prompt: Prompt, target: str, max_tokens: int | None = None) -> Request:
         """The request for a prompt; `max_tokens` is its budget unless the formula has its own."""
@@ -97,12 +97,12 @@ PRESETS: dict[str, LikelihoodFormula] = {
 }
 
 
-def preset_formula(preset: str | LikelihoodFormula, lm: LanguageModel, placeholder: str) -> LikelihoodFormula:
+def preset_formula(preset: str | LikelihoodFormula, model: LanguageModel, placeholder: str) -> LikelihoodFormula:
     """The formula that a preset names, or a formula as it is.
 
     Args:
         preset: A key of `PRESETS`, or a formula.
-        lm: The language model that it is wanted for.
+        model: The language model that it is wanted for.
         placeholder: What the ranker puts into the template.
 
     Raises:
@@ -119,8 +119,9 @@ def preset_formula(preset: str | LikelihoodFormula, lm: LanguageModel, placehold
         raise InvalidInput(f"A preset is one of {', '.join(PRESETS)}, or a LikelihoodFormula; not {preset!r}.")
     if not isinstance(formula.template, str) or formula.template.count(placeholder) != 1:
         raise InvalidInput(f"This ranker's template holds {placeholder} exactly once; {preset!r} is for another one.")
-    if not lm.reads_instructions:
+    if not model.reads_instructions:
         raise InvalidInput(
-            f"A preset follows code for neural models, and {lm.spec!r} does not read its wording: leave the preset out."
+            f"A preset follows code for neural models, and {model.spec!r} does not read its wording: leave the preset "
+            "out."
         )
     return formula

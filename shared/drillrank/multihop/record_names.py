@@ -11,7 +11,7 @@ from drillrank.once import Told
 from drillrank.passages import Passage, by_id, stable_uuid
 
 
-class Given:
+class GivenPassages:
     """Given passages, by id and by text; made once for all questions."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
@@ -25,7 +25,7 @@ class Given:
         return [given.id for given in self._of_text.get(record.text, ()) if not differ(given, record)]
 
 
-class Recognised:
+class RecordNames:
     """The records of one search under one name each: that of the given passage that they are, or else their own id.
 
     So a link to a given passage leads to its record, though the store calls it otherwise, and neither comes twice.
@@ -34,13 +34,13 @@ class Recognised:
         given: The given passages.
         seen: Ids of those that there are for this question; None is all.
 
-    >>> given = Given([Passage("It is old.", id="a.md", title="Basel")])
-    >>> records = Recognised(given)
+    >>> given = GivenPassages([Passage("It is old.", id="a.md", title="Basel")])
+    >>> records = RecordNames(given)
     >>> records.name(Passage("It is old.", id="17", title="Basel")), records.own_id("a.md")
     ('a.md', '17')
     """
 
-    def __init__(self, given: Given, seen: Collection[str] | None = None) -> None:
+    def __init__(self, given: GivenPassages, seen: Collection[str] | None = None) -> None:
         self._given = given
         self._seen = given.by_id if seen is None else seen
         self._names: dict[str, str] = {}  # by the store's id
