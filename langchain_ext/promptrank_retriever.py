@@ -93,7 +93,9 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
     ['turing > vale', 'turing > vale']
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, extra="forbid", protected_namespaces=(), validate_default=True
+    )
 
     retriever: Retriever
     documents: list[Document] = Field(default_factory=list, description="What may be linked to.")

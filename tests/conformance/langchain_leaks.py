@@ -227,14 +227,6 @@ OVER_RETRIEVERS: dict[str, dict[str, tuple[type[InStore], Build]]] = {
         "over a retriever": (Passages, lambda s: SelfAskChain(retriever=s.retriever, llm=s.llm, **s.filters)),
     },
 }
-FETCHES_NOTHING = {
-    "BRMGRRerank": "merges what it is given",
-    "LikelihoodCrossEncoder": "scores what it is given",
-    "MonoT5Rerank": "ranks what it is given",
-    "RelevanceRerank": "ranks what it is given",
-    "UPRRerank": "ranks what it is given",
-    "MultiViewTextSplitter": "cuts what it is given",
-}
 
 
 def allowed(document: Document) -> bool:

@@ -246,13 +246,6 @@ OVER_RETRIEVERS: dict[str, dict[str, tuple[type[InIndex], Build]]] = {
         "over a retriever": (Passages, lambda s: SelfAskQueryEngine(s.retriever, s.llm, **s.filters)),
     },
 }
-FETCHES_NOTHING = {
-    "BRMGRRerank": "merges what it is given",
-    "MonoT5Rerank": "ranks what it is given",
-    "RelevanceRerank": "ranks what it is given",
-    "UPRRerank": "ranks what it is given",
-    "MultiViewNodeParser": "cuts what it is given",
-}
 
 
 def allowed(node: BaseNode) -> bool:

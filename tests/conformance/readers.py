@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from drillrank.likelihood import UnigramModel
+
 BOOK = "\n\n".join(
     f"# Part {part}\n\nOf part {part}.\n\n"
     + "\n\n".join(
@@ -122,3 +124,15 @@ def reasoner(prompt: str) -> str:
     if "The Rhine" in asked:
         return "Follow up: How long is the Rhine?"
     return "Yes.\nFollow up: Which river does Basel lie on?"
+
+
+class Reading(UnigramModel):
+    """Fit for MonoT5 and Relevance, too."""
+
+    @property
+    def reads_instructions(self) -> bool:
+        return True
+
+    @property
+    def tells_next_tokens(self) -> bool:
+        return True

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from langchain_classic.retrievers.document_compressors import CrossEncoderReranker
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import Embeddings
@@ -264,7 +265,7 @@ def langchain_probes(name: str, heart: Heartbeat) -> list[Probe]:
             (reranker.acompress_documents(DOCUMENTS, QUESTION), {"model"}),
             (reranker.as_runnable().ainvoke({"query": QUESTION, "documents": DOCUMENTS}), {"model"}),
         ]
-    if name == "LikelihoodCrossEncoder":
+    if issubclass(component, BaseCrossEncoder):
         return [(CrossEncoderReranker(model=component(judge)).acompress_documents(DOCUMENTS, QUESTION), {"model"})]
     llm = langchain_reader.Reader(answer=answers(heart))
     found = LangChainFound(heart=heart, documents=DOCUMENTS)

@@ -15,33 +15,26 @@ from pydantic import BaseModel
 
 import langchain_ext
 import llama_index_ext
+from drillrank import registry
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.prompts import UPR_PROMPT
 from drillrank.registry import adapters
+from tests.conformance.readers import Reading
 
 TEXTS = ["# A\n\nBasel lies on the Rhine.", "# B\n\nA cat.\n\n# C\n\nThe Rhine."]
 QUERY = "What lies on the Rhine?"
 HOSTS = {"langchain_ext": langchain_ext, "llama_index_ext": llama_index_ext}
-NEURAL = ("MonoT5Rerank", "RelevanceRerank")
 COMPONENTS = [(host, name) for host in HOSTS for name in adapters(host)]
 
 
-class Reading(UnigramModel):
-    """Fit for MonoT5 and Relevance, too."""
-
-    @property
-    def reads_instructions(self) -> bool:
-        return True
-
-    @property
-    def tells_next_tokens(self) -> bool:
-        return True
+def neural(name):
+    return "neural model" in registry.component(name).needs
 
 
 def build(host, name, **fields):
     cls = getattr(HOSTS[host], name)
-    if name in NEURAL:
+    if neural(name):
         fields = {"model": Reading()} | fields
     if host == "langchain_ext":
         documents = [Document(page_content=text, id=str(i)) for i, text in enumerate(TEXTS)]
@@ -85,7 +78,7 @@ def test_every_assigned_field_builds_anew_or_is_refused(host, name, monkeypatch)
     original = type(component).__init__
     monkeypatch.setattr(type(component), "__init__", lambda self, *a, **k: built.append(k) or original(self, *a, **k))
     for field in names_of(component):
-        if name in NEURAL and field == "model_options":
+        if neural(name) and field == "model_options":
             continue  # the toy model has none that would bring it back
         built.clear()
         before = component.model_dump(exclude={"callback_manager"})
@@ -133,7 +126,7 @@ def test_validating_a_dump_works_or_is_refused(host, name):
         try:
             restored = type(component).model_validate(dumped)
         except ValueError:
-            assert "retriever" in dumped or name in NEURAL
+            assert "retriever" in dumped or neural(name)
         else:
             assert restored.model_dump() == dumped
 
