@@ -215,10 +215,13 @@ class Simple:
     def __init__(self, pattern):
         self.pattern = re.compile(pattern, re.DOTALL)
 
-    def batch(self, texts):
+    def batch(self, texts, marks=None):
         return [self(text) for text in texts]
 
-    def __call__(self, text):
+    def marks(self, prompt):
+        return ()
+
+    def __call__(self, text, marks=()):
         spans = np.array([found.span() for found in self.pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
         return Tokenised([0] * len(spans), spans[:, 0], spans[:, 1])
 
