@@ -59,9 +59,9 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
             likelihood choose.
         source: Proposes documents, sections or chunks of any splitter; the documents of its best results are drilled
             into. A vector store, any retriever, or a Runnable or function. What a section or chunk belongs to is put
-            together from the vector store, there or behind the retriever, by `drillrank_source_id` or `source`. From
-            `documents` only where no store can be asked and what was found agrees with them; else they lend chunks
-            their structure and offsets.
+            together from the vector store, that one or the one that the retriever searches, by `drillrank_source_id` or
+            `source`. From `documents` only where no store can be asked and what was found agrees with them; else they
+            lend chunks their structure and offsets.
         filter: What may be seen: metadata values and operators, as vector stores take them, or a function from a
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.

@@ -55,7 +55,7 @@ class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
     Text and metadata are those of the section's raw record in the store at the time of the question: views are
     references, and a section whose raw record is gone is left out, with a `DrillrankWarning`. The store is asked for
     raw records and for neighbours by id or, as `langchain_core.indexing.index` gives ids of its own, by metadata; the
-    one behind retrievers, too, if there is a single one. Only where there is none, `documents` stand in, unless they
+    one that retrievers search, too, if it is a single one. Only where there is none, `documents` stand in, unless they
     differ from what was found.
 
     Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and

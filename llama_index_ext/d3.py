@@ -58,9 +58,9 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
             from which the documents' section trees are rebuilt. Without a `source`, all are prepared once.
         llm: Chooses sections and paragraphs; None lets likelihood choose.
         source: Proposes documents, sections, or nodes of any parser; the documents of its best results are drilled
-            into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index, there or
-            behind the retriever; from `documents` only where no index can be asked and what was found agrees with
-            them; else they lend nodes their structure and offsets.
+            into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index, that one or
+            the one that the retriever searches; from `documents` only where no index can be asked and what was found
+            agrees with them; else they lend nodes their structure and offsets.
         filters: What may be seen: the host's `MetadataFilters`, or a function from a node to True or False. They
             govern the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.

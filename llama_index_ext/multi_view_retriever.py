@@ -51,8 +51,8 @@ class MultiViewRetriever(Fixed, BaseRetriever, ViewRetrieverSettings):
 
     Text and metadata are those of the raw node in the index at the time of the question: views are references, and a
     section whose raw node is gone is left out, with a `DrillrankWarning`. The index is asked for raw nodes and for
-    neighbours by id; the one behind retrievers, too, if there is a single one. Only where there is none, `nodes` stand
-    in, unless they differ from what was found.
+    neighbours by id; the one that retrievers search, too, if it is a single one. Only where there is none, `nodes`
+    stand in, unless they differ from what was found.
 
     Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and
     records of earlier releases, are found beside sections of this one, whenever they were stored.

@@ -26,7 +26,7 @@ class HeldSpan:
 
     Attributes:
         start: Offset in the text.
-        end: Offset just behind it.
+        end: Offset just after it.
         chunk: Number of the chunk among those of its document.
     """
 

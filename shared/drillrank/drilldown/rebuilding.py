@@ -31,7 +31,7 @@ class StoredChunk:
         text: The source, or what a reader sees of it.
         path: Headings from the root, joined; empty for a whole document.
         start: Offset in the document of its first character.
-        end: Offset just behind its last one; None if that is unknown.
+        end: Offset just after its last one; None if that is unknown.
         metadata: What is known of the document, as for `parse_document`.
     """
 

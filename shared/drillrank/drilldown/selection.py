@@ -20,7 +20,7 @@ from drillrank.structured import StructuredPrompt
 from drillrank.thinking import without_thoughts
 from drillrank.tokens import TokenCount, count_tokens
 
-_SPARE = 8  # tokens for what is put between items, and for the number behind a name that is there twice
+_SPARE = 8  # tokens for what is put between items, and for the number after a name that is there twice
 _SHOWN = 120  # characters of an answer that could not be used
 
 IDS_SCHEMA = {

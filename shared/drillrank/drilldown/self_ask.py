@@ -301,7 +301,7 @@ def next_move(said: str) -> tuple[str, str]:
 
 
 def conclusion(said: str) -> str:
-    r"""The final answer in what follows "So the final answer is:": behind these words, or the first line with a word.
+    r"""The final answer in what follows "So the final answer is:": after these words, or the first line with a word.
 
     >>> conclusion("So the final answer is: Basel"), conclusion(" Basel\n\nQuestion: another"), conclusion("...")
     ('Basel', 'Basel', '')

@@ -21,7 +21,7 @@ class Section:
         path: Headings from the root, own heading included; empty for text before the first heading.
         level: Depth of the heading as written (1 for `#`); 0 for text before the first heading.
         start: Offset of the first character of the heading's line in the document's text; 0 for the first section.
-        end: Offset just behind the section's last character.
+        end: Offset just after the section's last character.
     """
 
     path: tuple[str, ...]
@@ -42,7 +42,7 @@ class Block:
     Attributes:
         kind: What the block is.
         start: Offset of its first character in the document's text.
-        end: Offset just behind its last character.
+        end: Offset just after its last character.
         rendering: Its text as a reader sees it, where markup hides that; None if the source itself is readable.
     """
 

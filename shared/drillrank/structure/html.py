@@ -84,7 +84,7 @@ class _Frame:
 
 @dataclass
 class _Heading:
-    """A heading ends with its element, or at the first block that begins in it behind some text."""
+    """A heading ends with its element, or at the first block that begins in it after some text."""
 
     rank: int
     frame: _Frame
@@ -135,9 +135,9 @@ class _Page:
         todo: list[tuple[Node | None, _Context | None]] = [(root, _Context(_Frame(None)))]
         while todo:
             node, context = todo.pop()
-            if context is None:  # behind a heading
+            if context is None:  # after a heading
                 self._block += 1
-            elif node is None:  # behind a block
+            elif node is None:  # after a block
                 self._border(context)
             elif node.name == "#text":
                 self._at = self._offset(node)
@@ -188,7 +188,7 @@ class _Page:
         return self._at if node.origin_offset is None else node.origin_offset + self._shift
 
     def _enter(self, node: Node, context: _Context) -> list[tuple[Node | None, _Context | None]]:
-        """What is still to do behind the start of an element, the last first."""
+        """What is still to do after the start of an element, the last first."""
         name, attributes = node.name, {key: value or "" for key, value in (node.attrs or {}).items()}
         role = attributes.get("role", "").strip().lower()
         if name in _DROPPED or role in _DROPPED_ROLES or _is_hidden(attributes):

@@ -1,7 +1,7 @@
 """LaTeX: sections, blocks and readable text of a source file.
 
 One pass over the source, without expanding any macro. What is unclosed ends at the next paragraph or heading, so that
-it hides nothing behind it, and time stays linear.
+it hides nothing after it, and time stays linear.
 
 No library fits: pylatexenc and TexSoup recurse into every group and fail where they are nested deeply.
 """

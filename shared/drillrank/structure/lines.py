@@ -21,7 +21,7 @@ def line_starts(text: str) -> list[int]:
 
 
 def trimmed_end(text: str, start: int, end: int) -> int:
-    """The offset behind the last character of `text[start:end]` that is not white space; `start` if there is none."""
+    """The offset after the last character of `text[start:end]` that is not white space; `start` if there is none."""
     return start + len(text[start:end].rstrip())
 
 

@@ -128,7 +128,7 @@ def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _fence_end(state: StateBlock, line: int, end: int, content: int, fence: str) -> int:
-    """The line behind a fenced block: behind its closing fence, or where a line stands left of the content."""
+    """The line after a fenced block: after its closing fence, or where a line stands left of the content."""
     while line < end:
         at = state.bMarks[line] + state.tShift[line]
         if at < state.eMarks[line]:
@@ -200,7 +200,7 @@ def _plain_list(state: StateBlock, start: int, end: int) -> bool:
             depth -= 1
         item = _ITEM.match(src, at)
         if not (item or after_text or depth or _ODD_ITEM.match(src, at, ends[line])):
-            break  # something behind the list
+            break  # something after the list
         if indent - (items[depth - 1][0] if depth else 0) >= 4:
             return False
         if item:

@@ -142,7 +142,7 @@ def _plausible(candidates: list[_Heading]) -> list[_Heading]:
 
 
 def _has_numbered_children(candidates: list[_Heading]) -> bool:
-    """Whether a "1." has a "1.1" behind it, so that it is a section's number and not a list's."""
+    """Whether a "1." has a "1.1" after it, so that it is a section's number and not a list's."""
     dotted: set[int] = set()
     for heading in candidates:
         if heading.style == "dotted":
@@ -153,7 +153,7 @@ def _has_numbered_children(candidates: list[_Heading]) -> bool:
 
 
 def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
-    """Whether a number may come next: 2 or 1.1 behind 1, but not 1 or 7."""
+    """Whether a number may come next: 2 or 1.1 after 1, but not 1 or 7."""
     if not last and number[0] > 1:  # the first of all
         return False
     same = 0

@@ -30,7 +30,7 @@ class Unit:
         path: Headings from the root, own heading included.
         level: Depth of the heading as written; 0 without one.
         start: Offset of the first character in the document's text.
-        end: Offset just behind the last one.
+        end: Offset just after the last one.
         ordinal: Place of the section, or of the first one, in `document.sections()`.
         part: 0 for the first unit that begins in that section, 1 for the second, ...
         depth: Number of headings on the way to it, own heading included.

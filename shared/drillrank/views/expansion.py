@@ -14,7 +14,7 @@ Expansion = Literal["neighbours", "parent"]
 def expanded(
     found: Sequence[MergedSection], around: Callable[[str], Iterable[str]]
 ) -> list[tuple[MergedSection, str | None]]:
-    """Each section found, and behind it those around it, with its score; no section twice.
+    """Each section found, and after it those around it, with its score; no section twice.
 
     Args:
         found: Sections by falling score.

@@ -19,7 +19,7 @@ _LONGEST_WORD = 40  # characters; longer runs are encoded data or text without s
 _WORD = re.compile(
     r"https?://[^\s)>\]]+ | </?[a-z][^<>]*> | \\[a-z]+ | (?P<word>[^\W_](?:\w*[^\W_])?)", re.IGNORECASE | re.VERBOSE
 )
-_CONTRACTED = re.compile(r"['’](?!s\b)\w")  # behind the "don" of "don't", but not behind the "model" of "model's"
+_CONTRACTED = re.compile(r"['’](?!s\b)\w")  # after the "don" of "don't", but not after the "model" of "model's"
 _JOINT = re.compile(r"[\s-]")  # between the words of a phrase
 
 

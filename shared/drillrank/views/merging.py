@@ -55,10 +55,10 @@ def merge_views(
 
     Args:
         rankings: For each view, section ids from best to worst. A section named twice keeps its better rank, and
-            takes no second one from those behind it.
+            takes no second one from those after it.
         k: Number of sections wanted.
         weights: How much each view counts, at least 0; 1 for a view that is not named. A view of weight 0 still
-            brings sections, behind all others.
+            brings sections, after all others.
 
     Returns:
         `min(k, number of different sections)` sections by falling score. Among equal scores the ranks in the views

@@ -22,7 +22,7 @@ class Span:
     Attributes:
         block: The block.
         start: Offset of the first character in the document's text. What lies between two blocks belongs to the first.
-        end: Offset just behind the last one.
+        end: Offset just after the last one.
         rendering: The text as a reader sees it, where that is not the source; the span is the whole block's then.
         header: What a reader needs before it if nothing of the block stands there: a table's first lines.
     """
@@ -67,7 +67,7 @@ def fits(document: Document, run: Run, limit: int, count: TokenCount) -> bool:
 def fitted(document: Document, runs: Iterable[Run], limit: int, count: TokenCount) -> list[Run]:
     """The runs, those that are too long cut: each into as few as its lines, sentences or words allow.
 
-    A heading goes with the first part of a block that is cut behind it.
+    A heading goes with the first part of a block that is cut after it.
     """
     found: list[Run] = []
     for run in runs:

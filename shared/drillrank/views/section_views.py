@@ -33,7 +33,7 @@ class SectionChunk:
         path: Headings from the root, own heading included.
         level: Depth of the heading as written; 0 for text before the first heading.
         start: Offset of the unit's first character in the document's text.
-        end: Offset just behind its last character.
+        end: Offset just after its last character.
         ordinal: Place of the section in `document.sections()`.
         part: 0 for the first unit of a section.
         section_id: Id of the unit's raw chunk.
