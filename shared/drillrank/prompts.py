@@ -166,8 +166,6 @@ class Evidence:
 class Wording(str):
     """Wording of whoever wrote the prompt, who is trusted: a control token in it is one for the model, too."""
 
-    __slots__ = ()
-
 
 Prompt = tuple["str | Evidence", ...]
 
