@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -16,7 +15,7 @@ from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
 
 from drillrank import Passage, PromptRank, Ranked
 from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName, named_links
 from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.rerank.demonstrations import Demonstration
@@ -74,9 +73,7 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, LinkedRecordSettings):
     ['Maida Vale', 'Alan Turing', 'London']
     """
 
-    links: tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...] = Field(
-        default=LINKS_IN_TEXTS, description="What links a document to others."
-    )
+    links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
 
     _prompt_rank: PromptRank = PrivateAttr()

@@ -22,7 +22,7 @@ from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.first_hop import check_by_order, first_stage_prior
 from drillrank.multihop.lookups import Steps, arun_steps, run_steps
 from drillrank.multihop.missing import MissingSettings
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import Scope
@@ -99,7 +99,7 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
 
     retriever: Retriever
     documents: list[Document] = Field(default_factory=list, description="What may be linked to.")
-    links: tuple[Literal["metadata", "hyperlinks", "titles", "names", "retrieval"], ...] = Field(
+    links: tuple[TextLinkName | Literal["retrieval"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")

@@ -13,7 +13,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage, PromptRank, Ranked
 from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, named_links
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName, named_links
 from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.rerank.demonstrations import Demonstration
@@ -59,7 +59,7 @@ class PromptRankRerank(LikelihoodRerank, LinkedRecordSettings):
     metadata_mode: MetadataMode = Field(
         default=MetadataMode.NONE, description="Metadata that the model reads beside the title."
     )
-    links: tuple[Literal["metadata", "hyperlinks", "titles", "names", "relationships"], ...] = Field(
+    links: tuple[TextLinkName | Literal["relationships"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a node to others."
     )
     docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")

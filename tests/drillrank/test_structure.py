@@ -113,7 +113,7 @@ def test_a_text_must_be_a_string(text):
 
 @pytest.mark.parametrize("format", ["Markdown", "", None, ["text"]])
 def test_an_unknown_format_is_answered_with_the_known_ones(format):
-    with pytest.raises(InvalidInput, match="auto, markdown, html, latex, text"):
+    with pytest.raises(InvalidInput, match=r"Choose one of: auto, .*text"):
         parse_document("# A", format)
 
 

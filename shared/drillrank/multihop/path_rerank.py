@@ -19,7 +19,8 @@ from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import method
 
-LinkName = Literal["metadata", "hyperlinks", "titles", "names", "relationships", "retrieval"]
+TextLinkName = Literal["metadata", "hyperlinks", "titles", "names"]
+LinkName = Literal[TextLinkName, "relationships", "retrieval"]
 LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
 """What passages say about each other themselves."""
 
