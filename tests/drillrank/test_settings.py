@@ -27,6 +27,7 @@ from drillrank.multihop.lookups import Nowhere
 from drillrank.multihop.path_settings import PathSearchSettings
 from drillrank.registry import component, components
 from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.monot5 import MonoT5Settings
 from drillrank.rerank.promptrank import PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
@@ -389,3 +390,20 @@ def test_what_one_host_has_alone_is_known(name):
         ours, others = shown(getattr(llama_index_ext, of_llama_index)), shown(getattr(langchain_ext, of_langchain))
         assert (ours ^ others) <= OF_ONE_HOST.keys()
     assert pairs
+
+
+@pytest.mark.parametrize("cls", [llama_index_ext.PromptRankRetriever, langchain_ext.PromptRankRetriever])
+def test_what_a_retriever_of_paths_is_given_reaches_its_ranker(cls):
+    shot = Demonstration(drillrank.Path((drillrank.Passage("It lies on the Rhine."),)), "Where is Basel?")
+    given = {"hops": 4, "temperature": 1.4, "links_key": "see", "title_key": "name", "demonstrations": (shot,)}
+    ranker = cls(**needed(cls), **given)._rerank
+    assert {name: getattr(ranker, name) for name in given} == given
+    assert ranker._prompt_rank.demonstrations == (shot,)
+    assert ranker.path_rerank().path_search.hops == 4
+
+
+def test_what_a_retriever_with_generation_is_given_reaches_its_ranker():
+    cls = llama_index_ext.BRMGRRetriever
+    given = {"guard": 0.5, "first": "retrieved", "origin_key": "by", "max_generated_tokens": 9, "top_n": 2}
+    ranker = cls(**needed(cls), **given)._rerank
+    assert {name: getattr(ranker, name) for name in given} == given
