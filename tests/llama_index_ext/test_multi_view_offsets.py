@@ -92,6 +92,7 @@ WORDS = st.sampled_from(["fox", "hen", "owl", "the fox hunts", "a hen lays", "# 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(words=st.lists(WORDS, min_size=4, max_size=80))
 @example(words=["# Fox"] * 5)
+@example(words=["# Fox", "the fox hunts"] * 3)
 def test_offsets_of_texts_that_repeat_themselves_are_right_or_missing(way, words):
     text = "# All\n\n" + " ".join(words) + "\n\nThe end."
     raw, told = cut(WAYS[way](Document(text=text, id_="book")))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+_BLANK_LINE, _LETTERS = 2, 12  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,13 @@ def _inside(whole: Cut, cut: Cut, trusted: bool) -> int | None:
     return cut.start if said else None
 
 
-def _agree(cuts: Iterable[Cut]) -> bool:
-    """Whether all may count from the document's beginning: none is left out, each begins after the last, and fits."""
+def _agree(cuts: Sequence[Cut]) -> bool:
+    """Whether all may count from the document's beginning: none is left out, each begins after the last, and fits.
+
+    More than a blank line between two is taken for cut out white space where the second one's first letters are
+    nowhere else, and else for a sign that it was found in the wrong place.
+    """
+    everything = "\0".join(cut.text for cut in cuts)
     before: Cut | None = None
     for cut in cuts:
         if not cut.is_placed or cut.behind != (None if before is None else before.id):
@@ -99,6 +106,9 @@ def _agree(cuts: Iterable[Cut]) -> bool:
             if further <= 0 or shared[: len(cut.text)] != cut.text[: len(shared)]:
                 return False
             if shared and before.text.find(shared) < further:  # which agrees by chance where a text repeats itself
+                return False
+            gap = further - len(before.text)
+            if gap > _BLANK_LINE and everything.find(cut.text[:_LETTERS]) != everything.rfind(cut.text[:_LETTERS]):
                 return False
         before = cut
     return True
