@@ -249,6 +249,7 @@ def fit_simply(kind, request, window=None, *, with_targets=False):
     st.none() | st.integers(0, 40),
     st.none() | st.integers(0, 40),
 )
+@example(("characters", ""), [("aaaa", None), ("", None), ("", None)], "", ("", False), 1, None)
 def test_where_lengths_add_up_each_document_keeps_what_is_allotted_to_it(
     tokens, documents, before, end, max_tokens, window
 ):
