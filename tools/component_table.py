@@ -1,4 +1,4 @@
-"""Writes the tables of components in README.md and the handbook anew, from `drillrank.registry`.
+"""Writes the table of components in README.md anew, from `drillrank.registry`.
 
 python tools/component_table.py
 """
@@ -13,7 +13,6 @@ from drillrank.registry import Component, components
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {  # and the columns that each shows
     ROOT / "README.md": ("job", "LlamaIndex", "LangChain", "core", "needs", "paper"),
-    ROOT / "docs" / "handbook.md": ("job", "LlamaIndex", "LangChain"),
 }
 BEGIN, END = "<!-- components: python tools/component_table.py -->\n\n", "\n<!-- end of components -->\n"
 
