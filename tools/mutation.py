@@ -47,8 +47,9 @@ AREAS = {
     ),
     "paths": Area(
         "multihop/search multihop/search_state multihop/residual multihop/first_hop multihop/link_prior"
-        " multihop/scoring rerank/path_starts",
-        "path_search path_prior path_pairs path_scoring path_scope path_starts scale_order unmatched",
+        " multihop/scoring multihop/path_ranking multihop/missing rerank/path_starts",
+        "path_search path_prior path_pairs path_scoring path_ranking path_missing path_scope path_starts scale_order"
+        " unmatched",
     ),
     "merging": Area(
         "views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"
