@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drillrank.rerank.promptrank import PromptRank
     from drillrank.rerank.relevance import Relevance
     from drillrank.rerank.upr import UPR
-    from drillrank.structure import parse_document
+    from drillrank.structure import parse_document, read_document
 
 __all__ = [
     "BRMGR",
@@ -35,6 +35,7 @@ __all__ = [
     "components",
     "load_language_model",
     "parse_document",
+    "read_document",
 ]
 
 # Each is loaded when it is first asked for, with what it needs; `import drillrank` loads none.
@@ -54,6 +55,7 @@ _HOMES = {
     "components": "registry",
     "load_language_model": "likelihood",
     "parse_document": "structure",
+    "read_document": "structure",
 }
 
 

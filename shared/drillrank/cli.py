@@ -7,7 +7,6 @@ error.
 from __future__ import annotations
 
 import argparse
-import codecs
 import os
 import re
 import sys
@@ -30,19 +29,17 @@ from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, check_query, check_top_n
 from drillrank.registry import component, components
 from drillrank.rerank.upr import UPR
-from drillrank.structure import Document, breadcrumb, parse_document
+from drillrank.structure import Document, breadcrumb, parse_document, read_document
+from drillrank.structure.files import FORMATS
+from drillrank.structure.pages import page_range
 from drillrank.views import MultiViewIndex, SectionChunk, section_chunks
 
 DEMO_QUESTION = "Why must the logarithms of the two probabilities be added and not multiplied when passages are paired?"
 _CANDIDATES = 10
 _EXCERPT = 110
 
-_FORMATS = "Markdown, HTML, LaTeX or plain text"
 # C0 and C1 codes, by which a text could drive the terminal, signs that turn the direction of writing, lone surrogates.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_NO_LATIN = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before those of UTF-16, which begin alike
-_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class Terminal(Console):
@@ -90,9 +87,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
     demo.add_argument("question", nargs="?", type=_text, default=DEMO_QUESTION)
     demo.set_defaults(run=lambda given: run_demo(given.question))
-    ask = commands.add_parser("ask", help=f"find evidence in files of {_FORMATS}")
+    ask = commands.add_parser("ask", help=f"find evidence in files of {FORMATS}")
     ask.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help=f"{_FORMATS}, in UTF-8, or in UTF-16 with its mark"
+        "files", nargs="+", type=Path, metavar="FILE", help=f"{FORMATS}; texts in UTF-8, or in UTF-16 with its mark"
     )
     ask.add_argument("question", type=_text, help="what the evidence is for")
     ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
@@ -134,13 +131,10 @@ def run_ask(files: Sequence[Path], question: str, model: str, top_n: int) -> Non
     """Print the section tree, the sections found before and after reranking, and the evidence paragraphs."""
     check_query(question)
     check_top_n(top_n)
-    texts = [_read(file) for file in files]
+    documents = [read_document(file) for file in files]
     lm = load_language_model(model)
     UPR(lm).rank(question, [Passage(question)])  # loads a neural model, so that what is wrong with it is told first
     names = [str(file) for file in files]
-    documents = [
-        parse_document(text, metadata={"file_name": file.name}) for text, file in zip(texts, files, strict=True)
-    ]
     chunks = [
         chunk for name, document in zip(names, documents, strict=True) for chunk in section_chunks(document, name)
     ]
@@ -227,24 +221,6 @@ def _handbook() -> str:
     raise InvalidInput("The handbook is missing from this installation: install drillrank again.")
 
 
-def _read(file: Path) -> str:
-    try:
-        content = file.read_bytes()
-    except OSError as cause:
-        raise InvalidInput(f"{file} cannot be read: {cause.strerror}.") from cause
-    encoding = next((name for mark, name in _BOMS.items() if content.startswith(mark)), "utf-8-sig")
-    if encoding == "utf-8-sig" and (b"\0" in content or content.startswith(b"%PDF-")):
-        raise InvalidInput(f"{file} is no text: give {_FORMATS}.")
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError:
-        if encoding == "utf-8-sig" and _NO_LATIN.search(content):
-            raise InvalidInput(f"{file} is no text: give {_FORMATS}.") from None
-        name = encoding.upper().removesuffix("-SIG")
-        warnings.warn(f"{file} is not {name}: unreadable bytes are shown as �.", DrillrankWarning, stacklevel=2)
-        return content.decode(encoding, errors="replace")
-
-
 def _print_tree(names: Sequence[str], documents: Sequence[Document]) -> None:
     console.rule("Sections")
     for name, document in zip(names, documents, strict=True):
@@ -255,7 +231,9 @@ def _print_tree(names: Sequence[str], documents: Sequence[Document]) -> None:
             depth = max(len(section.path), 1)
             while branches[-1][0] >= depth:
                 branches.pop()
-            label = f"{escape(section.heading) or '(no heading)'} [dim]{section.start}–{section.end}[/dim]"
+            pages = document.page_numbers(section.start, section.end)
+            place = f"{page_range(pages)}, {section.start}–{section.end}" if pages else f"{section.start}–{section.end}"
+            label = f"{escape(section.heading) or '(no heading)'} [dim]{place}[/dim]"
             branches.append((depth, branches[-1][1].add(label)))
         console.print(root)
 
@@ -300,7 +278,8 @@ def _print_evidence(
     table = Table("score", "where", "evidence", title="Evidence paragraphs, by drilling down")
     for item in D3(model=lm).retrieve(question, documents, top_n):
         place = item.passage.metadata
-        where = f"{names[place['document']]} {place['start']}–{place['end']}\n{item.passage.title}"
+        pages = f", {page_range(place['pages'])}" if "pages" in place else ""
+        where = f"{names[place['document']]}{pages} {place['start']}–{place['end']}\n{item.passage.title}"
         table.add_row(f"{item.score:.3f}", escape(where), escape(_excerpt(item.passage.text, 5 * _EXCERPT)))
     console.print(table)
 

@@ -81,15 +81,13 @@ def test_bytes_that_are_no_utf8_are_shown_and_reported(tmp_path, capsys):
         (["ask", "{manual}", "question", "--model", "bert"], "names no kind of language model"),
         (["ask", "{manual}", "question", "--top-n", "0"], "top_n"),
         (["ask", "{manual}", "{binary}", "question"], "is no text"),
-        (["ask", "{manual}", "{pdf}", "question"], "is no text"),
         (["demo", " "], "query"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_status_2(arguments, message, manual, capsys):
     places = {"manual": manual, "folder": manual.parent, "missing": manual.parent / "missing.md"}
-    places |= {"binary": manual.with_name("image.md"), "pdf": manual.with_name("report.md")}
+    places |= {"binary": manual.with_name("image.md")}
     places["binary"].write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
-    places["pdf"].write_bytes(b"%PDF-1.7\n1 0 obj\n")
     assert cli.main([argument.format(**places) for argument in arguments]) == 2
     printed = capsys.readouterr()
     assert message in printed.err

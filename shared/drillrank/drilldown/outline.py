@@ -25,7 +25,7 @@ class OutlineSection:
         passage: The section's own text; the title is its path from the root, joined. Its metadata hold `document`
             (its place in the input) and `section_path`.
         paragraphs: Its blocks but for the heading, text as in the source, under the same title. Their metadata hold
-            also `start` and `end`.
+            also `start` and `end`, and `pages`, numbers of the first and last, where the document has pages.
         readable: The same paragraphs, text as a reader sees it: what is scored and shown to an LLM.
     """
 
@@ -83,6 +83,8 @@ def _sections(number: int, document: Document) -> list[OutlineSection]:
             shown = document.readable(block)
             if block.kind != "heading" and shown.strip():
                 where = {**place, "start": block.start, "end": block.end}
+                if pages := document.page_numbers(block.start, block.end):
+                    where["pages"] = pages
                 paragraph = Passage(document.slice(block), id=f"{number}:{block.start}", title=title, metadata=where)
                 paragraphs.append(paragraph)
                 readable.append(paragraph if shown == paragraph.text else replace(paragraph, text=shown))

@@ -9,6 +9,8 @@ from itertools import takewhile
 from typing import Literal
 
 from drillrank.errors import InvalidInput
+from drillrank.structure.lines import trimmed_end
+from drillrank.structure.pages import Pages
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code", "other"]
 
@@ -63,6 +65,7 @@ class Document:
     Attributes:
         text: The source, unchanged; all offsets count its characters.
         format: What it was parsed as: `"markdown"`, `"html"`, `"latex"` or `"text"`.
+        pages: Where its pages begin, if it is known to have pages.
 
     >>> from drillrank.structure import parse_document
     >>> document = parse_document("Intro.\n\n# A\n\nOne.\n\n## B\n\nTwo.\n")
@@ -78,6 +81,7 @@ class Document:
     _sections: tuple[Section, ...] = field(repr=False)
     _blocks: tuple[tuple[Block, ...], ...] = field(repr=False)
     format: str = "text"
+    pages: Pages | None = None
 
     @cached_property
     def _positions(self) -> dict[Section, int]:
@@ -132,6 +136,10 @@ class Document:
         if all(block.rendering is None for block in blocks):
             return self.text[start:end]
         return "\n\n".join(block.rendering for block in blocks if block.rendering)
+
+    def page_numbers(self, start: int, end: int) -> tuple[int, int] | None:
+        """Numbers of the first and the last page of a span; None where pages are not known."""
+        return None if self.pages is None else self.pages.between(start, trimmed_end(self.text, start, end))
 
     def children(self, section: Section) -> Sequence[Section]:
         """The sections directly below `section`, in order.

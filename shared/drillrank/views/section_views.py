@@ -37,6 +37,7 @@ class SectionChunk:
         ordinal: Place of the section in `document.sections()`.
         part: 0 for the first unit of a section.
         section_id: Id of the unit's raw chunk.
+        pages: Numbers of the first and last page that the unit is on; None where the document's pages are not known.
         parent_id: Id of the raw chunk that begins the nearest section above, or None. As in `Document`, text before
             the first heading lies above all other sections.
     """
@@ -53,6 +54,7 @@ class SectionChunk:
     part: int
     section_id: str
     parent_id: str | None
+    pages: tuple[int, int] | None = None
 
     @property
     def indexed_text(self) -> str:
@@ -118,7 +120,9 @@ def section_chunks(
 
     headings = unit_names(units)
     chunks = []
-    for position, raw in enumerate(_raw_chunks(units, document_id, _contexts(document, units, headings, context))):
+    for position, raw in enumerate(
+        _raw_chunks(document, units, document_id, _contexts(document, units, headings, context))
+    ):
         chunks.append(raw)
         for view, of_view in texts.items():
             if of_view[position].strip():
@@ -172,7 +176,9 @@ def _contexts(
     return ["\n".join(filter(None, own)) for own in lines]
 
 
-def _raw_chunks(units: Sequence[Unit], document_id: str, contexts: Sequence[str]) -> list[SectionChunk]:
+def _raw_chunks(
+    document: Document, units: Sequence[Unit], document_id: str, contexts: Sequence[str]
+) -> list[SectionChunk]:
     chunks = []
     above: list[tuple[int, str]] = []  # depth and id of the units from the root to the section, depths rising
     for unit, context in zip(units, contexts, strict=True):
@@ -195,6 +201,7 @@ def _raw_chunks(units: Sequence[Unit], document_id: str, contexts: Sequence[str]
                 part=unit.part,
                 section_id=id_,
                 parent_id=above[-2][1] if len(above) > 1 else None,
+                pages=document.page_numbers(unit.start, unit.end),
             )
         )
     return chunks

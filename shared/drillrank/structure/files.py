@@ -1,0 +1,71 @@
+"""Read a file, whatever it is written in, as a document."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.structure.document import Document
+from drillrank.structure.parse import parse_document
+
+FORMATS = "PDF, Markdown, HTML, LaTeX or plain text"
+_NO_LATIN = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before those of UTF-16, which begin alike
+_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_PDF = b"%PDF-"
+_HEAD = 1024  # bytes
+
+
+def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None) -> Document:
+    r"""Read a file as a document with its section tree.
+
+    What is no text is written as Markdown first, which is then the document's text: all offsets count its characters.
+    A PDF's document has `pages`.
+
+    Args:
+        path: A PDF (with the extra `pdf`), or a text in UTF-8, or in UTF-16 or UTF-32 with its mark, in one of the
+            formats that `parse_document` knows.
+        max_depth: As for `parse_document`.
+
+    Raises:
+        InvalidInput: the file cannot be opened, is broken or encrypted, is a scan without text, or of another kind;
+            the message names it.
+        MissingExtra: what reads this kind of file is not installed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "sea.md")
+    ...     _ = file.write_text("# Sea\n\nDeep.")
+    ...     read_document(file).sections()[0].path
+    ('Sea',)
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as cause:
+        raise InvalidInput(f"{path} cannot be read: {cause.strerror}.") from cause
+    if path.suffix.lower() == ".pdf" or content[:_HEAD].lstrip().startswith(_PDF):
+        from drillrank.structure.pdf import read_pdf
+
+        text, pages = read_pdf(path)
+        return replace(parse_document(text, "markdown", max_depth=max_depth), pages=pages)
+    return parse_document(_decoded(content, path), metadata={"file_name": path.name}, max_depth=max_depth)
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    encoding = next((name for mark, name in _BOMS.items() if content.startswith(mark)), "utf-8-sig")
+    if encoding == "utf-8-sig" and b"\0" in content:
+        raise InvalidInput(f"{path} is no text: give {FORMATS}.")
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        if encoding == "utf-8-sig" and _NO_LATIN.search(content):
+            raise InvalidInput(f"{path} is no text: give {FORMATS}.") from None
+        name = encoding.upper().removesuffix("-SIG")
+        warnings.warn(f"{path} is not {name}: unreadable bytes are shown as �.", DrillrankWarning, stacklevel=2)
+        return content.decode(encoding, errors="replace")

@@ -1,0 +1,103 @@
+"""Read a PDF file: liteparse gives the text with places and fonts, PDFium the bookmarks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from drillrank.errors import InvalidInput, require
+from drillrank.structure.pages import Pages
+from drillrank.structure.pdf.blocks import blocks_of
+from drillrank.structure.pdf.headings import Bookmark, are_enough, by_fonts, marked_rows
+from drillrank.structure.pdf.rows import Row, rows_of, run_of
+from drillrank.structure.pdf.running import without_running
+from drillrank.structure.pdf.writing import words_of, written
+
+_BOOKMARKS = 20_000
+_DEPTH = 15
+_PASSWORD = 4  # PDFium's code of an error
+_PDFIUM = threading.Lock()  # PDFium serves one thread at a time
+
+
+def read_pdf(path: Path) -> tuple[str, Pages]:
+    """The text of a PDF file as Markdown, and its pages.
+
+    Headings are those of the file's bookmarks; where there are none or few, what stands out by its font. Running
+    headers, footers and page numbers are left out. Tables have a row a line, cells between ` | `.
+
+    Raises:
+        InvalidInput: the file is broken, encrypted, or has no text.
+        MissingExtra: the extra `pdf` is not installed.
+    """
+    with _PDFIUM:
+        bookmarks = _bookmarks(path)
+        pages, labels = _pages(path)
+    if not any(row.text.strip() for rows in pages for row in rows):
+        raise InvalidInput(f"{path} has no text: a scanned document? Recognise its text (OCR) first.")
+    pages = without_running(pages)
+    marked = marked_rows(bookmarks, pages)
+    blocks = [blocks_of(rows, number, marked) for number, rows in enumerate(pages)]
+    levels: dict[int, int] = {}
+    if not are_enough(marked, len(pages)):
+        deepest = max((level for entries in marked.values() for level, _ in entries), default=0)
+        levels = by_fonts([block for own in blocks for block in own], deepest)
+    words = words_of(row for rows in pages for row in rows)
+    return written(blocks, levels, marked, labels, words)
+
+
+def _bookmarks(path: Path) -> list[Bookmark]:
+    """The file's outline; also finds out whether it can be opened at all."""
+    pdfium = require("pypdfium2", "pdf")
+    try:
+        document = pdfium.PdfDocument(path)
+    except (pdfium.PdfiumError, ValueError) as cause:
+        if getattr(cause, "err_code", None) == _PASSWORD:
+            raise InvalidInput(f"{path} is encrypted: save a copy without a password first.") from cause
+        raise InvalidInput(f"{path} cannot be read as PDF, it is broken: {cause}") from cause
+    try:
+        if not len(document):
+            raise InvalidInput(f"{path} has no pages.")
+        return list(_outline(document))
+    finally:
+        document.close()
+
+
+def _outline(document: Any) -> Iterator[Bookmark]:
+    heights: dict[int, float] = {}
+    for number, entry in enumerate(document.get_toc(max_depth=_DEPTH)):
+        if number == _BOOKMARKS:
+            return
+        target = entry.get_dest()
+        page = None if target is None else target.get_index()
+        if page is None or not 0 <= page < len(document):
+            continue
+        view = target.get_view()[1]
+        above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None
+        if page not in heights:
+            heights[page] = document.get_page_size(page)[1]
+        y = None if above is None else heights[page] - above
+        yield Bookmark(" ".join(entry.get_title().split()), entry.level + 1, page, y)
+
+
+def _pages(path: Path) -> tuple[list[list[Row]], list[str]]:
+    liteparse = require("liteparse", "pdf")
+    parser = liteparse.LiteParse(
+        ocr_enabled=False, quiet=True, image_mode="off", extract_text_metadata=True, continue_on_page_error=True
+    )
+    try:
+        parsed = parser.parse(path)
+    except (liteparse.ParseError, OSError, ValueError) as cause:
+        raise InvalidInput(f"{path} cannot be read as PDF: {cause}") from cause
+    pages: list[list[Row]] = [[] for _ in range(parsed.total_pages)]
+    labels = [str(number + 1) for number in range(len(pages))]
+    for page in parsed.pages:
+        items = (item for item in page.text_items if not item.rotation % 360)
+        runs = [
+            run_of(item.text, item.x, item.y, item.width, item.height, item.font_name or "", item.font_weight or 0)
+            for item in items
+        ]
+        pages[page.page_num - 1] = rows_of(runs)
+        labels[page.page_num - 1] = page.page_label or labels[page.page_num - 1]
+    return pages, labels

@@ -1,0 +1,162 @@
+"""PDF files: headings, tables, running lines, pages; and those that cannot be read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, cli, read_document
+from drillrank.errors import InvalidInput
+from drillrank.structure import Document
+from drillrank.views import section_chunks
+from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
+
+pytest.importorskip("liteparse", reason="needs the extra pdf")
+pytest.importorskip("pypdfium2", reason="needs the extra pdf")
+
+PROSE = "The fox hunts mice at night and sleeps by day, which is what most people know of it from stories. " * 4
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(pdf: Pdf | bytes, name: str = "report.pdf") -> Document:
+        file = tmp_path / name
+        file.write_bytes(pdf if isinstance(pdf, bytes) else pdf.content())
+        return read_document(file)
+
+    return read
+
+
+def outline(document: Document) -> list[tuple[int, str]]:
+    return [(len(section.path), section.heading) for section in document.sections()]
+
+
+def test_headings_stand_out_by_their_font(read):
+    page = [Text("Foxes", y=72, size=18, bold=True), *lines(PROSE)]
+    page += [Text("Red foxes", y=200, bold=True), *lines(PROSE, y=220)]
+    page += [Text("Arctic foxes", y=320, bold=True), *lines(PROSE, y=340)]
+    assert outline(read(pdf_of([page]))) == [(1, "Foxes"), (2, "Red foxes"), (2, "Arctic foxes")]
+
+
+def test_bookmarks_are_the_headings_where_there_are_some(read):
+    page = [Text("Foxes", y=72), *lines(PROSE), Text("Not a heading", y=200, size=18), *lines(PROSE, y=230)]
+    other = [Text("Food", y=72), *lines(PROSE)]
+    document = read(pdf_of([page, other], [Mark("Foxes", 0), Mark("Food", 1, level=2)]))
+    assert outline(document) == [(1, "Foxes"), (2, "Food")]
+    assert "Not a heading" in document.text
+
+
+def test_a_bookmark_whose_title_is_not_printed_stands_where_it_points(read):
+    document = read(pdf_of([lines(PROSE), lines("Night " + PROSE)], [Mark("One", 0), Mark("Two", 1)]))
+    assert outline(document) == [(1, "One"), (1, "Two")]
+    assert document.page_numbers(document.sections()[1].start, document.sections()[1].end) == (2, 2)
+
+
+def test_rows_of_tables_keep_their_cells_apart(read):
+    table = [
+        [Text("Net sales", 72, y), Text("$", 300, y), Text("12,267", 310, y), Text("37.4 %", 420, y)]
+        for y in (300, 312, 324)
+    ]
+    document = read(pdf_of([lines(PROSE) + [run for row in table for run in row]]))
+    assert document.text.count("| Net sales | $ 12,267 | 37.4 % |") == 3
+    kinds = [block.kind for section in document.sections() for block in document.blocks(section)]
+    assert kinds.count("table") == 1
+
+
+def test_two_columns_are_read_one_after_the_other(read):
+    left = [Text(f"left {number} " + "fox " * 11, 72, 100 + 12 * number) for number in range(20)]
+    right = [Text(f"right {number} " + "hen " * 9, 320, 100 + 12 * number) for number in range(20)]
+    text = read(pdf_of([[run for pair in zip(left, right, strict=True) for run in pair]])).text
+    assert text.index("left 19") < text.index("right 0")
+
+
+def test_running_lines_and_page_numbers_are_left_out(read):
+    words = ["fox", "hen", "elk", "owl", "cod", "ant"]
+    pages = [
+        [
+            Text("Annual report 2031", y=30),
+            *lines(f"Matter {word} {PROSE.replace('fox', word)}"),
+            Text(str(number + 1), 300, 740),
+        ]
+        for number, word in enumerate(words)
+    ]
+    text = read(pdf_of(pages)).text
+    assert "Annual report" not in text
+    assert not re.search(r"^\d+$", text, re.MULTILINE)
+    assert [f"Matter {word}" in text for word in words] == [True] * 6
+
+
+def test_a_sentence_goes_on_over_pages_and_the_page_begins_inside(read):
+    first, second = "The fox hunts mice at night and then it goes", "home to sleep until the sun has set again."
+    document = read(pdf_of([lines(first), lines(second)]))
+    assert f"{first} {second}" in document.text
+    assert document.pages is not None
+    assert document.text[document.pages.starts[1] :].startswith("home")
+    [section] = document.sections()
+    [block] = document.blocks(section)
+    assert document.page_numbers(block.start, block.end) == (1, 2)
+
+
+def test_words_parted_at_the_end_of_a_line_are_joined_if_the_file_knows_them(read):
+    page = [Text("A nocturnal hunter of mice is the fox, and what is noc-", y=100), Text("turnal is not day-", y=112)]
+    text = read(pdf_of([[*page, Text("active.", y=124)]])).text
+    assert "what is nocturnal is not day-active." in text
+
+
+def test_pages_reach_views_and_evidence(read):
+    pages = [
+        [Text(f"Part {n}", y=72, size=16, bold=True), *lines(f"{n} " + PROSE.replace("fox", f"animal{n}"))]
+        for n in range(5)
+    ]
+    pages[3] += lines("The badger digs its sett in the forest of Esbjerg.", y=300)
+    document = read(pdf_of(pages))
+    assert {chunk.pages for chunk in section_chunks(document, "a")} == {(n, n) for n in range(1, 6)}
+    [found] = D3().retrieve("Where does the badger dig its sett?", [document], top_n=1)
+    assert found.passage.metadata["pages"] == (4, 4)
+    assert document.text[found.passage.metadata["start"] : found.passage.metadata["end"]] == found.passage.text
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.lists(st.text("ab #*-|<>[]():.1\\_`~=+", max_size=30), max_size=6), min_size=1, max_size=4))
+def test_no_text_is_read_as_markup_and_none_is_lost(tmp_path_factory, texts):
+    pages = [[Text(f"w{p}x{n} {text}", y=60 + 40 * n) for n, text in enumerate(page)] for p, page in enumerate(texts)]
+    pages[0].append(Text("An end.", y=400))
+    file = tmp_path_factory.mktemp("pdf") / "a.pdf"
+    file.write_bytes(pdf_of(pages).content())
+    document = read_document(file)
+    assert "".join(document.slice(section) for section in document.sections()) == document.text
+    words = re.findall(r"w\d+x\d+", document.text)
+    assert sorted(words) == sorted(f"w{p}x{n}" for p, page in enumerate(texts) for n in range(len(page)))
+    assert document.pages is not None
+    assert len(document.pages.starts) == len(pages)
+
+
+def test_what_cannot_be_read_names_the_file(read):
+    whole = pdf_of([lines(PROSE)]).content()
+    with pytest.raises(InvalidInput, match=r"scan\.pdf has no text"):
+        read(pdf_of([[]]), "scan.pdf")
+    with pytest.raises(InvalidInput, match=r"none\.pdf"):
+        read(pdf_of([]), "none.pdf")
+    with pytest.raises(InvalidInput, match=r"broken\.pdf cannot be read"):
+        read(whole[:60], "broken.pdf")
+    with pytest.raises(InvalidInput, match=r"empty\.pdf"):
+        read(b"", "empty.pdf")
+    secret = pdf_of([lines(PROSE)])
+    key = b"<" + b"41" * 32 + b">"
+    secret.objects.append(b"<< /Filter /Standard /V 1 /R 2 /O %s /U %s /P -4 >>" % (key, key))
+    secret.trailer = b"/Encrypt %d 0 R /ID [<41> <41>]" % len(secret.objects)
+    with pytest.raises(InvalidInput, match=r"secret\.pdf is encrypted"):
+        read(secret, "secret.pdf")
+
+
+def test_the_command_line_reads_them_and_says_what_is_wrong(tmp_path, capsys):
+    file = tmp_path / "report.pdf"
+    file.write_bytes(pdf_of([lines(PROSE), lines("The badger digs its sett in the forest.")]).content())
+    assert cli.main(["ask", str(file), "Where does the badger dig?"]) == 0
+    assert "p. 2" in capsys.readouterr().out
+    file.write_bytes(b"%PDF-1.7\n1 0 obj\n")
+    assert cli.main(["ask", str(file), "question"]) == 2
+    assert "report.pdf cannot be read as PDF" in capsys.readouterr().err
