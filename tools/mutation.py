@@ -43,7 +43,7 @@ AREAS = {
     ),
     "budgets": Area(
         "likelihood/budget likelihood/prompt_tokens drilldown/truncation prompts",
-        "budget prompts d3_budget neural/budgets",
+        "budget prompts d3_budget neural/budgets neural/prompt_tokens",
     ),
     "paths": Area(
         "multihop/search multihop/search_state multihop/residual multihop/first_hop multihop/link_prior"

@@ -256,6 +256,22 @@ def test_stored_pieces_are_bounded_too():
     assert len({p.metadata["part"] for p in second}) == len({p.id for p in second}) == len(second) > 5
 
 
+def test_parts_of_a_readable_text_are_counted_from_0():
+    document = parse_document(f"<h1>B</h1><p>{'One <b>sentence</b> of many words. ' * 200}</p>", "html")
+    ready = D3(max_prompt_tokens=300).prepare([document])
+    numbers = [str(number) for number in range(len(ready.paragraphs))]
+    assert len(numbers) > 3
+    assert [passage.metadata["part"] for passage in ready.paragraphs] == numbers
+    assert [passage.id.rpartition(":")[2] for passage in ready.paragraphs] == numbers
+
+
+def test_the_first_sentences_are_pieces_of_their_own():
+    text = "One. Two two. Three three three."
+    assert [text[start:end] for start, end in cut(text, 2, COUNTERS[2])] == [
+        "One. ", "Two two. ", "Three three ", "three.",
+    ]  # fmt: skip
+
+
 def test_parts_of_a_rendering_are_cut_into_parts_of_their_own():
     blocks = ["First sentence of words. " * 200, "Short.", "Third sentence of words. " * 200]
     sections = rebuilt([[StoredChunk("\n\n".join(blocks), "B", 7, 9)]])

@@ -121,6 +121,17 @@ def test_a_template_with_all_its_places_is_given_back(template):
     assert check_places(template, "a", "b") is template
 
 
+def test_a_template_of_a_framework_is_filled_by_its_format():
+    class FromAFramework:
+        def __init__(self, said):
+            self.format = said.format
+
+    whole = FromAFramework("{a} and {b}")
+    assert check_places(whole, "a", "b") is whole
+    with pytest.raises(InvalidInput, match=r"holds \{b\}"):
+        check_places(FromAFramework("{a}"), "a", "b")
+
+
 @pytest.mark.parametrize(
     ("template", "message"),
     [

@@ -165,9 +165,7 @@ class _Fitting:
         def shared(total: int) -> list[int]:
             return allot(keep, [None] * len(keep), total)
 
-        total = longest(
-            lambda total: self._keeping(shared(total)).over, least - 1, sum(keep) - 1, max(sum(keep) - over, 0)
-        )
+        total = longest(lambda total: self._keeping(shared(total)).over, least - 1, sum(keep) - 1, sum(keep) - over)
         if total < least:
             raise self._refusal()
         return shared(total)

@@ -1,0 +1,108 @@
+"""Prompts and their targets as the token ids that a model reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import transformers
+from tokenizers.processors import TemplateProcessing
+
+from drillrank.likelihood import NextTokenRequest, Request
+from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
+from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.prompts import Evidence, Wording
+from tests.drillrank.neural.test_budgets import Simple
+from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+
+DOCUMENT = "The old town of Basel lies on the Rhine, a river of Europe."
+TARGET = "Which town lies on the Rhine?"
+CHAT = "{% for turn in messages %}{{ '<s>' + turn.role + ': ' + turn.content + '\n' }}{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """One that puts `<s>` in front of every text."""
+    backend = byte_level(["<s>", "</s>"])
+    backend.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    host = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>")
+    host.chat_template = CHAT
+    return TextTokenizer(host)
+
+
+def asked(text=DOCUMENT, target=TARGET, **options):
+    return Request(("Read: ", Evidence(text), " Ask."), target, **options)
+
+
+def test_prompts_that_nothing_follows_keep_everything_else():
+    prompt = ("Read: ", Evidence("Basel", 3), "Relevant:")
+    [alone] = prompts_alone([NextTokenRequest(prompt, ("yes", "no"), 50, chat=True)])
+    assert alone == Request(prompt, "", 50, chat=True)
+
+
+@pytest.mark.parametrize("end", [(), (1,), (1, 1, 1)])
+def test_a_string_is_the_prefix_the_prompt_its_target_and_the_end(tokenizer, end):
+    assert tokenizer.prefix == [0]
+    [(ids, first, cut)] = as_one_string([asked()], tokenizer, None, end)
+    assert ids == [0, *tokenizer(f"Read: {DOCUMENT} Ask. {TARGET}").ids, *end]
+    assert first == 1 + len(tokenizer(f"Read: {DOCUMENT} Ask.").ids)
+    assert cut == 0
+
+
+@pytest.mark.parametrize("end", [(), (1, 1, 1)])
+def test_prefix_target_and_end_count_for_the_window(tokenizer, end):
+    [(whole, _, _)] = as_one_string([asked()], tokenizer, None, end)
+    [found] = as_one_string([asked()], tokenizer, len(whole), end)
+    assert found[0] == whole
+    for window in range(len(whole) - 12, len(whole)):
+        [(ids, first, cut)] = as_one_string([asked()], tokenizer, window, end)
+        assert window - 3 <= len(ids) <= window
+        assert cut >= len(whole) - window
+        assert ids[first : len(ids) - len(end)] == tokenizer(f" {TARGET}").ids
+
+
+def test_strings_without_targets_end_with_the_prompt(tokenizer):
+    found = list(as_one_string(prompts_alone([NextTokenRequest(("Yes or no:",), ("yes",))] * 2), tokenizer, None))
+    assert found == [([0, *tokenizer("Yes or no:").ids], 1 + len(tokenizer("Yes or no:").ids), 0)] * 2
+
+
+def test_wording_that_begins_with_the_prefix_gets_no_other(tokenizer):
+    [(ids, first, _)] = as_one_string([Request((Wording("<s>user: "), "who?"), "me")], tokenizer, None)
+    assert ids == [0, *tokenizer("user: who? me").ids]
+    assert first == 1 + len(tokenizer("user: who?").ids)
+
+
+@pytest.mark.parametrize("limit", [None, 30])
+def test_a_conversation_is_worded_by_the_template_and_control_tokens_stay_what_they_are(tokenizer, limit):
+    """`<s>` controls in the template and is text in the document, in a prompt that is cut, too."""
+    requests = [asked(f"<s> {DOCUMENT}", chat=True, max_tokens=limit), asked("Basel", max_tokens=limit)]
+    worded, plain = fit_to_budgets(requests, tokenizer, None, with_targets=True)
+    before, after = "<s>user: Read: <s>", " Ask.\n<s>assistant: "
+    assert worded.text.startswith(before)
+    assert worded.text.endswith(after)
+    assert (worded.cut_tokens > 0) is (worded.text != f"{before} {DOCUMENT}{after}") is (limit is not None)
+    assert worded.tokens.ids.count(0) == 2
+    assert worded.in_prompt == int((worded.tokens.ends <= len(worded.text)).sum())
+    assert worded.in_prompt <= (limit or 100)
+    assert worded.tokens.ids[worded.in_prompt :] == tokenizer(TARGET).ids
+    assert plain.text == "Read: Basel Ask."
+    assert plain.in_prompt == len(tokenizer(plain.text).ids)
+
+
+@pytest.mark.parametrize(("own", "together"), [(12, None), (None, 12)])
+def test_where_beginnings_have_fewer_tokens_than_their_length_tells_more_is_kept(own, together):
+    """A text that ends with a mark has a token for each character, others have one."""
+    marked = Simple(r".(?=.*!$)|!$|.+")
+    request = Request((Evidence("a" * 12 + "!" + "a" * 6 + "!", own),), "who?", together)
+    [fitted] = fit_to_budgets([request], marked, None, with_targets=False)
+    assert fitted.text == "a" * 12 + "!" + "a" * 6
+    assert (fitted.in_prompt, fitted.cut_tokens) == (1, 1)
+
+
+def test_documents_that_are_not_cut_stay_as_they_are():
+    """What no token covers, too, and one that has just as many tokens as it may have."""
+    words = Simple(r"\S+")
+    request = Request((Evidence("one two \n", 2), "|", Evidence("one two three ", 2), "|", Evidence(" \t")), "who?")
+    [fitted] = fit_to_budgets([request], words, None, with_targets=False)
+    assert fitted.text == "one two \n|one two| \t"
+    assert fitted.cut_tokens == 1
+    np.testing.assert_array_equal(fitted.tokens.ends, words(fitted.text).ends)
