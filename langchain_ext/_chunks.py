@@ -11,6 +11,7 @@ from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_by_level
 from drillrank.hosts.keys import is_old_record, is_section, own, prefixed, theirs
 from drillrank.hosts.lookups import Holding
+from drillrank.hosts.pages import pages_of
 from drillrank.hosts.proposing import Reading
 from langchain_ext._documents import document_names
 
@@ -65,6 +66,7 @@ def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
         page=next((metadata[key] for key in _PAGE if isinstance(metadata.get(key), int | str)), None),
         aliases=(name,),
         metadata=metadata,
+        pages=pages_of(document.metadata),
     )
 
 
@@ -82,4 +84,5 @@ def _section(document: Document) -> ChunkRecord[Document]:
         start=found.get("start"),
         end=found.get("end"),
         metadata=theirs(document.metadata),
+        pages=pages_of(document.metadata),
     )

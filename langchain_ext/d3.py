@@ -25,7 +25,7 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.embedding import Embed, HostEmbedding
-from drillrank.hosts.chunks import ChunkRecord
+from drillrank.hosts.chunks import ChunkRecord, with_pages_joined
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
@@ -206,7 +206,8 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
     def _seen(self, guard: Guard) -> list[ChunkRecord[Document]]:
         """What was given and may be seen."""
         seen = set(map(id, guard.allowed(self.documents))) if self.documents else set()
-        return [chunk for chunk in self._given if id(chunk.record) in seen]
+        chunks = [chunk for chunk in self._given if id(chunk.record) in seen]
+        return with_pages_joined(chunks) if self.join_pages else chunks
 
     def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
@@ -226,7 +227,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
         if "problems" in item.details:
             added["problems"] = "; ".join(item.details["problems"])
         metadata = with_own(
-            _with_start(paragraph.chunk, paragraph.start),
+            _with_start(paragraph.chunk, paragraph.metadata, paragraph.start),
             section_path=item.passage.title,
             source_id=paragraph.document.name[1],
             namespace=paragraph.document.name[0] or None,
@@ -241,9 +242,8 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
         )
 
 
-def _with_start(chunk: ChunkRecord[Document], start: int | None) -> dict[str, Any]:
+def _with_start(chunk: ChunkRecord[Document], metadata: dict[str, Any], start: int | None) -> dict[str, Any]:
     """The user's metadata with the host's key for an offset, unless that key is the user's own."""
-    metadata = dict(chunk.metadata)
     cut_by_us = chunk.kind == "section"
     if cut_by_us and metadata.get(_START, chunk.start) != own(chunk.record.metadata).get("start"):
         return metadata

@@ -14,12 +14,13 @@ from drillrank import parse_document
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import theirs, with_own
 from drillrank.hosts.namespaces import in_namespace, namespace_of
+from drillrank.hosts.pages import at_pages, pages_of
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.settings import method
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
-from langchain_ext._documents import document_names
+from langchain_ext._documents import document_names, with_pages_joined
 from langchain_ext._llm import FrameworkLLM, identity
 
 
@@ -79,7 +80,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
-        documents = list(documents)
+        documents = self._whole(documents)
         parsed = self._parsed(documents)
         return self._pieces(documents, self._chunker.chunks(parsed, self.show_progress))
 
@@ -89,9 +90,15 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `transform_documents`; computes on a worker thread and awaits the LLM."""
+        documents = self._whole(documents)
         parsed = await asyncio.to_thread(self._parsed, documents)
         chunks = await self._chunker.achunks(parsed, self.show_progress)
         return await asyncio.to_thread(self._pieces, documents, chunks)
+
+    def _whole(self, documents: Iterable[Document]) -> list[Document]:
+        """The documents; pages of one file as one."""
+        documents = list(documents)
+        return with_pages_joined(documents) if self.join_pages else documents
 
     def _parsed(self, documents: Sequence[Document]) -> list[tuple[str, ParsedDocument]]:
         return [
@@ -124,11 +131,11 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
             chunk.id: {"previous_id": before, "next_id": behind, "parent_id": chunk.parent_id}
             for before, chunk, behind in zip(order, raw, order[2:], strict=False)
         }
-        given = theirs(document.metadata)
+        given, pages = theirs(document.metadata), pages_of(document.metadata)
         pieces = []
         for chunk in chunks:
             metadata = with_own(
-                {"start_index": chunk.start, **given},
+                {"start_index": chunk.start, **at_pages(given, pages, chunk.start, chunk.end)},
                 section_path=breadcrumb(chunk.path, self.separator),
                 section_level=chunk.level,
                 section_id=chunk.section_id,

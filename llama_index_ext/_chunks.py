@@ -10,6 +10,7 @@ from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_of_path
 from drillrank.hosts.keys import is_section, own, prefixed, theirs
 from drillrank.hosts.lookups import Holding
+from drillrank.hosts.pages import pages_of
 from llama_index_ext._lookups import DOCUMENT
 
 _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
@@ -59,7 +60,7 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Chunk
     found = own(node.metadata)
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    metadata = theirs(node.metadata)
+    metadata, pages = theirs(node.metadata), pages_of(node.metadata)
     if is_section(node.metadata) and start is not None:
         raw = found["view"] == "raw"
         return ChunkRecord(
@@ -73,14 +74,15 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Chunk
             start=start,
             end=end,
             metadata=metadata,
+            pages=pages,
         )
     if is_section(node.metadata):  # cut out of what another parser cut, nobody knows where
         raw = found["view"] == "raw"
         id_ = node.node_id if raw else str(found["section_id"])
         held = text if raw else ""
-        return ChunkRecord(node, id_, held, document, kind="chunk", raw=raw and itself, metadata=metadata)
+        return ChunkRecord(node, id_, held, document, kind="chunk", raw=raw and itself, metadata=metadata, pages=pages)
     if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
-        return ChunkRecord(node, node.node_id, text, document, metadata=metadata)
+        return ChunkRecord(node, node.node_id, text, document, metadata=metadata, pages=pages)
     headings = headings_of_path(metadata.get(_HEADINGS))
     begin = _start(node, known)
     if begin != start:

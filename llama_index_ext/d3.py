@@ -26,7 +26,7 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.embedding import Embed, HostEmbedding
 from drillrank.errors import InvalidInput
-from drillrank.hosts.chunks import ChunkRecord
+from drillrank.hosts.chunks import ChunkRecord, with_pages_joined
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
@@ -176,7 +176,8 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
             return []
         pairs = list(zip(self.documents, self._given, strict=True))  # the copy in a view may be open, and the view not
         seen = set(map(id, guard.allowed(node for given, chunk in pairs for node in (given, chunk.record))))
-        return [chunk for given, chunk in pairs if {id(given), id(chunk.record)} <= seen]
+        chunks = [chunk for given, chunk in pairs if {id(given), id(chunk.record)} <= seen]
+        return with_pages_joined(chunks) if self.join_pages else chunks
 
     def _tell(self, step: Step) -> None:
         problems = list(step.problems)
@@ -201,7 +202,7 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
         if "problems" in item.details:
             added["problems"] = "; ".join(item.details["problems"])
         namespace = paragraph.document.name[0] or None
-        noted = {**paragraph.chunk.metadata, **notes(item.details)}
+        noted = {**paragraph.metadata, **notes(item.details)}
         metadata = with_own(noted, section_path=item.passage.title, namespace=namespace, **added)
         node = TextNode(
             id_=paragraph.id,

@@ -29,15 +29,17 @@ from drillrank.hosts.beginnings import Cut, beginnings
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, theirs, with_own
 from drillrank.hosts.namespaces import in_namespace, namespace_of
+from drillrank.hosts.pages import PAGES, at_pages, pages_of
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.once import Told
 from drillrank.structure import Document as ParsedDocument
 from drillrank.structure import breadcrumb
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 from llama_index_ext._llm import FrameworkLLM, identity
+from llama_index_ext._nodes import with_pages_joined
 
 VERSION = metadata.version("drillrank")
-UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace")
+UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
 
 class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
@@ -132,13 +134,19 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         return "MultiViewNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+        nodes = self._whole(nodes)
         return self._nodes(nodes, self._chunker().chunks(self._parsed(nodes, show_progress), show_progress))
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
+        nodes = self._whole(nodes)
         parsed = await asyncio.to_thread(self._parsed, nodes, show_progress)
         return await asyncio.to_thread(self._nodes, nodes, await self._chunker().achunks(parsed, show_progress))
+
+    def _whole(self, nodes: Sequence[BaseNode]) -> Sequence[BaseNode]:
+        """The documents; pages of one file as one."""
+        return with_pages_joined(nodes) if self.join_pages else nodes
 
     def _chunker(self) -> MultiViewChunker:
         return MultiViewChunker.configured(
@@ -201,6 +209,7 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         self, chunk: SectionChunk, document: BaseNode, ids: dict[str, str], begin: int | None
     ) -> dict[str, Any]:
         start, end = (None, None) if begin is None else (begin + chunk.start, begin + chunk.end)
+        given = at_pages(theirs(document.metadata), pages_of(document.metadata), start, end)
         names = {
             "section_path": breadcrumb(chunk.path, self.separator),
             "section_level": chunk.level,
@@ -211,13 +220,14 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
             "namespace": self._namespace(document),
             "context": chunk.context or None,
         }
-        unread = [prefixed(name) for name in UNREAD if names[name] is not None]
+        metadata = with_own(given if self.include_metadata else {}, **names)
+        unread = [prefixed(name) for name in UNREAD if prefixed(name) in metadata]
         return {
             "id_": ids[chunk.id],
             "text": chunk.text,
             "start_char_idx": start,
             "end_char_idx": end,
-            "metadata": with_own(theirs(document.metadata) if self.include_metadata else {}, **names),
+            "metadata": metadata,
             "excluded_embed_metadata_keys": [*document.excluded_embed_metadata_keys, *unread],
             "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *unread, prefixed("context")],
             "metadata_seperator": document.metadata_separator,

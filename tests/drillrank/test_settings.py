@@ -84,6 +84,7 @@ BAD = {
     "paragraph_prompt": "no place",
     "top_n": 0,
     "separator": None,
+    "join_pages": "perhaps",
     "views": ["keywords"],
     "chunking": "unknown",
     "max_tokens": 0,

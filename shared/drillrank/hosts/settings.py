@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, check_limits, check_positive
@@ -10,6 +11,10 @@ from drillrank.hosts.namespaces import check_namespace
 from drillrank.settings import declared, setting
 from drillrank.views.expansion import Expansion, check_expansion
 from drillrank.views.settings import RetrieverName, ViewIndexSettings, ViewSettings
+
+
+def _join_pages() -> Any:
+    return setting(default=True, description="Whether documents that are pages of one file are read as one.")
 
 
 @declared
@@ -25,11 +30,13 @@ class SplitterSettings(ViewSettings):
     namespace_key: str | None = setting(
         default=None, description="Key of the documents' metadata that holds the namespace of each."
     )
+    join_pages: bool = _join_pages()
 
     def check(self) -> None:
         """Refuse what cannot be used."""
         super().check()
         check_namespace(self.namespace, self.namespace_key)
+        _check_switch(join_pages=self.join_pages)
         _check_separator(self.separator)
 
 
@@ -73,14 +80,22 @@ class D3RetrieverSettings(D3Settings):
     separator: str = setting(
         default=" > ", description="Between the headings of `drillrank_section_path`, as the splitter was told."
     )
+    join_pages: bool = _join_pages()
 
     def check(self) -> None:
         """Refuse what cannot be used."""
         super().check()
         check_limits(top_n=self.top_n)
+        _check_switch(join_pages=self.join_pages)
         _check_separator(self.separator)
 
 
 def _check_separator(separator: object) -> None:
     if not isinstance(separator, str) or not separator:
         raise InvalidInput(f"separator is a string that is not empty; not {separator!r:.100}.")
+
+
+def _check_switch(**switches: object) -> None:
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{name} is True or False; not {value!r:.100}.")
