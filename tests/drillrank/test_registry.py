@@ -28,6 +28,7 @@ NO_COMPONENTS = {  # public names that are not a method
     "components",
     "load_language_model",
     "parse_document",
+    "read_document",
 }
 # Under what name the core class takes what the list says that it needs or takes.
 ARGUMENTS = {
