@@ -25,11 +25,12 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.embedding import Embed, HostEmbedding
-from drillrank.hosts.chunks import ChunkRecord, with_pages_joined
+from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
+from drillrank.hosts.page_records import with_pages_joined
 from drillrank.hosts.proposing import Proposed, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Shared, shared

@@ -26,11 +26,12 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.embedding import Embed, HostEmbedding
 from drillrank.errors import InvalidInput
-from drillrank.hosts.chunks import ChunkRecord, with_pages_joined
+from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
+from drillrank.hosts.page_records import with_pages_joined
 from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.once import Told

@@ -15,6 +15,7 @@ from drillrank.structure.pdf.rows import Row, rows_of, run_of
 from drillrank.structure.pdf.running import without_running
 from drillrank.structure.pdf.writing import words_of, written
 
+_SECONDS = 300.0  # for one file
 _BOOKMARKS = 20_000
 _DEPTH = 15
 _PASSWORD = 4  # PDFium's code of an error
@@ -83,13 +84,15 @@ def _outline(document: Any) -> Iterator[Bookmark]:
 
 def _pages(path: Path) -> tuple[list[list[Row]], list[str]]:
     liteparse = require("liteparse", "pdf")
-    parser = liteparse.LiteParse(
-        ocr_enabled=False, quiet=True, image_mode="off", extract_text_metadata=True, continue_on_page_error=True
-    )
+    options = {"ocr_enabled": False, "image_mode": "off", "extract_text_metadata": True, "continue_on_page_error": True}
     try:
-        parsed = parser.parse(path)
+        # A process of its own: files that were made to harm crash the library, or keep it busy for ever.
+        with liteparse.LiteParse(**options, quiet=True, pool_size=1, parse_timeout=_SECONDS) as parser:
+            parsed = parser.parse(path)
+    except liteparse.ParseTimeoutError as cause:
+        raise InvalidInput(f"{path} cannot be read as PDF: it took more than {_SECONDS} seconds.") from cause
     except (liteparse.ParseError, OSError, ValueError) as cause:
-        raise InvalidInput(f"{path} cannot be read as PDF: {cause}") from cause
+        raise InvalidInput(f"{path} cannot be read as PDF, it is broken: {cause}") from cause
     pages: list[list[Row]] = [[] for _ in range(parsed.total_pages)]
     labels = [str(number + 1) for number in range(len(pages))]
     for page in parsed.pages:
