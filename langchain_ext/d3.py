@@ -30,7 +30,7 @@ from drillrank.hosts.component import WithModel
 from drillrank.hosts.keys import own, prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
-from drillrank.hosts.page_records import with_pages_joined
+from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
 from drillrank.hosts.proposing import Proposed, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Shared, shared
@@ -228,7 +228,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
         if "problems" in item.details:
             added["problems"] = "; ".join(item.details["problems"])
         metadata = with_own(
-            _with_start(paragraph.chunk, paragraph.metadata, paragraph.start),
+            _with_start(paragraph.chunk, paragraph_metadata(paragraph), paragraph.start),
             section_path=item.passage.title,
             source_id=paragraph.document.name[1],
             namespace=paragraph.document.name[0] or None,

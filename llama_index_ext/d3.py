@@ -31,7 +31,7 @@ from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
 from drillrank.hosts.notes import notes
-from drillrank.hosts.page_records import with_pages_joined
+from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
 from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.once import Told
@@ -203,7 +203,7 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
         if "problems" in item.details:
             added["problems"] = "; ".join(item.details["problems"])
         namespace = paragraph.document.name[0] or None
-        noted = {**paragraph.metadata, **notes(item.details)}
+        noted = {**paragraph_metadata(paragraph), **notes(item.details)}
         metadata = with_own(noted, section_path=item.passage.title, namespace=namespace, **added)
         node = TextNode(
             id_=paragraph.id,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from drillrank.hosts.chunks import ChunkRecord, Record
-from drillrank.hosts.pages import Joined, joined
+from drillrank.hosts.pages import Joined, at_pages, joined
+from drillrank.hosts.proposing import Paragraph
 
 
 def with_pages_joined(chunks: Sequence[ChunkRecord[Record]]) -> list[ChunkRecord[Record]]:
@@ -18,6 +20,11 @@ def with_pages_joined(chunks: Sequence[ChunkRecord[Record]]) -> list[ChunkRecord
         _of_file([chunks[at] for at in one.members], one)
         for one in joined((chunk.text, chunk.metadata) for chunk in chunks)
     ]
+
+
+def paragraph_metadata(paragraph: Paragraph[Any]) -> dict[str, Any]:
+    """The user's, of the record that a paragraph stands in; pages are the paragraph's own."""
+    return at_pages(paragraph.chunk.metadata, paragraph.chunk.pages, paragraph.start, paragraph.end)
 
 
 def _of_file(members: Sequence[ChunkRecord[Record]], one: Joined) -> ChunkRecord[Record]:

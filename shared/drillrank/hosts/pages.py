@@ -151,6 +151,11 @@ def at_pages(metadata: Mapping[str, Any], pages: Pages | None, start: int | None
     return with_own(found, first_page=first, last_page=last, pages=marks)
 
 
+def without_page(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata that all pages of a file share."""
+    return {key: value for key, value in metadata.items() if key not in KEYS}
+
+
 def file_metadata(document: Document, path: str) -> dict[str, Any]:
     """Metadata for a host's document that holds all of a file that `read_document` read.
 

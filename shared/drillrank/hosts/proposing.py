@@ -12,7 +12,7 @@ from drillrank.drilldown.rebuilding import Material
 from drillrank.errors import DrillrankWarning
 from drillrank.hosts.chunks import ChunkRecord, Name, StoredDocument, located
 from drillrank.hosts.lookups import Answer, ById, Holding, Lookups, Search
-from drillrank.hosts.pages import KEYS, at_pages
+from drillrank.hosts.pages import without_page
 from drillrank.once import Told
 from drillrank.passages import Passage, stable_uuid
 
@@ -114,11 +114,6 @@ class Paragraph(Generic[Record]):
     def end(self) -> int | None:
         """Offset just behind it; None likewise."""
         return self.place.get("end")
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The user's, of the record that it stands in; pages are the paragraph's own."""
-        return at_pages(self.chunk.metadata, self.chunk.pages, self.start, self.end)
 
     @property
     def id(self) -> str:
@@ -254,9 +249,8 @@ def _with_given(
 
 def _labels_differ(given: ChunkRecord[Any], record: ChunkRecord[Any]) -> bool:
     """Whether a whole document has metadata that its record contradicts."""
-    of_page = {*KEYS} if given.pages is not None else set()
-    labels = {key: value for key, value in given.metadata.items() if key not in of_page}
-    return given.is_bare and any(record.metadata.get(key, value) != value for key, value in labels.items())
+    labels = given.metadata.items() if given.pages is None else without_page(given.metadata).items()
+    return given.is_bare and any(record.metadata.get(key, value) != value for key, value in labels)
 
 
 def _are_among(records: Sequence[ChunkRecord[Any]], given: Sequence[ChunkRecord[Any]]) -> bool:
