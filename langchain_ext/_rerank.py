@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, R
 from pydantic import ConfigDict, Field
 
 from drillrank import Passage, Ranked
+from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import notes
@@ -70,6 +71,12 @@ class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
         ranking = self._rank(query, passages, self._retrieval_scores(documents))
         kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
         return [self._scored(self._before(documents, item), item) for item in kept]
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """As `compress_documents`, on a thread."""
+        return await to_thread(self.compress_documents, documents, query, callbacks)
 
     def _retrieval_scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; None where they bring nothing."""

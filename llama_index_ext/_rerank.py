@@ -14,6 +14,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
 from drillrank import Passage, Ranked
+from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import noted, notes
@@ -79,6 +80,11 @@ class LikelihoodRerank(WithModel, BaseNodePostprocessor):
             event.on_end(payload={EventPayload.NODES: reranked})
         dispatcher.event(ReRankEndEvent(nodes=reranked))
         return reranked
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return await to_thread(self._postprocess_nodes, nodes, query_bundle)
 
     def _best(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:
         ranking = self._rank(query, [self._passage(node.node) for node in nodes], [node.score for node in nodes])

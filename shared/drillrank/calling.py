@@ -6,10 +6,13 @@ import asyncio
 import dis
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from contextvars import ContextVar, copy_context
+from typing import Any, ParamSpec, TypeVar
 
 Result = TypeVar("Result")
+P = ParamSpec("P")
 Function = Callable[..., Any]
 
 _WAITS = {"GET_AWAITABLE", "GET_ANEXT"}  # what `await`, `async with` and `async for` are compiled to
@@ -59,6 +62,46 @@ def blocking(function: Function) -> Function | None:
     return None if gives_way(function) else lambda *arguments: asyncio.run(function(*arguments))
 
 
+class GaveUp(threading.Event):
+    """Whether the task that waits for a thread was cancelled, for what the thread waits for in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._then: list[Callable[[], object]] = []
+
+    def then(self, function: Callable[[], object]) -> None:
+        """Have a function called when it happens; at once, if it has happened."""
+        self._then.append(function)
+        if self.is_set():
+            function()
+
+    def set(self) -> None:
+        """It was cancelled."""
+        super().set()
+        for function in tuple(self._then):
+            function()
+
+
+caller_gave_up: ContextVar[GaveUp | None] = ContextVar("caller_gave_up", default=None)
+
+
+async def to_thread(function: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+    """As `asyncio.to_thread`; when the task is cancelled, the thread learns of it by `caller_gave_up`.
+
+    >>> asyncio.run(to_thread(pow, 2, 5))
+    32
+    """
+    gave_up, context = GaveUp(), copy_context()
+    context.run(caller_gave_up.set, gave_up)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(
+            None, functools.partial(context.run, function, *arguments, **named)
+        )
+    except asyncio.CancelledError:
+        gave_up.set()
+        raise
+
+
 async def awaited(
     function: Callable[..., Coroutine[Any, Any, Result]], *arguments: Any, own: Function | None = None, **named: Any
 ) -> Result:
@@ -73,4 +116,4 @@ async def awaited(
     """
     if gives_way(own or function):
         return await function(*arguments, **named)
-    return await asyncio.to_thread(lambda: asyncio.run(function(*arguments, **named)))
+    return await to_thread(lambda: asyncio.run(function(*arguments, **named)))

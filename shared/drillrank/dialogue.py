@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
-from drillrank.calling import blocking, is_async, method_of
+from drillrank.calling import blocking, is_async, method_of, to_thread
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.once import Waiting, caller
 from drillrank.reported import Answer
@@ -286,13 +286,13 @@ async def arun(
     try:
         with caller():
             while True:
-                step = await asyncio.to_thread(following, replies)
+                step = await to_thread(following, replies)
                 if isinstance(step, Finished):
                     return step.result
                 if isinstance(step, Waiting):
                     await step.await_()
                 replies = await asyncio.gather(*map(ask, step))
-                await asyncio.to_thread(_count, usage, step, replies)
+                await to_thread(_count, usage, step, replies)
     except BaseException:
         with suppress(RuntimeError):  # the loop ends, and with it all that waited
             loop.run_in_executor(None, close)  # at once, for others may wait for what it has begun

@@ -26,6 +26,7 @@ BENCHMARKS = (
     "tokens",
     "neural_speed",
     "neural_memory",
+    "concurrent_callers",
     "light",
 )
 WITHOUT_DATA = ("light",)

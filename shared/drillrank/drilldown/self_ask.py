@@ -6,14 +6,13 @@ section 5.2) puts its retriever where the paper has a search engine.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from drillrank.calling import blocking, is_async, method_of
+from drillrank.calling import blocking, is_async, method_of, to_thread
 from drillrank.dialogue import (
     LLM,
     Conversation,
@@ -167,7 +166,7 @@ class SelfAsk(SelfAskSettings):
         moves = self._moves(question, usage)
         answer: Any = None
         while True:
-            move = await asyncio.to_thread(advance, moves, answer)
+            move = await to_thread(advance, moves, answer)
             if isinstance(move, Finished):
                 yield move.result
                 return
@@ -178,7 +177,7 @@ class SelfAsk(SelfAskSettings):
             if not isinstance(move, _Search):
                 answer = _asked(move)
             elif on_a_thread is not None:
-                answer = await asyncio.to_thread(on_a_thread, move.question)
+                answer = await to_thread(on_a_thread, move.question)
             else:
                 answer = await retrieve(move.question)
             if isinstance(answer, Conversation):

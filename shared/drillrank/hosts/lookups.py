@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from drillrank.calling import to_thread
 from drillrank.dialogue import Finished, advance
 
 Result = TypeVar("Result")
@@ -105,7 +106,7 @@ async def arun_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Awai
     """
     answers: Sequence[Answer] | None = None
     while True:
-        step = await asyncio.to_thread(advance, lookups, answers)
+        step = await to_thread(advance, lookups, answers)
         if isinstance(step, Finished):
             return step.result
         answers = await asyncio.gather(*map(answer, step))

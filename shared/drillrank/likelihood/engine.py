@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import torch
 
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request
+from drillrank.likelihood.shared_turns import SharedTurns
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 
 _LOGIT_BYTES = {"cpu": 64 * 2**20}  # of float32 logits at once
@@ -109,15 +109,15 @@ class Engine(ABC):
         logit_bytes = _LOGIT_BYTES.get(self.device.type, 2**30)
         self.batch_targets = max(1, logit_bytes // (4 * self._head.weight.shape[0]))
         self._softmax_rows = _SOFTMAX_ROWS.get(self.device.type, 4096)
-        self._lock = threading.Lock()
+        self._turns: SharedTurns[Any, Any] = SharedTurns(lambda requests, work: work[0](requests, *work[1:]))
 
     @abstractmethod
     def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
-        """Score all requests; the lock is held."""
+        """Score all requests; nothing else uses the model meanwhile."""
 
     @abstractmethod
     def _ask(self, requests: Sequence[NextTokenRequest], temperature: float | None) -> Targets:
-        """The requests' answers as targets, each behind the prompt itself; the lock is held."""
+        """The requests' answers as targets, each behind the prompt itself; nothing else uses the model meanwhile."""
 
     def next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
         """As `LanguageModel.next_tokens`.
@@ -127,12 +127,14 @@ class Engine(ABC):
             NotFinite: a value is not a number.
             OutOfMemory: a single prompt does not fit.
         """
-        with self._lock, torch.inference_mode():
-            targets = self._ask(requests, None if logits else 1.0)
-            values = targets.values()
+        return self._turns.run(requests, (self._next_tokens, logits))
+
+    @torch.inference_mode()
+    def _next_tokens(self, requests: list[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        targets = self._ask(requests, None if logits else 1.0)
         return [
             NextTokens(one, cut_tokens, (False,) * len(one))
-            for one, cut_tokens in zip(values, targets.cut_tokens, strict=True)
+            for one, cut_tokens in zip(targets.values(), targets.cut_tokens, strict=True)
         ]
 
     def _answer_ids(self, requests: Sequence[NextTokenRequest]) -> list[list[int]]:
@@ -149,11 +151,13 @@ class Engine(ABC):
         """
         if include_eos and self.eos_id is None:
             raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
-        with self._lock, torch.inference_mode():
-            targets = self._score(requests, temperature, include_eos)
-            values = targets.values()
+        return self._turns.run(requests, (self._likelihoods, temperature, include_eos))
+
+    @torch.inference_mode()
+    def _likelihoods(self, requests: list[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+        targets = self._score(requests, temperature, include_eos)
         results = []
-        for ids, log_probs, cut_tokens in zip(targets.ids, values, targets.cut_tokens, strict=True):
+        for ids, log_probs, cut_tokens in zip(targets.ids, targets.values(), targets.cut_tokens, strict=True):
             names = [self.tokenizer.token_names[id_] for id_ in ids]
             results.append(Likelihood(names, log_probs, float(log_probs.sum()), cut_tokens))
         return results

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from drillrank.calling import to_thread
 from drillrank.dialogue import LLM, Dialogue, Finished, Reply, Usage, advance, arun, run
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path, Ranked
@@ -209,7 +210,7 @@ async def arun_steps(
 
     answers: Sequence[Answer | Reply] | None = None
     while True:
-        step = await asyncio.to_thread(advance, steps, answers)
+        step = await to_thread(advance, steps, answers)
         if isinstance(step, Finished):
             return step.result
         answers = await asyncio.gather(*map(answer, step))

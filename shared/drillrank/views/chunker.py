@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import field
 
+from drillrank.calling import to_thread
 from drillrank.dialogue import LLM, Dialogue, limited
 from drillrank.settings import method
 from drillrank.structure import Document
@@ -65,10 +65,10 @@ class MultiViewChunker(ViewSettings):
     ) -> list[list[SectionChunk]]:
         """As `chunks`; computes on a worker thread and awaits the LLM."""
         if self.llm is None or not self._written:
-            return await asyncio.to_thread(self.chunks, documents)
+            return await to_thread(self.chunks, documents)
         dialogue = self._dialogue(documents)
         written = await aask(dialogue, self.llm, workers=self._workers, show_progress=show_progress)
-        return await asyncio.to_thread(self._made, documents, written)
+        return await to_thread(self._made, documents, written)
 
     @property
     def _cutter(self) -> Cutter:
