@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm fuzz mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm test-serving fuzz mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -54,6 +54,13 @@ integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQ
 
 test-vllm: $(VENV)/.dev .venv-vllm/.ready  ## Likelihood and relevance from a real vLLM on this machine
 	DRILLRANK_VLLM_PYTHON=$(CURDIR)/.venv-vllm/bin/python $(BIN)/python -m pytest -rs tests/integration/test_vllm.py
+
+$(VENV)/.serving: $(VENV)/.dev
+	$(BIN)/python tools/install.py --editable ".[dev,serving]"
+	@touch $@
+
+test-serving: $(VENV)/.serving  ## The example of a service: started, asked by many, overloaded, terminated
+	$(BIN)/python -m pytest -rs tests/serving
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \
