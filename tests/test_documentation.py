@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,11 @@ def test_there_is_something_to_run():
 @pytest.mark.parametrize("code", SNIPPETS)
 def test_snippet_runs(code):
     exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
+
+
+def test_the_recording_shows_what_the_command_prints():
+    recorded = runpy.run_path(str(ROOT / "tools" / "terminal_recording.py"))["recording"]()
+    shown = (ROOT / "docs" / "ask.svg").read_text(encoding="utf-8")
+    texts = [re.findall(r"<text [^>]*>([^<]*)</text>", svg) for svg in (shown, recorded)]
+    assert texts[0] == texts[1]
+    assert any("six" in text for text in texts[0])

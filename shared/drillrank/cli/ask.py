@@ -1,0 +1,185 @@
+"""`drillrank ask`: evidence for questions, in any number of files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rich.progress import Progress
+from rich.table import Table
+
+from drillrank.cli import terminal
+from drillrank.cli.library import Library
+from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
+from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
+from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.rerank.upr import UPR
+from drillrank.structure import read_document
+from drillrank.structure.pages import page_range
+
+_TOLD = 10  # skipped files that are named
+_SLOW = 8  # files from which on a progress bar is worth a line
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `drillrank ask` was asked.
+
+    Attributes:
+        files: Files, folders and patterns; `-` is standard input.
+        questions: At least one.
+        model: A language model's specification.
+        top_n: Evidence paragraphs for each question.
+        as_json: Whether to write JSON Lines.
+        cache: Where documents are cached; None for nowhere.
+    """
+
+    files: Sequence[str]
+    questions: Sequence[str]
+    model: str
+    top_n: int
+    as_json: bool
+    cache: Path | None
+
+
+def asked_of(given: Any, cache: Path | None) -> Asked:
+    """What the parsed arguments ask for.
+
+    Raises:
+        InvalidInput: there is no question, there are no files, or they cannot be read.
+    """
+    files, questions = list(given.arguments), []
+    if files.count(STANDARD_INPUT) + (given.questions == STANDARD_INPUT) > 1:
+        raise InvalidInput("Standard input can be read only once.")
+    if given.questions is not None:
+        questions = _questions_in(given.questions)
+    elif files:
+        questions = [readable(files.pop())]
+        if not files and os.path.exists(questions[0]):
+            raise InvalidInput(f'There is no question after {questions[0]}: drillrank ask FILE... "question".')
+    if not files:
+        if sys.stdin is None or sys.stdin.isatty() or given.questions == STANDARD_INPUT:
+            raise InvalidInput("There is nothing to read: name files or folders, or give a text on standard input.")
+        files = [STANDARD_INPUT]
+    for question in questions:
+        check_query(question)
+    check_top_n(given.top_n)
+    return Asked(files, questions, given.model, given.top_n, given.json, cache)
+
+
+def readable(argument: str) -> str:
+    """An argument; as UTF-8 where the terminal's own encoding could not read it."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(argument).decode("utf-8", "replace")
+    return argument
+
+
+def _questions_in(file: str) -> list[str]:
+    """The lines of a file that are not blank."""
+    with found_sources([file]) as (sources, _):
+        if len(sources) != 1 or not sources[0].named:
+            raise InvalidInput(f"{file} is not one file of questions.")
+        with reported(sources[0]):
+            text = read_document(sources[0].path).text
+    questions = [line.strip() for line in text.splitlines() if line.strip()]
+    if not questions:
+        raise InvalidInput(f"{file} holds no question: write one on each line.")
+    return questions
+
+
+def run_ask(asked: Asked) -> bool:
+    """Print evidence for each question; whether there was any."""
+    d3 = D3(model=asked.model)
+    # Loads a neural model, so that what is wrong with it is told first.
+    UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
+    with found_sources(asked.files) as (sources, skipped):
+        library = Library(sources, asked.cache, _tracked)
+    with closing(library):
+        skipped = [*skipped, *library.skipped]
+        _tell_skipped(len(library.names), skipped)
+        if not library.names:
+            raise InvalidInput("There is no file to read among those given.")
+        found_any = False
+        for question, names, ranking in _rankings(d3, library, asked):
+            found = [item for item in ranking if not item.details.get("nothing_matched")]
+            found_any = found_any or bool(found)
+            if asked.as_json:
+                for item in found:
+                    print_json(_record(question, names, item))
+            else:
+                _print(question, names, found)
+    return found_any
+
+
+def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Sequence[str], Sequence[Ranked[Passage]]]]:
+    """Each question, the names of the documents that were drilled into, and its evidence."""
+    ready: PreparedDocuments | None = None
+    prepared: Sequence[str] = ()
+    for question in asked.questions:
+        chosen = library.documents(question, d3.max_documents)
+        names = [name for name, _ in chosen]
+        if ready is None or names != prepared:
+            ready, prepared = d3.prepare([document for _, document in chosen]), names
+        yield question, names, d3.retrieve(question, ready, asked.top_n)
+
+
+def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[str, object]:
+    place = item.passage.metadata
+    first, last = place.get("pages", (None, None))
+    return {
+        "question": question,
+        "rank": item.rank,
+        "score": item.score,
+        "file": names[place["document"]],
+        "page": first,
+        "last_page": last,
+        "section": place["section_path"],
+        "span": [place["start"], place["end"]] if "start" in place else None,
+        "text": item.passage.text,
+    }
+
+
+def _print(question: str, names: Sequence[str], found: Sequence[Ranked[Passage]]) -> None:
+    terminal.console.rule(f"Question: {one_line(question)}")
+    if not found:
+        terminal.console.print("Nothing matched: no paragraph has a word of the question.")
+        return
+    table = Table("score", "where", "evidence", show_lines=True)
+    for item in found:
+        place = item.passage.metadata
+        where = [f"[bold]{one_line(names[place['document']])}[/bold]"]
+        where += [page_range(place["pages"])] if "pages" in place else []
+        where += [f"{place['start']}–{place['end']}"] if "start" in place else []
+        text = one_line(excerpt(item.passage.text, 5 * EXCERPT))
+        table.add_row(f"{item.score:.3f}", f"{' '.join(where)}\n{one_line(item.passage.title)}", text)
+    terminal.console.print(table)
+
+
+def _tell_skipped(read: int, skipped: Sequence[Skipped]) -> None:
+    if skipped:
+        tell("yellow", f"{read} files read, {len(skipped)} skipped:")
+        for one in islice(skipped, _TOLD):
+            tell("yellow", one.reason)
+        if len(skipped) > _TOLD:
+            tell("yellow", f"and {len(skipped) - _TOLD} more.")
+
+
+def _tracked(sources: Sequence[Source]) -> Iterable[Source]:
+    """The sources, with a progress bar where somebody sees it."""
+    console = terminal.Terminal(stderr=True, highlight=False)
+    if not console.is_terminal or len(sources) < _SLOW:
+        yield from sources
+        return
+    with Progress(console=console, transient=True) as progress:
+        yield from progress.track(sources, description="Reading")

@@ -1,0 +1,92 @@
+"""The command line's arguments and exit status. Errors and warnings go to standard error."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from drillrank.cli.ask import asked_of, readable, run_ask
+from drillrank.cli.cache import cache_folder
+from drillrank.cli.demo import DEMO_QUESTION, run_demo
+from drillrank.cli.listing import run_components
+from drillrank.cli.outline import run_outline
+from drillrank.cli.terminal import make_writable, tell
+from drillrank.errors import DrillrankError, DrillrankWarning
+from drillrank.structure.files import FORMATS
+
+_FOUND, _NOTHING, _BAD_INPUT = 0, 1, 2  # as grep's
+_INTERRUPTED, _CLOSED = 130, 141  # as a shell has it for what ends by SIGINT and SIGPIPE
+_STATUS = (
+    "Exit status: 0 done, and evidence or headings were found; 1 nothing matched; 2 the input cannot be used; "
+    "130 interrupted; 141 the output was closed early."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    make_writable()
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CLOSED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return status
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    given = _parser().parse_args(arguments)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DrillrankWarning)
+        try:
+            found = given.run(given)
+        except DrillrankError as error:
+            tell("red", error)
+            return _BAD_INPUT
+        finally:
+            for warning in caught:
+                tell("yellow", warning.message)
+    return _NOTHING if found is False else _FOUND
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="drillrank", description="Find the right evidence without any training.", epilog=_STATUS
+    )
+    parser.add_argument("--version", action="version", version=f"drillrank {version('drillrank')}")
+    commands = parser.add_subparsers(required=True, metavar="{ask,outline,demo,components}")
+    ask = commands.add_parser(
+        "ask",
+        help="find evidence in files and folders",
+        usage='drillrank ask [options] [FILE...] "question"\n       drillrank ask [options] --questions FILE [FILE...]',
+        epilog=_STATUS,
+    )
+    ask.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="FILE",
+        help=f"files of {FORMATS} (texts in UTF-8, or in UTF-16 with its mark), folders, patterns, or - for standard "
+        "input, which is also read where there is none; the question comes last",
+    )
+    ask.add_argument("--questions", metavar="FILE", help="questions, one on each line; - for standard input")
+    ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
+    ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")
+    ask.add_argument("--json", action="store_true", help="write JSON Lines, one object for each paragraph")
+    ask.add_argument("--no-cache", action="store_true", help="neither use nor keep what was read before")
+    ask.set_defaults(run=lambda given: run_ask(asked_of(given, None if given.no_cache else cache_folder())))
+    outline = commands.add_parser("outline", help="print the sections of a file, with pages where it has them")
+    outline.add_argument("file", metavar="FILE", help=f"{FORMATS}; - for standard input")
+    outline.set_defaults(run=lambda given: run_outline(given.file))
+    demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
+    demo.add_argument("question", nargs="?", type=readable, default=DEMO_QUESTION)
+    demo.set_defaults(run=lambda given: run_demo(given.question))
+    listed = commands.add_parser("components", help="list the components, or say what there is to set in one")
+    listed.add_argument("name", nargs="?", help="a component, such as D3 or UPRRerank")
+    listed.set_defaults(run=lambda given: run_components(given.name))
+    return parser

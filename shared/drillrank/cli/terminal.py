@@ -1,0 +1,71 @@
+"""What reaches the terminal: nothing that it would obey, whatever a document, a name or a question holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.segment import Segment
+
+# C0 and C1 codes, by which a text could drive the terminal, signs that turn the direction of writing, lone surrogates.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+EXCERPT = 110
+
+
+class Terminal(Console):
+    """Shows control characters as �, whatever they come from; styles are put around the text later."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of a renderable."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(_CONTROL.sub("�", text), style, control)
+
+    def on_broken_pipe(self) -> None:
+        """Whoever closed the output is told by the exit status of the command."""
+        raise BrokenPipeError
+
+
+console = Terminal(highlight=False)
+
+
+def make_writable() -> None:
+    """A stream that is closed swallows what it gets, one without Unicode shows ? in place of what it lacks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # open to the end
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def tell(color: str, problem: object) -> None:
+    """A line on standard error."""
+    Terminal(stderr=True, highlight=False).print(
+        f"[{color}]drillrank:[/{color}] {escape(' '.join(str(problem).split()))}", soft_wrap=True
+    )
+
+
+def print_json(record: object) -> None:
+    """A line of JSON on standard output, in ASCII: any locale can show it, and no terminal obeys it."""
+    sys.stdout.write(json.dumps(record).replace("\x7f", "\\u007f") + "\n")
+
+
+def one_line(name: object) -> str:
+    r"""A name as it is shown in markup, on one line.
+
+    >>> one_line("a[b]\nc.md")
+    'a\\[b]�c.md'
+    """
+    return escape(re.sub(r"[\t\n]", "�", str(name)))
+
+
+def excerpt(text: str, length: int = EXCERPT) -> str:
+    """The beginning of a text, on one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= length else f"{flat[: length - 1]}…"

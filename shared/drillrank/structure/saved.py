@@ -1,0 +1,51 @@
+"""A parsed document as JSON, so that it need not be parsed again."""
+
+from __future__ import annotations
+
+import json
+
+from drillrank.errors import InvalidInput
+from drillrank.structure.document import Block, Document, Section
+from drillrank.structure.pages import Pages
+
+
+def document_to_json(document: Document) -> str:
+    r"""All that a document holds.
+
+    >>> from drillrank.structure import parse_document
+    >>> document = parse_document("# Sea\n\nDeep.")
+    >>> document_from_json(document_to_json(document)) == document
+    True
+    """
+    sections = document.sections()
+    return json.dumps(
+        {
+            "text": document.text,
+            "format": document.format,
+            "sections": [[section.path, section.level, section.start, section.end] for section in sections],
+            "blocks": [
+                [[block.kind, block.start, block.end, block.rendering] for block in document.blocks(section)]
+                for section in sections
+            ],
+            "pages": None if document.pages is None else document.pages.as_json(),
+        }
+    )
+
+
+def document_from_json(text: str) -> Document:
+    """The document that `document_to_json` wrote.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    try:
+        saved = json.loads(text)
+        return Document(
+            saved["text"],
+            tuple(Section(tuple(path), level, start, end) for path, level, start, end in saved["sections"]),
+            tuple(tuple(Block(*block) for block in blocks) for blocks in saved["blocks"]),
+            saved["format"],
+            None if saved["pages"] is None else Pages.from_json(saved["pages"]),
+        )
+    except (ValueError, TypeError, KeyError) as cause:
+        raise InvalidInput(f"This is no saved document: {text[:80]!r}.") from cause

@@ -1,0 +1,305 @@
+"""Folders, patterns, standard input, JSON and the cache of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import warnings
+from multiprocessing import Process
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3
+from drillrank.cli import cache, main, sources
+from drillrank.cli.cache import DocumentCache
+from drillrank.cli.library import Library
+from drillrank.cli.sources import found_sources
+from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.outline import outline
+from drillrank.errors import DrillrankWarning
+from drillrank.structure import parse_document, read_document
+from drillrank.structure.saved import document_from_json, document_to_json
+
+MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n## Care\n\nBoil vinegar.\n"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("cache")
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(folder))
+    return folder
+
+
+def ask(*arguments, **options):
+    environment = {**os.environ, "COLUMNS": "120", **options.pop("env", {})}
+    command = [sys.executable, "-m", "drillrank", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, check=False, env=environment, **options)
+
+
+def records(printed: str) -> list[dict]:
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
+    lambda name: name not in (".", "..") and len(name.encode()) < 100
+)
+CONTENTS = st.sampled_from([b"", b"kettle", b"# A\r\n\r\nkettle\r\n", b"\0kettle", "Käse kettle".encode("latin-1")])
+TREES = st.recursive(CONTENTS, lambda inside: st.dictionaries(NAMES, inside, max_size=3), max_leaves=6)
+
+
+def write(tree: dict | bytes, at: Path) -> dict[str, bytes]:
+    """Write a tree; its files by name, but for hidden ones and those that share a name where case does not count."""
+    if isinstance(tree, bytes):
+        at.write_bytes(tree)
+        return {str(at): tree}
+    at.mkdir()
+    return {
+        name: content
+        for child, below in tree.items()
+        for name, content in write(below, at / child).items()
+        if not child.startswith(".")
+    }
+
+
+@settings(
+    max_examples=int(os.environ.get("DRILLRANK_FUZZ", "25")), suppress_health_check=list(HealthCheck), deadline=None
+)
+@given(st.dictionaries(NAMES, TREES, max_size=3))
+def test_every_file_of_a_folder_is_read_once_or_told(tmp_path_factory, tree):
+    root = tmp_path_factory.mktemp("tree") / "root"
+    files = write(tree, root)
+    with found_sources([str(root)]) as (found, skipped):
+        assert not skipped
+        assert sorted(source.name for source in found) == sorted(files)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DrillrankWarning)  # of what is no UTF-8
+            read = Library(found, None)
+        told = {one.name: one.reason for one in read.skipped}
+        assert sorted([*read.names, *told]) == sorted(files)
+        assert all("is no text" in told[name] for name, content in files.items() if b"\0" in content)
+        assert len({files[name] for name in read.names}) <= len(read.names)
+
+
+def test_a_folder_of_odd_things_ends_and_says_what_it_skipped(tmp_path, capsys):
+    folder = tmp_path / "contracts"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a\nb\x1b[2J.md").write_text(MANUAL, encoding="utf-8")
+    (folder / "deep" / "round").symlink_to(folder)
+    (folder / "nowhere.md").symlink_to(folder / "missing")
+    (folder / "again.md").symlink_to(folder / "deep" / "a\nb\x1b[2J.md")
+    (folder / "image.png").write_bytes(b"\x89PNG\r\n\0")
+    (folder / ".hidden").write_text("warranty", encoding="utf-8")
+    os.mkfifo(folder / "pipe")
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(os.path.relpath(folder / "s"))
+    with listening:
+        assert main(["ask", str(folder), "What does the warranty cover?"]) == 0
+    printed = capsys.readouterr()
+    assert "The warranty covers the heater." in printed.out
+    assert printed.out.count("covers the heater") == 1
+    assert "1 files read, 4 skipped" in printed.err
+    for said in ("nowhere.md cannot be read", "image.png is no text", "pipe is no file", "s is no file"):
+        assert said in printed.err
+    assert "\x1b" not in printed.out + printed.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
+def test_what_may_not_be_read_is_skipped_in_folders_and_refused_by_name(tmp_path, monkeypatch, capsys):
+    good, secret = tmp_path / "good.md", tmp_path / "secret.md"
+    good.write_text(MANUAL, encoding="utf-8")
+    secret.write_text(MANUAL + "more", encoding="utf-8")
+    opened = Path.open
+
+    def refusing(path, *arguments, **options):  # root may read what its mode forbids
+        if path.name == "secret.md":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    assert main(["ask", str(tmp_path), "warranty"]) == 0
+    assert "secret.md cannot be read: Permission denied" in capsys.readouterr().err
+    assert main(["ask", str(good), str(secret), "warranty"]) == 2
+    printed = capsys.readouterr()
+    assert "secret.md cannot be read: Permission denied" in printed.err
+    assert not printed.out
+
+
+def test_huge_files_of_a_folder_wait_to_be_named(tmp_path, monkeypatch, capsys):
+    (tmp_path / "huge.md").write_text(MANUAL, encoding="utf-8")
+    (tmp_path / "small.md").write_text("The warranty.", encoding="utf-8")
+    monkeypatch.setattr(sources, "LARGEST", 20)
+    assert main(["ask", str(tmp_path), "warranty", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert {Path(record["file"]).name for record in records(printed.out)} == {"small.md"}
+    assert "huge.md is larger than" in printed.err
+    assert main(["ask", str(tmp_path / "huge.md"), "warranty"]) == 0
+
+
+def test_json_gives_the_places_of_what_d3_finds(tmp_path, capsys):
+    file = tmp_path / "manual.md"
+    file.write_bytes(MANUAL.replace("\n", "\r\n").encode())
+    assert main(["ask", str(file), "What does the warranty cover?", "--json", "--top-n", "1"]) == 0
+    (record,) = records(capsys.readouterr().out)
+    document = read_document(file)
+    (found,) = D3().retrieve("What does the warranty cover?", [document], 1)
+    start, end = record["span"]
+    assert document.text[start:end] == record["text"] == found.passage.text == "The warranty covers the heater."
+    assert (record["score"], record["file"]) == (found.score, str(file))
+    assert (record["section"], record["page"]) == (["Kettle", "Warranty"], None)
+
+
+def test_several_questions_patterns_and_standard_input(tmp_path, capsys):
+    (tmp_path / "a.md").write_text(MANUAL, encoding="utf-8")
+    (tmp_path / "b.txt").write_text("Vinegar removes lime.", encoding="utf-8")
+    asked = tmp_path / "asked"
+    asked.write_text("What does the warranty cover?\r\n\r\nzyzzyva\nWhat removes lime?\n", encoding="utf-8")
+    assert main(["ask", str(tmp_path / "[ab].*"), "--questions", str(asked), "--json", "--top-n", "1"]) == 0
+    found = records(capsys.readouterr().out)
+    assert [(one["question"], Path(one["file"]).name) for one in found] == [
+        ("What does the warranty cover?", "a.md"),
+        ("What removes lime?", "b.txt"),
+    ]
+    for given_ in (["-"], []):
+        result = ask("ask", *given_, "warranty", "--json", "--top-n", "1", input=MANUAL.encode())
+        assert result.returncode == 0, result.stderr
+        assert records(result.stdout.decode())[0]["file"] == "(standard input)"
+    result = ask("ask", tmp_path / "b.txt", "--questions", "-", "--json", input=b"lime\n")
+    assert records(result.stdout.decode())[0]["question"] == "lime"
+    assert ask("ask", "warranty", input=b"\0\1").stderr.startswith(b"drillrank: (standard input) is no text")
+
+
+def test_the_status_is_that_of_grep(tmp_path, capsys):
+    (tmp_path / "a.md").write_text(MANUAL, encoding="utf-8")
+    assert main(["ask", str(tmp_path), "zyzzyva", "--json"]) == 1
+    assert capsys.readouterr().out == ""
+    assert main(["outline", str(tmp_path / "a.md")]) == 0
+    (tmp_path / "b.txt").write_text("no heading here", encoding="utf-8")
+    assert main(["outline", str(tmp_path / "b.txt")]) == 1
+
+
+def test_a_second_question_parses_nothing(tmp_path, capsys, monkeypatch):
+    for number in range(12):
+        (tmp_path / f"{number}.md").write_text(f"# Part {number}\n\nThe valve{number} opens.\n", encoding="utf-8")
+    assert main(["ask", str(tmp_path), "valve7", "--json"]) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setattr(cache, "read_document", None)
+    assert main(["ask", str(tmp_path), "valve7", "--json"]) == 0
+    assert capsys.readouterr().out == first
+    assert Path(records(first)[0]["file"]).name == "7.md"
+    with pytest.raises(TypeError):
+        main(["ask", str(tmp_path), "valve7", "--no-cache"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.text("abcd \n", max_size=30), min_size=5, max_size=9), st.text("abcd ", min_size=1).filter(str.strip)
+)
+def test_documents_are_proposed_by_the_unigram_model_over_all_paragraphs(tmp_path_factory, texts, question):
+    folder = tmp_path_factory.mktemp("many")
+    for number, text in enumerate(texts):
+        (folder / f"{number:02}.md").write_text(f"# T{number}\n\n{text}\n\nlast{number}", encoding="utf-8")
+    with found_sources([str(folder)]) as (found, _):
+        read = Library(found, None)
+    paragraphs = [
+        [paragraph.titled_text for section in outline([read_document(name)]) for paragraph in section.readable]
+        for name in read.names
+    ]
+    flat = [text for one in paragraphs for text in one]
+    model = load_evidence_model().fit(flat)
+    best = [model.document_log_probs(question, one).sum(axis=1).max() for one in paragraphs]
+    proposed = [read.names.index(name) for name, _ in read.documents(question, 3)]
+    assert len(proposed) == 3
+    left_out = set(range(len(texts))).difference(proposed)
+    assert min(best[at] for at in proposed) >= max(best[at] for at in left_out) - 1e-4
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut", "content", "lengths", "counts", "row"])
+def test_a_damaged_cache_is_made_anew(tmp_path, own_cache, capsys, damage):
+    for number in range(12):
+        (tmp_path / f"{number}.md").write_text(f"# Part {number}\n\nThe valve{number} opens.\n", encoding="utf-8")
+    assert main(["ask", str(tmp_path), "valve7 opens", "--json"]) == 0
+    right = capsys.readouterr().out
+    (file,) = own_cache.rglob("*.sqlite")
+    if damage == "garbage":
+        file.write_bytes(b"no database" * 1000)
+    elif damage == "cut":
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    else:
+        with sqlite3.connect(file) as connection:
+            connection.execute(
+                {
+                    "content": "UPDATE documents SET content = X'00FF'",
+                    "lengths": "UPDATE documents SET lengths = X'00'",
+                    "counts": "UPDATE postings SET paragraphs = X'FFFFFFFF'",
+                    "row": "UPDATE documents SET lengths = X''",
+                }[damage]
+            )
+        connection.close()
+    for _ in range(2):
+        assert main(["ask", str(tmp_path), "valve7 opens", "--json"]) == 0
+        assert capsys.readouterr().out == right
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, capsys, monkeypatch):
+    (tmp_path / "a.md").write_text(MANUAL, encoding="utf-8")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert main(["ask", str(tmp_path / "a.md"), "warranty"]) == 0
+    printed = capsys.readouterr()
+    assert "Nothing is cached" in printed.err
+    assert "covers the heater" in printed.out
+
+
+def _fill(folder: Path, files: list[Path]) -> None:
+    kept = DocumentCache(folder)
+    for file in files:
+        kept.id_of(file)
+    kept.close()
+
+
+def test_many_processes_fill_one_cache_and_one_may_die(tmp_path):
+    files = [tmp_path / f"{number}.md" for number in range(40)]
+    for number, file in enumerate(files):
+        file.write_text(f"# Part {number}\n\nvalve{number}\n", encoding="utf-8")
+    filling = [Process(target=_fill, args=(tmp_path / "cache", files)) for _ in range(3)]
+    for process in filling:
+        process.start()
+    time.sleep(0.05)
+    filling[0].kill()
+    for process in filling:
+        process.join()
+    assert [process.exitcode for process in filling[1:]] == [0, 0]
+    kept = DocumentCache(tmp_path / "cache")
+    assert len({kept.id_of(file) for file in files}) == 40
+    assert all(kept.document(kept.id_of(file)) == read_document(file) for file in files)
+    kept.close()
+
+
+def test_an_interrupt_ends_with_its_status_and_no_traceback(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "drillrank", "ask", str(tmp_path / "pipe"), "warranty"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    writing = os.open(tmp_path / "pipe", os.O_WRONLY)  # opens as soon as the command reads
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    os.close(writing)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text("#ab |-\n`*", max_size=60))
+def test_saved_documents_come_back_equal(text):
+    document = parse_document(text, "markdown")
+    assert document_from_json(document_to_json(document)) == document
