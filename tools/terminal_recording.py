@@ -15,7 +15,7 @@ from rich.text import Text
 from drillrank.cli import main, terminal
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "ask.svg"
-COMMAND = ("ask", "./contracts", "termination notice period", "--no-cache", "--top-n", "3")
+COMMAND = ("ask", "./contracts", "termination notice period", "--no-cache")
 SHOWN = '$ drillrank ask ./contracts "termination notice period"'
 CONTRACTS = {
     "lease.md": """# Lease
