@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 from drillrank.errors import InvalidInput
+from drillrank.likelihood import Likelihood
 from drillrank.passages import Passage
-from drillrank.rerank.first_stage import FirstStage, log_prior, posteriors
+from drillrank.rerank.first_stage import FirstStage, log_prior, meaning_details, posteriors
 from drillrank.rerank.upr import UPR
 
 TEXTS = st.sampled_from(
@@ -85,6 +87,49 @@ def test_of_a_likelihood_of_words_and_meaning_the_prior_says_only_what_it_does_n
     assert priors == pytest.approx(formula(scores, correlation**2), abs=1e-6)
     without = [(score, {"tokens": 5}) for score, _ in scored]
     assert [detail["log_prior"] for _, detail in posteriors(without, stage)] == pytest.approx(formula(scores))
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "cosine", "order"])
+@given(st.lists(st.tuples(st.integers(-10, 10), st.integers(-9, 0), st.integers(-9, 0)), min_size=3, max_size=8))
+@example([(3, -1, -5), (2, -2, -1), (1, -3, -5), (0, -4, -2)])
+def test_words_and_meaning_are_taken_out_of_a_ranking_and_meaning_alone_of_a_cosine(kind, rows):
+    given_, words, meaning = (list(map(float, column)) for column in zip(*rows, strict=True))
+    scores = [-float(place) for place in range(len(rows))] if kind == "order" else [score / 10 for score in given_]
+    prior = "cosine" if kind == "cosine" else "retrieval"
+    stage = FirstStage.read(prior, [Passage("a")] * len(rows), None if kind == "order" else scores)
+    scored = [((word + meant) / 5, {"tokens": 5, "log_meaning": meant}) for _, word, meant in rows]
+    own, *known = (np.array(logs_of(values)) for values in (scores, words, meaning))
+    parts = [(part - part.mean()) / (part.std() or 1) for part in (own, *known[prior == "cosine" :])]
+    residual = nnls(np.stack(parts[1:], axis=1), parts[0])[1]
+    explained = 1 - residual**2 / len(rows) if np.ptp(own) else 0.0
+    logits = (1 - explained) * (20 * np.array(scores) if prior == "cosine" else -3 * own)
+    expected = logits - np.logaddexp.reduce(logits)
+    found = [details["log_prior"] for _, details in posteriors(scored, stage)]
+    assert found == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_a_missing_cosine_counts_as_the_mean_of_the_others():
+    stage = FirstStage.read("cosine", [Passage("a")] * 4, [0.6, None, 0.2, 0.1])
+    assert stage.log_weights == pytest.approx([12.0, 6.0, 4.0, 2.0])
+
+
+def test_scores_that_fall_by_the_rounding_of_the_largest_are_equal():
+    first, second, third = FirstStage.read("retrieval", [Passage("a")] * 3, [1.0, 1e-6, 0.0]).log_ranks
+    assert first < second == third
+
+
+@pytest.mark.parametrize(
+    ("tokens", "details"),
+    [
+        (["red", "fox", "<meaning>"], {"log_meaning": -2.5}),
+        (["red", "fox", "fox"], {}),
+        (["<meaning>", "fox"], {}),
+        ([], {}),
+    ],
+)
+def test_the_token_of_meaning_is_told_where_there_is_one(tokens, details):
+    log_probs = np.array([-1.0, -3.0, -2.5][: len(tokens)])
+    assert meaning_details(Likelihood(tokens, log_probs, log_probs.sum())) == details
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.lists(SCORES, min_size=12, max_size=12))
@@ -215,7 +260,7 @@ def test_what_is_no_cosine_is_refused():
     for nothing in (None, [None, None]):
         with pytest.raises(InvalidInput, match="needs scores, the cosine"):
             Unasked(prior="cosine").rank("red fox", passages, scores=nothing)
-    assert len(UPR(prior="cosine").rank("red fox", passages, scores=[1.0001, None])) == 2
+    assert len(UPR(prior="cosine").rank("red fox", passages, scores=[1.001, None])) == 2
     assert UPR(prior="cosine").rank("red fox", []) == []
 
 
@@ -246,9 +291,15 @@ def test_a_score_that_is_no_finite_number_is_refused_and_its_passage_named(score
         Unasked(prior="retrieval").rank("red fox", passages, scores=scores)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, int])
+@pytest.mark.parametrize("wrong", [True, np.True_, "1", 1j, math.nan, -math.inf])
+def test_what_is_no_number_is_no_score(wrong):
+    with pytest.raises(InvalidInput, match="give a finite number"):
+        FirstStage.read("retrieval", [Passage("a")], [wrong])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint8, int])
 def test_numbers_of_any_kind_are_scores(kind):
-    found = UPR(prior="retrieval").rank("red fox", ["a cow", "an ox"], scores=[kind(1), kind(2)])
+    found = UPR(prior="retrieval").rank("red fox", ["a cow", "an ox"], scores=[kind(0), kind(2)])
     assert order(found) == [1, 0]
 
 

@@ -54,6 +54,24 @@ def test_an_unchanged_file_is_read_once_and_a_changed_one_again(tmp_path, monkey
     assert len(read) == 2
 
 
+@pytest.mark.parametrize(("fox", "later"), [(2, 1), (12, 0)], ids=["time", "size"])
+def test_a_file_has_changed_if_its_time_or_its_size_has(tmp_path, fox, later):
+    file = tmp_path / "unigram.json"
+    file.write_text(json.dumps(GOOD))
+    before = numbers(UnigramModel.load(str(tmp_path)))
+    time = file.stat().st_mtime_ns
+    file.write_text(json.dumps(GOOD | {"counts": {"fox": fox}}))
+    os.utime(file, ns=(time + later, time + later))
+    assert numbers(UnigramModel.load(str(tmp_path))) != before
+
+
+@pytest.mark.parametrize("count", [1, 1000, 2**53 - 1])
+def test_counts_that_a_float_holds_exactly_are_read(tmp_path, count):
+    (tmp_path / "unigram.json").write_text(json.dumps(GOOD | {"counts": {"fox": count}}))
+    assert UnigramModel.load(str(tmp_path)).save(tmp_path / "of" / "its" / "own")
+    assert json.loads((tmp_path / "of" / "its" / "own" / "unigram.json").read_text())["counts"] == {"fox": count}
+
+
 def test_no_text_is_written(tmp_path):
     UnigramModel().fit(["Alan Turing met foxes"]).save(tmp_path)
     content = (tmp_path / "unigram.json").read_text()
@@ -90,7 +108,7 @@ BAD = [
     *(json.dumps(GOOD | change).encode() for change in (
         {"format": "other"}, {"version": 2}, {"version": "1"}, {"mu": "300"}, {"mu": -1}, {"mu": True}, {"mu": None},
         {"counts": None}, {"counts": ["fox"]}, {"counts": {"fox": 0}}, {"counts": {"fox": 1.5}},
-        {"counts": {"fox": True}}, {"counts": {"fox": "1"}}, {"counts": {"fox": 10**400}},
+        {"counts": {"fox": True}}, {"counts": {"fox": "1"}}, {"counts": {"fox": 2**53}}, {"counts": {"fox": 10**400}},
     )),
 ]  # fmt: skip
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, ranked
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.scale import rescaled, selected
+from drillrank.rerank.scale import log_sigmoid, rescaled, selected
 from drillrank.rerank.upr import UPR
 
 SCALES = ("log_likelihood", "probability", "softmax")
@@ -35,6 +36,23 @@ def test_softmax_is_the_posterior_over_the_candidates(ranking):
 def test_probability_is_the_geometric_mean_of_the_tokens(ranking):
     scores = [entry.score for entry in rescaled(ranking, "probability")]
     assert scores == pytest.approx([math.exp(entry.score) for entry in ranking])
+
+
+@given(st.floats(-1e6, 1e6))
+def test_the_logarithm_of_a_probability_given_as_log_odds(odds):
+    assert log_sigmoid(odds) == pytest.approx(-np.logaddexp(0, -odds), rel=1e-12)
+
+
+@given(st.lists(st.floats(-30, 30), min_size=1, max_size=6))
+def test_log_odds_become_probabilities_of_relevance_or_their_shares(odds):
+    """Whatever the scores are: some presets show another function of the odds."""
+    odds = sorted(odds, reverse=True)
+    details = [{"tokens": 1, "log_odds": value} for value in odds]
+    ranking = ranked([Passage(str(value)) for value in odds], [value / 5 for value in odds], details)
+    probabilities = [1 / (1 + math.exp(-value)) for value in odds]
+    shares = [value / math.fsum(probabilities) for value in probabilities]
+    assert [entry.score for entry in rescaled(ranking, "probability")] == pytest.approx(probabilities)
+    assert [entry.score for entry in rescaled(ranking, "softmax")] == pytest.approx(shares)
 
 
 @given(rankings, st.sampled_from(SCALES))

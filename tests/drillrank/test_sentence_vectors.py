@@ -8,12 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.likelihood import sentence_vectors
 from drillrank.likelihood.concentration import fitted_concentration
 from drillrank.likelihood.sentence_vectors import SentenceVectors
 
 
 def lengths(texts):
     return [[len(text), 1.0, sum(map(ord, text)) % 7] for text in texts]
+
+
+class Asked:
+    """`lengths`, and what it was asked since it was looked at."""
+
+    def __init__(self):
+        self.texts = []
+
+    def __call__(self, texts):
+        self.texts += texts
+        return lengths(texts)
+
+    def taken(self):
+        taken, self.texts = self.texts, []
+        return taken
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=20))
@@ -24,6 +40,71 @@ def test_one_unit_vector_a_text_in_order(texts):
     for text, vector in zip(texts, found, strict=True):
         wanted = np.array(lengths([text])[0]) if text.strip() else np.zeros(3)
         np.testing.assert_allclose(vector, wanted / max(np.linalg.norm(wanted), 1e-9), atol=1e-6)
+
+
+def test_each_text_is_encoded_once_indexed_or_not():
+    asked = Asked()
+    vectors = SentenceVectors(asked)
+    for look_up, texts, new in (
+        (vectors.of, ["one", "two"], ["one", "two"]),
+        (vectors.of, ["three"], ["three"]),
+        (vectors.index, ["one", "four"], ["four"]),
+        (vectors.index, ["five"], ["five"]),
+        (vectors.of, ["one", "two", "three", "four", "five", "\ud83e"], ["\ud83e"]),
+        (vectors.index, ["\ud83e", "five"], []),
+        (vectors.of, ["\ud83e", "one", "two"], []),
+    ):
+        look_up(texts)
+        assert asked.taken() == new
+
+
+def test_of_texts_that_are_not_indexed_the_latest_are_remembered(monkeypatch):
+    monkeypatch.setattr(sentence_vectors, "_REMEMBERED", 2)
+    asked = Asked()
+    vectors = SentenceVectors(asked)
+    vectors.index(["for", "good"])
+    asked.taken()
+    for text, new in (("one", True), ("two", True), ("one", False), ("six", True), ("one", False), ("two", True)):
+        vectors.of([text])
+        assert asked.taken() == [text] * new
+    vectors.of(["for", "good", "two", "one"])
+    assert asked.taken() == []
+
+
+def test_a_directory_keeps_what_each_call_has_indexed(tmp_path):
+    asked = Asked()
+    place = tmp_path / "of" / "its" / "own"
+    vectors = SentenceVectors(asked, place)
+    texts = ["one", "two", "three"]
+    vectors.index(texts[:2])
+    vectors.index(texts)
+    assert asked.taken() == texts
+    assert len(list(place.iterdir())) == 2
+    again = SentenceVectors(asked, place)
+    for found in (vectors.of(texts), again.of(texts), again.of(["four"])):
+        assert found.dtype == np.float32
+    assert again.of(texts).tolist() == vectors.of(texts).tolist()
+    assert asked.taken() == ["four"]
+
+
+def test_vectors_of_any_length_become_unit_vectors_but_those_of_none():
+    vectors = SentenceVectors(lambda texts: [[float(text), 0.0] for text in texts])
+    assert vectors.of(["0.25", "0", "1", "9"]).tolist() == [[1, 0], [0, 0], [1, 0], [1, 0]]
+
+
+def test_an_encoder_that_changes_its_mind_about_the_size_is_refused():
+    vectors = SentenceVectors(lambda texts: [[1.0] * len(texts[0])] * len(texts))
+    vectors.of(["four"])
+    with pytest.raises(InvalidInput, match="have 3 numbers, those at hand 4"):
+        vectors.of(["six"])
+
+
+def test_a_file_with_objects_in_it_is_not_unpickled(tmp_path):
+    keys = np.empty(1, dtype=object)
+    keys[0] = np.zeros(16, dtype=np.uint8)
+    np.savez(tmp_path / "from-elsewhere.vectors.npz", keys=keys, vectors=np.ones((1, 3), dtype=np.float32))
+    with pytest.raises(InvalidInput, match="from-elsewhere"):
+        SentenceVectors(lengths, tmp_path)
 
 
 def test_vectors_of_another_encoder_are_refused(tmp_path):
@@ -41,13 +122,30 @@ def test_a_broken_file_is_named(tmp_path):
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    begun = []
+
     def full(*args, **kwargs):
+        begun.extend(tmp_path.iterdir())
         raise OSError("No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
     with pytest.raises(OSError, match="No space"):
         SentenceVectors(lengths, tmp_path).index(["one"])
+    assert len(begun) == 1  # beside the others, so that it can take its place in one step
     assert not list(tmp_path.iterdir())
+
+
+def test_an_interruption_right_behind_a_write_is_told_as_such(tmp_path, monkeypatch):
+    replace = sentence_vectors.os.replace
+
+    def interrupted(*paths):
+        replace(*paths)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sentence_vectors.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        SentenceVectors(lengths, tmp_path).index(["one"])
+    assert SentenceVectors(None, tmp_path).of(["one"]).tolist() == SentenceVectors(lengths).of(["one"]).tolist()
 
 
 @pytest.mark.parametrize("given_", [[[1.0]], [1.0, 2.0], [[float("nan")], [1.0]]])

@@ -418,6 +418,23 @@ def test_fitting_a_copy_leaves_the_original_alone():
     assert not twin.wants_fit
 
 
+def test_indexed_texts_are_not_read_again(monkeypatch):
+    model = UnigramModel().fit(["a red fox", "a river"])
+    asked = [("a river", "red river"), ("a red fox", "red river")]
+    before = [result.total for result in model.log_likelihood(asked)]
+    monkeypatch.setattr(drillrank.likelihood.collection, "terms", lambda text: pytest.fail(f"{text!r} was read"))
+    assert [result.total for result in model.log_likelihood(asked)] == before
+
+
+@pytest.mark.parametrize("fitted", [(), ("a red fox", "whales of the red river")])
+@given(texts=st.lists(texts, min_size=1, max_size=4), target=targets)
+def test_the_words_of_a_target_under_each_document_alone(fitted, texts, target):
+    model = UnigramModel().fit(fitted) if fitted else UnigramModel()
+    alone = model.log_likelihood([Request((Evidence(text),), target) for text in texts])
+    expected = [result.log_probs.tolist() for result in alone]
+    assert model.document_log_probs(target, texts).tolist() == expected
+
+
 def test_fitting_again_starts_afresh():
     asked = [("a red river", "fox")]
     twice = UnigramModel().fit(["fox fox fox"]).fit(["a river"])

@@ -43,11 +43,11 @@ class TermCounts:
 
     def words(self) -> list[str]:
         """The vocabulary, in the order of the matrix's columns."""
-        return sorted(self.vocabulary, key=self.vocabulary.__getitem__)
+        return list(self.vocabulary)
 
     def count_words_unknown_to(self, collection: Collection) -> Floats:
         """How many different words of each text a collection does not know, shape (texts,)."""
-        foreign = np.array([not collection.knows(word) for word in self.words()], dtype=np.float64)
+        foreign = np.array([not collection.knows(word) for word in self.words()])
         return added_up(self.counts.rows, foreign[self.counts.columns], len(self.rows))
 
 

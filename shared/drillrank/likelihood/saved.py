@@ -27,7 +27,7 @@ def write_collection(directory: str | os.PathLike[str], mu: float, collection: C
     unfinished = folder / f"{FILE}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(json.dumps(content), encoding="utf-8")
+        unfinished.write_bytes(json.dumps(content).encode())
         unfinished.replace(folder / FILE)
     except OSError as cause:
         raise InvalidInput(f"The unigram model cannot be saved in {str(folder)!r}: {cause}") from cause

@@ -95,19 +95,17 @@ class FirstStage(NamedTuple):
                     'prior="cosine" needs scores, the cosine of each passage and the question, and there are none: '
                     'give them, or prior="retrieval", which can do with the order.'
                 )
-            for place in places:
-                if abs(given[place] or 0.0) > 1 + _COSINE:
+            for place, score in zip(places, known.tolist(), strict=True):
+                if abs(score) > 1 + _COSINE:
                     raise InvalidInput(
                         f"The first stage's score of passage {place} (id {passages[place].id!r}) is {given[place]!r}, "
                         'which is no cosine: give prior="retrieval" for scores on other scales.'
                     )
-        if not places:
-            ranks = np.log(np.arange(1, len(given) + 1))
-            return FirstStage(-WEIGHT * ranks, ranks, False)
-        ranks = _filled(_log_ranks(known), places, len(given))
-        if prior == "cosine":
-            return FirstStage(KAPPA * _filled(known, places, len(given)), ranks, True)
-        return FirstStage(-WEIGHT * ranks, ranks, False)
+        count = len(given)
+        ranks = _filled(_log_ranks(known), places, count) if places else np.log(np.arange(1, count + 1))
+        by_meaning = prior == "cosine" and bool(places)
+        weights = KAPPA * _filled(known, places, count) if by_meaning else -WEIGHT * ranks
+        return FirstStage(weights, ranks, by_meaning)
 
 
 def check_paired(scores: RetrievalScores, passages: Sequence[Passage]) -> None:
@@ -189,13 +187,13 @@ def log_prior(first_stage: FirstStage, by_likelihood: Sequence[Floats] = ()) -> 
         return first_stage.log_ranks
     known = by_likelihood[1:] if first_stage.by_meaning else by_likelihood
     logits = (1 - _explained(first_stage.log_ranks, known)) * first_stage.log_weights
-    logs: Floats = np.minimum(logits - np.logaddexp.reduce(logits), 0.0)
+    logs: Floats = logits - np.logaddexp.reduce(logits)
     return logs
 
 
 def _log_ranks(scores: Floats) -> Floats:
     """Of scores that differ by no more than rounding, each has the mean of their log ranks."""
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(-scores)
     largest = np.abs(scores).max()
     falls = -np.diff(scores[order] / largest) if largest else np.zeros(len(scores) - 1)
     group = np.concatenate([[0], np.cumsum(falls > _ROUNDING)])
@@ -218,7 +216,7 @@ def _explained(ranks: Floats, known: Sequence[Floats]) -> float:
             weights = np.linalg.lstsq(together, own, rcond=None)[0]
             if (weights >= 0).all():
                 best = max(best, float(own @ together @ weights) / len(own))
-    return min(best, 1.0)
+    return best
 
 
 def _standardised(ranks: Floats) -> Floats:

@@ -28,7 +28,7 @@ def log_sigmoid(odds: float) -> float:
     >>> log_sigmoid(-1000.0)
     -1000.0
     """
-    return -math.log1p(math.exp(-odds)) if odds > 0 else odds - math.log1p(math.exp(odds))
+    return min(odds, 0.0) - math.log1p(math.exp(-abs(odds)))
 
 
 def log_probability(item: Ranked[Item]) -> float:
