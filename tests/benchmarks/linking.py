@@ -28,7 +28,9 @@ SAMPLE = 200  # passages for the slow ways
 SOURCES: dict[str, LinkSource | Sequence[LinkSource]] = {
     "none": [],
     "the data's own": given_links,
+    "mentions of titles alone": TitleMentions(aliases=False),
     "title mentions": TitleMentions(),
+    "title mentions, inflected": TitleMentions(inflected=True),
     "second retrieval": RetrievedLinks(),
     "names": NameMentions(),
     "mentions and names": [TitleMentions(), NameMentions()],

@@ -1,0 +1,129 @@
+"""Other names of what a passage is about, and links over them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from drillrank import Passage, PathSearch, PromptRank
+from drillrank.multihop.path_rerank import named_links
+from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.title_names import aliases, inflections
+
+CAPITALISED = ("World", "Health", "Organization", "Åland", "Union", "Bureau", "Marine")
+names = st.lists(st.sampled_from(CAPITALISED), min_size=2, max_size=5, unique=True)
+
+
+def mentions(text: str, *passages: Passage, **options: bool) -> list[str]:
+    return list(TitleMentions(**options).over(passages)(Passage(text, id="text")))
+
+
+@given(names, st.sampled_from(["of", "for the", "and"]), st.integers(1, 4), st.sampled_from(["", "."]))
+def test_an_acronym_leads_where_the_passage_gives_it_away(words, small, place, dot):
+    place = min(place, len(words) - 1)
+    name = " ".join([*words[:place], small, *words[place:]])
+    acronym = dot.join(word[0] for word in words) + dot
+    given_away = [
+        Passage("It was founded in 1948.", id="title", title=f"{name} ({acronym})"),
+        Passage(f"The {name} ({acronym}) was founded in 1948.", id="opening", title=name),
+    ]
+    for passage in given_away:
+        assert aliases(passage) == [acronym]
+        assert mentions(f"A body of the {acronym}, it met.", passage) == [passage.id]
+        assert mentions(f"A body of the {acronym.lower()}x, it met.", passage) == []
+        assert mentions("It met.", Passage(passage.text, id="x", title="Assembly")) == []
+    spelled = Passage(f"In law, {name} ({acronym}) is a body.", id="short", title=acronym)
+    assert mentions(f"He led the {name}.", spelled) == ["short"]
+
+
+@given(names, names)
+def test_parentheses_that_do_not_begin_the_names_words_are_no_acronym(words, others):
+    assume([word[0] for word in words] != [word[0] for word in others])
+    acronym = "".join(word[0] for word in others)
+    assert aliases(Passage(f"The {' '.join(words)} ({acronym}) met.", title=f"{' '.join(words)} ({acronym})")) == []
+
+
+passages = st.lists(
+    st.builds(
+        Passage,
+        st.sampled_from(["The WHO met.", "Fog Bank (FB) rose.", "Pier, also known as Fog Bank, is old.", "the Pier"]),
+        title=st.sampled_from(["World Health Organization (WHO)", "WHO", "FB", "The Pier", "Fog Bank", "Fog bank"]),
+        metadata=st.sampled_from([{}, {"aliases": ["WHO", "FB"]}, {"aliases": "Pier, the Pier"}]),
+    ),
+    max_size=6,
+).map(lambda found: [Passage(p.text, id=str(i), title=p.title, metadata=p.metadata) for i, p in enumerate(found)])
+
+
+@given(passages, st.sets(st.integers(0, 5)), st.booleans())
+def test_hidden_passages_might_as_well_not_be_there(found, seen, inflected):
+    links = TitleMentions(inflected=inflected)
+    kept = [passage for passage in found if int(passage.id) in seen]
+    view, alone = links.over(found).within({passage.id for passage in kept}), links.over(kept)
+    for passage in found:
+        assert list(view(passage)) == list(alone(passage))
+        assert passage.id not in view(passage)
+
+
+@given(passages)
+def test_titles_alone_lead_where_they_led(found):
+    titles, all_names = TitleMentions(aliases=False).over(found), TitleMentions(inflected=True).over(found)
+    for passage in found:
+        assert set(titles(passage)) <= set(all_names(passage))
+
+
+def test_a_title_goes_before_another_passages_alias():
+    film = Passage("The Silent Pier, also known as Thick Fog, is a film.", id="film", title="The Silent Pier")
+    fog = Passage("It is thick.", id="fog", title="Thick Fog")
+    assert mentions("She saw Thick Fog and the Silent Pier.", film, fog) == ["fog", "film"]
+    assert mentions("She saw Thick Fog.", film) == ["film"]
+    assert mentions("She saw Thick Fog.", film, aliases=False) == []
+
+
+@pytest.mark.parametrize(
+    "opening",
+    ["X, also known as Fog, is", "X, also known as the thing, is", "X, also known as King of all the world, is"],
+)
+def test_ordinary_words_and_broken_names_are_no_alias(opening):
+    assert aliases(Passage(opening, title="X")) == []
+
+
+@pytest.mark.parametrize(
+    "listed", [["Bombay", "City of Dreams"], "Bombay, City of Dreams", ("Bombay", "City of Dreams")]
+)
+def test_metadata_list_aliases(listed):
+    mumbai = Passage("A port.", id="mumbai", title="Mumbai", metadata={"aliases": listed})
+    assert aliases(mumbai) == ["Bombay", "City of Dreams"]
+    assert mentions("He left the City of Dreams.", mumbai) == ["mumbai"]
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Access token", "Two access tokens expire."),
+        ("Access policy (draft)", "Access policies apply."),
+        ("Message bus", "Our message buses are fast."),
+        ("Entry point", "The entry point of the library."),
+    ],
+)
+def test_kinds_of_things_are_mentioned_small_and_in_the_plural(title, text):
+    page = Passage("A page.", id="page", title=title)
+    assert mentions(text, page) == []
+    assert mentions(text, page, inflected=True) == ["page"]
+
+
+@given(st.text(max_size=60), st.text(max_size=200))
+def test_any_title_and_text_can_be_read(title, text):
+    passage = Passage(text, title=title)
+    names = aliases(passage) + inflections(passage)
+    assert all(isinstance(name, str) and name.strip() for name in names)
+    TitleMentions(inflected=True).over([passage])(passage)
+
+
+def test_path_search_follows_an_acronym():
+    body = Passage("Its seat is in Geneva.", id="body", title="World Health Organization (WHO)")
+    doctor = Passage("Ada Holm is a physician who worked for the WHO.", id="doctor", title="Ada Holm")
+    noise = [Passage(f"A physician of the town number {i} has a seat there.", id=f"n{i}") for i in range(30)]
+    search = PathSearch(PromptRank(), [*noise, body, doctor], links=named_links(["titles"]))
+    found = search.search("Where is the seat of the body that the physician Ada Holm worked for?")
+    assert {item.passage.id for item in found[:2]} == {"body", "doctor"}
