@@ -22,6 +22,8 @@ BENCHMARKS = (
     "generated",
     "drilldown",
     "views",
+    "flat_headings",
+    "financebench",
     "stores",
     "tokens",
     "neural_speed",
@@ -29,7 +31,7 @@ BENCHMARKS = (
     "concurrent_callers",
     "light",
 )
-WITHOUT_DATA = ("light",)
+WITHOUT_DATA = ("light", "financebench")
 
 
 def main(arguments: list[str]) -> int:

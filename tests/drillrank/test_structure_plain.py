@@ -116,3 +116,62 @@ def test_every_consistent_numbering_is_found(steps, dotted):
     found = headings("\n\n".join(f"{title}\n\nText." for title in titles))
     assert [path[-1] for path, _ in found] == titles
     assert [len(path) for path, _ in found] == [len(number) for number in numbers]
+
+
+PROSE = "The fox hunts mice at night and sleeps by day, which is what most people know of it from stories. " * 2
+
+
+def confidences(text: str, format: str = "auto") -> list[tuple[str, int, float]]:
+    found = parse_document(text, format).sections()
+    return [(section.heading, section.level, section.confidence) for section in found if section.heading]
+
+
+def test_lines_that_nothing_marks_are_headings_over_text():
+    parts = ["PART I", "Item 1. Business", PROSE, "RISK FACTORS", PROSE, "Foxes in cities", PROSE, "Night", PROSE]
+    assert confidences("\n\n".join([*parts, "§ 5 Notice", PROSE, "Article IV", PROSE])) == [
+        ("PART I", 1, 0.95),
+        ("Item 1. Business", 2, 0.95),
+        ("RISK FACTORS", 3, 0.8),
+        ("Foxes in cities", 4, 0.6),
+        ("Night", 4, 0.6),
+        ("§ 5 Notice", 3, 0.95),
+        ("Article IV", 2, 0.95),
+    ]
+
+
+def test_what_a_table_of_contents_lists_is_a_heading():
+    contents = "Of the fox ..... 2\nits den ....... 5\nIts food . . . . 9"
+    text = f"{contents}\n\nOf the fox\n\nShort.\n\nits den\n\nShort.\n\nits tail\n\nShort.\n"
+    assert [heading for heading, _, _ in confidences(text)] == ["Of the fox", "its den"]
+
+
+def test_flat_markdown_has_headings_in_bold_and_marked_markdown_has_those_marked():
+    flat = f"**Term**\n\n{PROSE}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n**Notice:**\n\n- one\n"
+    assert confidences(flat) == [("Term", 1, 0.8), ("Notice:", 1, 0.8)]
+    assert confidences(f"# Contract\n\n{flat}") == [("Contract", 1, 1.0)]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Dear Sir,", PROSE],
+        ["One line alone over prose", PROSE],  # may be anything
+        ["ACME CORP", "12 LONG LANE", "BASEL"],  # an address
+        ["**Bold and a sentence.**", PROSE],
+        ["Name    Age    Place", PROSE, "Fox    3    Basel", PROSE],
+        ["Milk", "Eggs", "Bread"],
+    ],
+)
+def test_what_only_looks_like_a_heading(lines):
+    assert confidences("\n\n".join(lines)) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["Foxes", "FOXES", "**Foxes**", PROSE, "Short.", "Foxes ..... 3", ""]), max_size=12))
+def test_every_text_is_tiled_and_no_heading_is_the_last_word(lines):
+    text = "\n\n".join(lines)
+    for format in ("text", "markdown"):
+        document = parse_document(text, format)
+        check_spans(document)
+        last = document.sections()[-1:]
+        assert not any(section.confidence < 0.9 and not document.body(section).strip() for section in last)

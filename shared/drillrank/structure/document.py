@@ -24,12 +24,15 @@ class Section:
         level: Depth of the heading as written (1 for `#`); 0 for text before the first heading.
         start: Offset of the first character of the heading's line in the document's text; 0 for the first section.
         end: Offset just after the section's last character.
+        confidence: How certain it is that the heading is one: 1 where it is marked as such; see
+            `drillrank.structure.flat`.
     """
 
     path: tuple[str, ...]
     level: int
     start: int
     end: int
+    confidence: float = 1.0
 
     @property
     def heading(self) -> str:

@@ -9,11 +9,12 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
 from drillrank.structure.document import Document
+from drillrank.structure.office import CONVERTERS, Converted, convert
 from drillrank.structure.parse import parse_document
 
-FORMATS = "PDF, Markdown, HTML, LaTeX or plain text"
+FORMATS = "PDF, DOCX, PPTX, EPUB, Markdown, HTML, LaTeX or plain text"
 _NO_LATIN = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before those of UTF-16, which begin alike
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -25,11 +26,11 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
     r"""Read a file as a document with its section tree.
 
     What is no text is written as Markdown first, which is then the document's text: all offsets count its characters.
-    A PDF's document has `pages`.
+    A PDF's document has `pages`; of a presentation the slides are the pages.
 
     Args:
-        path: A PDF (with the extra `pdf`), or a text in UTF-8, or in UTF-16 or UTF-32 with its mark, in one of the
-            formats that `parse_document` knows.
+        path: A PDF (with the extra `pdf`), a DOCX or PPTX file (with the extra `office`), an EPUB, or a text in one of
+            the formats that `parse_document` knows, in UTF-8, or in UTF-16 or UTF-32 with its mark.
         max_depth: As for `parse_document`.
 
     Raises:
@@ -54,7 +55,22 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
 
         text, pages = read_pdf(path)
         return replace(parse_document(text, "markdown", max_depth=max_depth), pages=pages)
+    if (ending := path.suffix.lower()) in CONVERTERS:
+        text, slides = _converted(content, ending, path)
+        return replace(parse_document(text, "markdown", max_depth=max_depth), pages=slides)
     return parse_document(_decoded(content, path), metadata={"file_name": path.name}, max_depth=max_depth)
+
+
+def _converted(content: bytes, ending: str, path: Path) -> Converted:
+    try:
+        text, slides = convert(content, ending)
+    except MissingExtra:
+        raise
+    except Exception as cause:  # the libraries raise whatever a broken file makes them stumble over
+        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {cause}.") from cause
+    if not text.strip():
+        raise InvalidInput(f"{path} has no text.")
+    return text, slides
 
 
 def _decoded(content: bytes, path: Path) -> str:

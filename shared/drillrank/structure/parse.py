@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure.document import Document
@@ -17,7 +18,25 @@ def scan_markdown(text: str) -> Scan:
     """Scan with CommonMark's parser, which is loaded at the first use: it takes as long as the rest of the package."""
     from drillrank.structure import markdown
 
-    return markdown.scan_markdown(text)
+    scan = markdown.scan_markdown(text)
+    return scan if scan.headings else _with_plain_headings(text, scan)
+
+
+def _with_plain_headings(text: str, scan: Scan) -> Scan:
+    """Flat Markdown: paragraphs that are headings in plain text are so here."""
+    plain = scan_plain(text)
+    spans = [(block.start, block.end) for block in plain.blocks if block.kind == "heading"]
+    named = dict(zip(spans, zip(plain.headings, plain.confidences, strict=True), strict=True))
+    found = [
+        named.get((block.start, block.end)) if block.kind in ("paragraph", "list") else None for block in scan.blocks
+    ]
+    blocks = [
+        block if heading is None else replace(block, kind="heading")
+        for block, heading in zip(scan.blocks, found, strict=True)
+    ]
+    chosen = [heading for heading in found if heading is not None]
+    headings, confidences = [heading for heading, _ in chosen], [confidence for _, confidence in chosen]
+    return replace(scan, blocks=blocks, headings=headings, confidences=confidences)
 
 
 _SCANNERS: dict[str, Callable[[str], Scan]] = {

@@ -1,5 +1,7 @@
 """Plain text: paragraphs between blank lines, under headings that are underlined, numbered or named as such.
 
+Other lines that look like headings are found by `drillrank.structure.flat`.
+
 A numbered list must not become a row of sections. So a line counts as a numbered heading only if it stands alone,
 reads like a title, continues the numbers before it, and has text or a deeper heading below it.
 """
@@ -11,6 +13,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from drillrank.structure.document import Block
+from drillrank.structure.flat import flat_headings
 from drillrank.structure.lines import paragraphs
 from drillrank.structure.scan import Scan
 
@@ -20,8 +23,8 @@ _UNDERLINED = re.compile(
 _NUMBERED = re.compile(r"(?P<number>\d{1,2}(?:\.\d{1,2}){0,5})(?P<dot>\.?)[ \t]+(?P<title>\S.*)")
 _ROMAN = re.compile(r"(?P<number>[IVX]{1,5})(?P<dot>\.)[ \t]+(?P<title>\S.*)")
 _NAMED = re.compile(
-    r"(?P<name>part|book|chapter|appendix|section)[ \t]+(?P<number>\d{1,3}|[IVXLC]+|[A-Z])"
-    r"(?:[.:]|(?:[ \t]*[.:–—-])?[ \t]+(?P<title>\S.*))?$",
+    r"(?:(?P<name>part|book|chapter|appendix|annex|schedule|section|article|clause|item)[ \t]+|(?P<sign>§)[ \t]*)"
+    r"(?P<number>\d{1,3}[A-Z]?|[IVXLC]+|[A-Z])(?:[.:]|(?:[ \t]*[.:–—-])?[ \t]+(?P<title>\S.*))?$",
     re.IGNORECASE,
 )
 _LEADER = re.compile(r"\.{4}|(?: \.){4}")  # of a table of contents
@@ -29,7 +32,23 @@ _COLUMNS = re.compile(r"\S(?:\t| {3})\s*\S")  # the head of a table
 _LONGEST_TITLE = 80
 _UNEVEN = 3  # characters by which an underline may be shorter than its title
 _GAP = 2  # largest step from one number to the next: one heading may have been missed
-_RANKS = {"book": 0, "part": 1, "chapter": 2, "appendix": 2, "section": 3, "=": 3, "-": 4, "~": 5, "^": 6}
+_RANKS = {
+    "book": 0,
+    "part": 1,
+    "chapter": 2,
+    "appendix": 2,
+    "annex": 2,
+    "schedule": 2,
+    "article": 2,
+    "item": 2,
+    "§": 3,
+    "section": 3,
+    "clause": 3,
+    "=": 3,
+    "-": 4,
+    "~": 5,
+    "^": 6,
+}
 _NUMBER_RANK = 3  # of "1"; that of "1.1" is one more
 _ROMANS = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV", "XV", "XVI"]
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r\n?|\n)")
@@ -44,6 +63,7 @@ class _Heading(NamedTuple):
     rank: int
     style: Literal["named", "plain", "dotted", "roman"]  # `dotted` is "1." without a second number, as in a list
     number: tuple[int, ...]
+    confidence: float = 0.95
 
 
 def scan_plain(text: str) -> Scan:
@@ -52,26 +72,31 @@ def scan_plain(text: str) -> Scan:
     underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(text, *span))}
     candidates = (_candidate(at, text, *span) for at, span in enumerate(spans) if at not in underlined)
     numbered = {heading.at: heading for heading in _plausible([found for found in candidates if found])}
-    used = {heading.rank for heading in numbered.values()} | {
+    flat = flat_headings(text, spans, {*underlined, *numbered})
+    used = {heading.rank for found in (numbered, flat) for heading in found.values()} | {
         _RANKS[found["under"][0]] for found in underlined.values()
     }
     levels = {rank: level for level, rank in enumerate(sorted(used), 1)}
     blocks: list[Block] = []
     headings: list[tuple[int, str]] = []
+    confidences: list[float] = []
     for at, (start, end) in enumerate(spans):
         if at in underlined:
             found = underlined[at]
             headings.append((levels[_RANKS[found["under"][0]]], found["title"].strip()))
+            confidences.append(1.0)
             blocks.append(Block("heading", start, found.end("under")))
             rest = _REST_OF_LINE.match(text, found.end("under"), end)
             start = rest.end() if rest else end
-        elif at in numbered:
-            headings.append((levels[numbered[at].rank], numbered[at].title))
+        elif at in numbered or at in flat:
+            heading = numbered[at] if at in numbered else flat[at]
+            headings.append((levels[heading.rank], heading.title))
+            confidences.append(heading.confidence)
             blocks.append(Block("heading", start, end))
             start = end
         if start < end:
             blocks.append(Block("paragraph", start, end))
-    return Scan(blocks, headings)
+    return Scan(blocks, headings, confidences=confidences)
 
 
 def _underlined(text: str, start: int, end: int) -> re.Match[str] | None:
@@ -97,7 +122,7 @@ def _candidate(at: int, text: str, start: int, end: int) -> _Heading | None:
     number: tuple[int, ...] = ()
     if found.re is _NAMED:
         number = (int(found["number"]),) if found["number"].isdecimal() else ()
-        return _Heading(at, line, _RANKS[found["name"].lower()], "named", number)
+        return _Heading(at, line, _RANKS[(found["name"] or found["sign"]).lower()], "named", number)
     if found.re is _ROMAN:
         roman = found["number"]
         return _Heading(at, line, _NUMBER_RANK, "roman", (_ROMANS.index(roman) + 1,)) if roman in _ROMANS else None

@@ -17,12 +17,14 @@ class Scan:
     Attributes:
         blocks: Ordered and disjoint. Text between them is kept as blocks of kind `other`.
         headings: Level and readable text of every block of kind `heading`, in the same order.
+        confidences: How certain each heading is, from 0 to 1; all are if there are none.
         evident: The text shows marks of the format, so that it may be chosen without being named.
     """
 
     blocks: list[Block]
     headings: list[tuple[int, str]] = field(default_factory=list)
     evident: bool = True
+    confidences: Sequence[float] = ()
 
 
 class Shown(NamedTuple):
@@ -70,29 +72,33 @@ def assemble(text: str, scan: Scan, format: str, max_depth: int | None = None) -
     text has no sections. Headings below `max_depth` open no section and become paragraphs.
     """
     opened: list[tuple[tuple[str, ...], int, int]] = []  # path, level, start
+    certain: list[float] = []
     blocks: list[list[Block]] = []
     branch: list[tuple[int, str]] = []  # the open headings, levels rising
-    headings = iter(scan.headings)
+    headings = zip(scan.headings, scan.confidences or [1.0] * len(scan.headings), strict=True)
     for block in _with_gaps(text, scan.blocks):
         if block.kind == "heading":
-            level, title = next(headings)
+            (level, title), confidence = next(headings)
             while branch and branch[-1][0] >= level:
                 branch.pop()
             if max_depth is None or len(branch) < max_depth:
                 branch.append((level, title))
                 opened.append((tuple(name for _, name in branch), level, block.start if opened else 0))
+                certain.append(confidence)
                 blocks.append([block])
                 continue
             block = replace(block, kind="paragraph")
         if not opened:
             opened.append(((), 0, 0))
+            certain.append(1.0)
             blocks.append([])
         blocks[-1].append(block)
     if text and not opened:
         opened.append(((), 0, 0))
+        certain.append(1.0)
         blocks.append([])
     ends = [start for _, _, start in opened[1:]] + [len(text)]
-    sections = (Section(*head, end) for head, end in zip(opened, ends, strict=False))
+    sections = (Section(*head, end, sure) for head, end, sure in zip(opened, ends, certain, strict=False))
     return Document(text, tuple(sections), tuple(map(tuple, blocks)), format)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from drillrank.errors import InvalidInput, require
 from drillrank.structure.pages import Pages
@@ -32,20 +33,38 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
         InvalidInput: the file is broken, encrypted, or has no text.
         MissingExtra: the extra `pdf` is not installed.
     """
+    printed = printed_pages(path)
+    if not any(row.text.strip() for rows in printed.pages for row in rows):
+        raise InvalidInput(f"{path} has no text: a scanned document? Recognise its text (OCR) first.")
+    return text_of(printed)
+
+
+class PrintedPages(NamedTuple):
+    """What a file shows: the rows and the label of each page, and its bookmarks."""
+
+    pages: list[list[Row]]
+    labels: list[str]
+    bookmarks: list[Bookmark]
+
+
+def printed_pages(path: Path) -> PrintedPages:
+    """Read a file; errors are those of `read_pdf`."""
     with _PDFIUM:
         bookmarks = _bookmarks(path)
-        pages, labels = _pages(path)
-    if not any(row.text.strip() for rows in pages for row in rows):
-        raise InvalidInput(f"{path} has no text: a scanned document? Recognise its text (OCR) first.")
-    pages = without_running(pages)
-    marked = marked_rows(bookmarks, pages)
+        return PrintedPages(*_pages(path), bookmarks)
+
+
+def text_of(printed: PrintedPages) -> tuple[str, Pages]:
+    """The pages as Markdown."""
+    pages = without_running(printed.pages)
+    marked = marked_rows(printed.bookmarks, pages)
     blocks = [blocks_of(rows, number, marked) for number, rows in enumerate(pages)]
     levels: dict[int, int] = {}
     if not are_enough(marked, len(pages)):
         deepest = max((level for entries in marked.values() for level, _ in entries), default=0)
         levels = by_fonts([block for own in blocks for block in own], deepest)
     words = words_of(row for rows in pages for row in rows)
-    return written(blocks, levels, marked, labels, words)
+    return written(blocks, levels, marked, printed.labels, words)
 
 
 def _bookmarks(path: Path) -> list[Bookmark]:
@@ -83,16 +102,7 @@ def _outline(document: Any) -> Iterator[Bookmark]:
 
 
 def _pages(path: Path) -> tuple[list[list[Row]], list[str]]:
-    liteparse = require("liteparse", "pdf")
-    options = {"ocr_enabled": False, "image_mode": "off", "extract_text_metadata": True, "continue_on_page_error": True}
-    try:
-        # A process of its own: files that were made to harm crash the library, or keep it busy for ever.
-        with liteparse.LiteParse(**options, quiet=True, pool_size=1, parse_timeout=_SECONDS) as parser:
-            parsed = parser.parse(path)
-    except liteparse.ParseTimeoutError as cause:
-        raise InvalidInput(f"{path} cannot be read as PDF: it took more than {_SECONDS} seconds.") from cause
-    except (liteparse.ParseError, OSError, ValueError) as cause:
-        raise InvalidInput(f"{path} cannot be read as PDF, it is broken: {cause}") from cause
+    parsed = _parsed(path)
     pages: list[list[Row]] = [[] for _ in range(parsed.total_pages)]
     labels = [str(number + 1) for number in range(len(pages))]
     for page in parsed.pages:
@@ -104,3 +114,37 @@ def _pages(path: Path) -> tuple[list[list[Row]], list[str]]:
         pages[page.page_num - 1] = rows_of(runs)
         labels[page.page_num - 1] = page.page_label or labels[page.page_num - 1]
     return pages, labels
+
+
+def _parsed(path: Path) -> Any:
+    """What liteparse makes of a file; of one that it cannot read, of its pages alone."""
+    liteparse = require("liteparse", "pdf")
+    options = {"ocr_enabled": False, "image_mode": "off", "extract_text_metadata": True, "continue_on_page_error": True}
+    try:
+        # A process of its own: files that were made to harm crash the library, or keep it busy for ever.
+        with liteparse.LiteParse(**options, quiet=True, pool_size=1, parse_timeout=_SECONDS) as parser:
+            try:
+                return parser.parse(path)
+            except liteparse.ParseTimeoutError:
+                raise
+            except liteparse.ParseError:
+                return parser.parse(_pages_alone(path))
+    except liteparse.ParseTimeoutError as cause:
+        raise InvalidInput(f"{path} cannot be read as PDF: it took more than {_SECONDS:.0f} seconds.") from cause
+    except (liteparse.ParseError, OSError, ValueError) as cause:
+        raise InvalidInput(f"{path} cannot be read as PDF, it is broken: {cause}") from cause
+
+
+def _pages_alone(path: Path) -> bytes:
+    """The file without what is not a page: bookmarks that run in a circle crash liteparse."""
+    pdfium = require("pypdfium2", "pdf")
+    copy, content = pdfium.PdfDocument.new(), BytesIO()
+    try:
+        document = pdfium.PdfDocument(path)
+        copy.import_pages(document)
+        copy.save(content)
+    except pdfium.PdfiumError as cause:
+        raise ValueError(cause) from cause
+    finally:
+        copy.close()
+    return content.getvalue()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from drillrank.structure.markdown_text import heading, prose, table
 from drillrank.structure.pages import Pages
 from drillrank.structure.pdf.blocks import PrintedBlock
 from drillrank.structure.pdf.headings import without_continued
 from drillrank.structure.pdf.rows import Row
 
-# What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, front matter or HTML.
-_READ_AS_MARKUP = re.compile(r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+)")
 _BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
 _HYPHEN = re.compile(r"(\w*[^\W\d_])[-\u00ad]$")
 _BEGINNING = re.compile(r"[^\W\d_]+")
@@ -46,13 +45,13 @@ class MarkdownText:
         if title == self._heading:
             return
         self._heading = title
-        self._write(f"{'#' * level} {_as_title(title)}")
+        self._write(heading(level, title))
         self._last = None
 
     def block(self, block: PrintedBlock) -> int | None:
         """Write a block; where it stands if it goes on with the sentence that the page before broke off."""
         if block.kind == "table":
-            self._write(_table(block.rows))
+            self._write(table([row.cells for row in block.rows]))
         else:
             text = self._prose(block.rows)
             if self._breaks_off(block, text):
@@ -88,28 +87,12 @@ class MarkdownText:
                 text = (text[:-1] if whole else text) + line
             else:
                 text = f"{text} {line}" if text else line
-        return f"\\{text}" if _READ_AS_MARKUP.match(text) else text
+        return prose(text)
 
 
 def words_of(rows: Iterable[Row]) -> set[str]:
     """All words that stand inside of lines."""
     return {word for row in rows for word in _WORDS.findall(row.text.casefold())}
-
-
-def _as_title(title: str) -> str:
-    return re.sub(r"(\s)(#+)$", r"\1\\\2", re.sub(r"([<*`\[])", r"\\\1", title))
-
-
-def _table(rows: Sequence[Row]) -> str:
-    """A table of Markdown: the first row is its head, with as many cells as the longest row."""
-    cells = [[cell.replace("|", "\\|") for cell in row.cells] for row in rows]
-    width = max(map(len, cells))
-    head = cells[0] if len(cells[0]) == width else [*[""] * (width - len(cells[0])), *cells[0]]
-    return "\n".join([_line(head), _line(["---"] * width), *map(_line, cells[1:])])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def written(
@@ -144,7 +127,8 @@ def written(
                 if at is not None and number == 0:
                     starts[-1] = at
     result = f"{text}\n"
-    starts = [min(start, len(result) - 1) for start in starts]
+    for number in reversed(range(len(starts))):  # a blank page begins where the next one does
+        starts[number] = min([starts[number], len(result) - 1, *starts[number + 1 : number + 2]])
     return result, Pages(tuple(starts), tuple(range(1, len(pages) + 1)), tuple(labels))
 
 
