@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from drillrank.structure import parse_document
@@ -92,11 +93,18 @@ def test_code_is_cut_between_lines_and_then_words_not_at_what_looks_like_a_sente
     ]
 
 
+def test_a_blank_line_in_front_is_a_line_too():
+    text = "\n- a b c\n- d e f\n"
+    document, [run] = runs_of(text)
+    assert sources(document, atoms(document, run, 5, words)) == text.splitlines(keepends=True)
+
+
 HEADER = "| name | value |\n|---|---|\n"  # 6 words
 rows = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
 @given(rows, st.integers(4, 30), st.sampled_from(["", "\n", "\n \n\n"]), st.booleans())
+@example([1, 3], 12, "", False)
 def test_each_part_of_a_table_stands_below_its_header_unless_that_is_too_long(lengths, limit, blank, titled):
     lines = [f"| {'x ' * length}| y |\n" for length in lengths]
     text = f"# T\n{blank}{HEADER}{''.join(lines)}" if titled else f"{blank}{HEADER}{''.join(lines)}"
@@ -169,6 +177,7 @@ def test_packing_joins_neighbours_as_long_as_they_fit(parts, limit, count):
 
 
 @given(st.lists(st.integers(1, 3).map("X ".__mul__), min_size=1, max_size=40), st.integers(4, 20), st.booleans())
+@example(["X "] * 20, 20, True)
 def test_packing_counts_nothing_more_than_twice_where_sizes_add_up(parts, limit, tabular):
     text = HEADER + "".join(f"| {part} |\n" for part in parts) if tabular else "- " + "\n- ".join(parts)
     document, [run] = runs_of(text)
@@ -204,6 +213,14 @@ def test_parts_of_rendered_blocks_join_without_a_gap_and_blocks_with_a_blank_lin
     renderings = [run[0].rendering for run in runs]
     parts = [span for run in runs for part in atoms(document, run, limit, words) for span in part]
     assert text_of(document, parts).strip() == "\n\n".join(filter(None, renderings))
+
+
+def test_a_block_of_which_a_reader_sees_nothing_adds_nothing():
+    pytest.importorskip("justhtml")
+    document, [[first], [second], [third]] = runs_of("<p>Owls.</p><p>?</p><p>Fly.</p>", "html")
+    hidden = replace(second, rendering="")
+    assert text_of(document, [first, hidden]) == "Owls."
+    assert text_of(document, [first, hidden, third]) == "Owls.\n\nFly."
 
 
 @given(st.lists(st.lists(st.integers(1, 7).map(sentence), min_size=1, max_size=4), min_size=1, max_size=4))
