@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
 
-from drillrank import LanguageModel
+from drillrank import LanguageModel, Passage
 from drillrank.hosts.keys import with_own
 from drillrank.hosts.pages import joined
 from drillrank.hosts.shared import model_fields
@@ -45,10 +46,36 @@ def with_pages_joined(documents: Sequence[Document]) -> list[Document]:
     return whole
 
 
-def index_fields(component: Any, model: LanguageModel, documents: Iterable[Document]) -> dict[str, object]:
-    """What an index of these documents is made of: them, and a component's fields but those of the results' form."""
+def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:
+    """What an index of documents is made of: them, and a component's fields but those of the results' form."""
     of_results = {"documents", "filter", "model", "model_options", "score_key", "top_n"}
     names = type(component).model_fields.keys() - of_results
-    texts = [(document.id, document.page_content, document.metadata) for document in documents]
     fields = {name: getattr(component, name) for name in sorted(names)}
-    return fields | {"model": model_fields(model), "documents": texts}
+    return partial(_with_documents, fields | {"model": model_fields(model)})  # the component itself is not kept alive
+
+
+def _with_documents(fields: dict[str, object], documents: Iterable[Document]) -> dict[str, object]:
+    return fields | {"documents": [(document.id, document.page_content, document.metadata) for document in documents]}
+
+
+def names_of(documents: Sequence[Document]) -> list[str]:
+    """The documents' ids, also equal ones; those without one get a name that depends on what they hold."""
+    return [document.id or name for document, name in zip(documents, document_names(documents), strict=True)]
+
+
+def passage_of(document: Document, id: str, title_key: str, metadata_fields: Iterable[str] = ()) -> Passage:
+    """What a model reads of a document.
+
+    Args:
+        document: The document.
+        id: Of the passage.
+        title_key: Metadata key of the title.
+        metadata_fields: Metadata keys that the model reads, too.
+    """
+    described = [f"{key}: {document.metadata[key]}" for key in metadata_fields if key in document.metadata]
+    return Passage(
+        "\n".join([*described, document.page_content]),
+        id=id,
+        title=str(document.metadata.get(title_key) or ""),
+        metadata=document.metadata,
+    )

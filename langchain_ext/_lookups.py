@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.calling import awaited
-from drillrank.hosts.lookups import Holding, Lookup, Search, widths
+from drillrank.errors import InvalidInput
+from drillrank.hosts.lookups import ById, Holding, Lookup, Search, widths
 from langchain_ext._filters import Guard, store_behind
 
 _ALL = 10_000  # records of one document at most
@@ -25,13 +27,24 @@ class StoreLookups:
 
     Args:
         query: The question.
-        source: A vector store, a retriever, or several by name. Behind a retriever over a vector store that store is
-            asked what is not a search.
+        source: A vector store, a retriever, or several by name; None has nothing. Behind a retriever over a vector
+            store that store is asked what is not a search.
         guard: What may be seen.
         config: Of the run that this belongs to.
+        docstore: Is asked for documents by id, or if it is a vector store for all that is no search, where there is no
+            vector store behind the source.
+        told_by: The component that warns if the filter hides all that a retriever brings; without a name none does.
     """
 
-    def __init__(self, query: str, source: Source, guard: Guard, config: RunnableConfig | None = None) -> None:
+    def __init__(
+        self,
+        query: str,
+        source: Source | None,
+        guard: Guard,
+        config: RunnableConfig | None = None,
+        docstore: BaseStore[str, Document] | VectorStore | None = None,
+        told_by: str = "",
+    ) -> None:
         self._query = query
         self._guard = guard
         self._config = config
@@ -41,6 +54,10 @@ class StoreLookups:
         elif isinstance(source, Mapping):
             self._retrievers = {**source}
         self.store = store_behind(source, config)
+        if self.store is None and isinstance(docstore, VectorStore):
+            self.store = docstore
+        self._by_key = docstore if self.store is None and isinstance(docstore, BaseStore) else None
+        self._told_by = told_by
         self._vector: list[float] | None = None
         self._embedding = asyncio.Lock()
 
@@ -48,8 +65,11 @@ class StoreLookups:
         """Documents, or None where the store cannot be asked."""
         if isinstance(lookup, Search):
             if self._retrievers:
-                return self._guard.kept(self._retrievers[lookup.source].invoke(self._query, self._config))
+                found = self._retrievers[lookup.source].invoke(self._query, self._config)
+                return self._guard.kept(found, self._told_by)
             return self._searched(lookup.k, lookup.wanted)
+        if self._by_key is not None and isinstance(lookup, ById):
+            return self._guard.allowed(_of_keys(lookup.ids, self._by_key.mget(lookup.ids)))
         if self.store is None:
             return None
         if isinstance(lookup, Holding):
@@ -65,8 +85,11 @@ class StoreLookups:
         """As `answer`, without blocking the event loop."""
         if isinstance(lookup, Search):
             if self._retrievers:
-                return self._guard.kept(await self._retrievers[lookup.source].ainvoke(self._query, self._config))
+                found = await self._retrievers[lookup.source].ainvoke(self._query, self._config)
+                return self._guard.kept(found, self._told_by)
             return await self._asearched(lookup.k, lookup.wanted)
+        if self._by_key is not None and isinstance(lookup, ById):
+            return self._guard.allowed(_of_keys(lookup.ids, await awaited(self._by_key.amget, lookup.ids)))
         if self.store is None:
             return None
         if isinstance(lookup, Holding):
@@ -118,6 +141,18 @@ class StoreLookups:
             if self._vector is None:
                 self._vector = await awaited(store.embeddings.aembed_query, self._query)  # type: ignore[union-attr]
         return await awaited(store.asimilarity_search_by_vector, self._vector, k=k, **named)
+
+
+def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:
+    """A document of a key-value store is called by its key, whatever id it has."""
+    for value in found:
+        if not isinstance(value, Document | None):
+            raise InvalidInput(
+                f"The docstore holds a {type(value).__name__} where a Document belongs: "
+                "langchain_classic.storage.create_kv_docstore makes a store of documents of a store of bytes."
+            )
+    pairs = zip(ids, found, strict=True)
+    return [document.model_copy(update={"id": key}) for key, document in pairs if document is not None]
 
 
 def _values(lookup: Holding) -> dict[str, Any]:

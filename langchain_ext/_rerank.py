@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,15 +13,15 @@ from pydantic import ConfigDict, Field
 from drillrank import Passage, Ranked
 from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
-from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import notes
+from drillrank.hosts.reranking import Reranker
 from drillrank.rerank.first_stage import RetrievalScores
-from drillrank.rerank.scale import ScoreScale, selected
+from langchain_ext._documents import passage_of
 from langchain_ext._retriever import with_score
 
 
-class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
-    """Base of the rerankers: a subclass says how passages are ranked.
+class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
+    """Base of the rerankers.
 
     Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the
     model did not read all of one; the given ones are left alone.
@@ -31,12 +30,6 @@ class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
     top_n: int | None = Field(default=3, gt=0, description="Documents to keep; None keeps all.")
-    score: ScoreScale = Field(
-        default="log_likelihood",
-        description='Mean log-likelihood of the question, its exponential ("probability"), or the posterior over all '
-        'candidates ("softmax").',
-    )
-    score_threshold: float | None = Field(default=None, description="Keep documents whose score is at least this.")
     score_key: str | None = Field(
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
@@ -44,17 +37,8 @@ class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
     title_key: str = Field(default="title", description="Metadata key of the title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
-    @abstractmethod
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
-
     def _passage(self, document: Document, position: int) -> Passage:
-        described = [f"{key}: {document.metadata[key]}" for key in self.metadata_fields if key in document.metadata]
-        return Passage(
-            "\n".join([*described, document.page_content]),
-            id=document.id or f"document-{position}",
-            title=str(document.metadata.get(self.title_key) or ""),
-        )
+        return passage_of(document, document.id or f"document-{position}", self.title_key, self.metadata_fields)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -68,9 +52,8 @@ class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
         if not documents:
             return []
         passages = [self._passage(document, i) for i, document in enumerate(documents)]
-        ranking = self._rank(query, passages, self._retrieval_scores(documents))
-        kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
-        return [self._scored(self._before(documents, item), item) for item in kept]
+        kept = self._selected(query, documents, passages, self._retrieval_scores(documents))
+        return [self._scored(document, item) for document, item in kept]
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -82,11 +65,6 @@ class LikelihoodCompressor(WithModel, BaseDocumentCompressor):
         """What documents bring under the key under which they leave; None where they bring nothing."""
         key = self.score_key
         return [None if key is None else document.metadata.get(key) for document in documents]
-
-    def _before(self, documents: list[Document], item: Ranked[Passage]) -> Document:
-        """What a passage stands for: a given document, or another one that the ranking reached."""
-        reached: Document | None = item.details.get("reached")
-        return documents[item.details["position"]] if reached is None else reached
 
     def _scored(self, document: Document, item: Ranked[Passage]) -> Document:
         metadata = with_score(document.metadata, self.score_key, item.score, notes(item.details))

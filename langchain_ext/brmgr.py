@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from langchain_core.documents import Document
-from pydantic import PrivateAttr
 
-from drillrank import BRMGR, Passage, Ranked
+from drillrank import Passage
 from drillrank.hosts.generated import GeneratedRecordSettings
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.hosts.reranking import OfTwoKinds
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class BRMGRRerank(LikelihoodCompressor, GeneratedRecordSettings):
+class BRMGRRerank(LikelihoodCompressor, OfTwoKinds, GeneratedRecordSettings):
     """Merges retrieved documents with documents that an LLM wrote: each kind ranked its own way, then paired by rank.
 
     A document whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
@@ -38,17 +37,8 @@ class BRMGRRerank(LikelihoodCompressor, GeneratedRecordSettings):
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
-    _brmgr: BRMGR = PrivateAttr()
-
-    def _prepare(self) -> None:
-        self._brmgr = BRMGR.configured(self, self._language_model)
-
     def _passage(self, document: Document, position: int) -> Passage:
         generated = document.metadata.get(self.origin_key) == "generated"
         passage = super()._passage(document, position)
         text = document.page_content if generated else passage.text  # the LLM did not write the metadata
         return replace(passage, text=text, metadata={"generated": generated})
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        generated = [passage.metadata["generated"] for passage in passages]
-        return self._brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)

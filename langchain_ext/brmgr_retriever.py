@@ -10,18 +10,23 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field
 
 from drillrank import Passage
-from drillrank.dialogue import Dialogue, arun, run
-from drillrank.generation import generated_passages
 from drillrank.hosts.component import WithModel
-from drillrank.hosts.generated import GeneratedRecordSettings, GenerationSettings
-from drillrank.passages import check_query, check_top_n
+from drillrank.hosts.generated import (
+    GeneratedRecordSettings,
+    GenerationSettings,
+    aretrieve_and_generate,
+    retrieve_and_generate,
+)
+from drillrank.hosts.lookups import Answer
+from drillrank.passages import check_top_n
 from drillrank.settings import settings_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
+from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext.brmgr import BRMGRRerank
 
@@ -77,33 +82,22 @@ class BRMGRRetriever(WithModel, ConfiguredRetriever, GenerationSettings):
     ) -> list[Document]:
         config = child_config(run_manager)
         check_top_n(top_n)
-        dialogue = self._dialogue(query)
-        retrieved = self.retriever.invoke(query, config)
-        written = run(dialogue, FrameworkLLM(self.llm, "write a passage", config), workers=self.workers)
-        return self._merged(query, retrieved, written, top_n)
+        found, written = retrieve_and_generate(self, query, *self._asked(query, config))
+        return self._merged(query, top_n, found, written)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
         config = child_config(run_manager)
         check_top_n(top_n)
-        dialogue = self._dialogue(query)
-        writing = asyncio.ensure_future(
-            arun(dialogue, FrameworkLLM(self.llm, "write a passage", config), workers=self.workers)
-        )
-        try:
-            retrieved = await self.retriever.ainvoke(query, config)
-            written = await writing
-        finally:
-            writing.cancel()  # of use only if retrieval raised
-        return await asyncio.to_thread(self._merged, query, retrieved, written, top_n)
+        found, written = await aretrieve_and_generate(self, query, *self._asked(query, config))
+        return await asyncio.to_thread(self._merged, query, top_n, found, written)
 
-    def _dialogue(self, query: str) -> Dialogue[list[Passage]]:
-        return generated_passages(check_query(query), self.n_generated, self.prompts, self.on_failure)
+    def _asked(self, query: str, config: RunnableConfig) -> tuple[int, StoreLookups, FrameworkLLM]:
+        store = StoreLookups(query, self.retriever, Guard(self.filter), config, told_by=type(self).__name__)
+        return self.n_generated, store, FrameworkLLM(self.llm, "write a passage", config)
 
-    def _merged(
-        self, query: str, retrieved: list[Document], written: list[Passage], top_n: int | None
-    ) -> list[Document]:
+    def _merged(self, query: str, top_n: int | None, found: Answer, written: list[Passage]) -> list[Document]:
         generated = [
             Document(id=passage.id, page_content=passage.text, metadata={self.origin_key: "generated"})
             for passage in written
@@ -114,5 +108,4 @@ class BRMGRRetriever(WithModel, ConfiguredRetriever, GenerationSettings):
             "title_key": self.title_key,
             "score_key": self.score_key,
         }
-        seen = Guard(self.filter).kept(retrieved, type(self).__name__)
-        return BRMGRRerank(**ranking).compress_documents([*seen, *generated], query)
+        return BRMGRRerank(**ranking).compress_documents([*(found or ()), *generated], query)

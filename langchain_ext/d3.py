@@ -18,23 +18,15 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
-from drillrank import D3, LanguageModel, MonoT5, Passage, Ranked, Relevance
-from drillrank.drilldown.d3 import EvidenceRanking
+from drillrank import D3, LanguageModel, MonoT5, Relevance
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.embedding import Embed, HostEmbedding
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
-from drillrank.hosts.keys import own, prefixed, with_own
-from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
-from drillrank.hosts.notes import notes
-from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
-from drillrank.hosts.proposing import Proposed, grouped, proposed
+from drillrank.hosts.drilling import Drilled, Drilling, Evidence
+from drillrank.hosts.keys import own, with_own
 from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.hosts.shared import Shared, shared
-from drillrank.once import Told
 from drillrank.passages import check_query, check_top_n
 from drillrank.settings import renamed
 from langchain_ext._chunks import READING, given_chunks
@@ -44,7 +36,6 @@ from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 
-_VIEWS = 3  # of a section in a store: to find so many documents, ask for more
 _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
@@ -108,12 +99,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
 
-    _d3: D3 = PrivateAttr()
-    _given: list[ChunkRecord[Document]] = PrivateAttr()
-    _proposed: Proposed[Document] = PrivateAttr()
-    _prepared: PreparedCache = PrivateAttr()
-    _ready: Shared[PreparedDocuments] | None = PrivateAttr(default=None)
-    _said: Told = PrivateAttr(default_factory=Told)
+    _drilling: Drilling[Document] = PrivateAttr()
 
     @staticmethod
     def _load(model: str | LanguageModel, **options: Any) -> LanguageModel:
@@ -121,7 +107,7 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
 
     def _prepare(self) -> None:
         prompts: Any = self.prompts  # the host's, or texts
-        self._d3 = D3.configured(
+        d3 = D3.configured(
             self,
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             self._language_model,
@@ -129,117 +115,74 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
             section_prompt=Filler("choose sections", prompts[0], "outline", "question"),
             paragraph_prompt=Filler("choose paragraphs", prompts[1], "paragraphs", "question"),
         )
-        self._given = given_chunks(self.documents)
-        self._prepared = PreparedCache(self._d3.prepare, self.separator)
         guard = Guard(self.filter)  # says now what is wrong with it
-        if self.source is None:
-            seen = self._seen(guard)
-            self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
-            self._proposed.tell(self._said)
-            fields = index_fields(self, self._language_model, [chunk.record for chunk in seen])
-            self._ready = shared("drill", fields, lambda: self._prepared.ready(self._proposed.material()))
+        self._drilling = Drilling(
+            d3,
+            self,
+            self.documents,
+            given_chunks(self.documents),
+            READING,
+            asks_llm=self.llm is not None,
+            given_alone=guard if self.source is None else None,
+            fields=index_fields(self, self._language_model),
+        )
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        check_query(query)
-        check_top_n(top_n)
         config = child_config(run_manager)
-        stored = self._documents_for(query, config)
-        found = self._d3.retrieve(
-            query,
-            self._drillable(stored),
-            self.top_n if top_n is None else top_n,
-            llm=self._asked(config),
+        found = self._drilling.retrieve(
+            *self._asked(query, top_n, config),
+            llm=self._llm(config),
             on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
         )
-        dispatch_custom_event(END_EVENT, _told(found, stored), config=config)
-        return self._results(found, stored)
+        dispatch_custom_event(END_EVENT, _told(found), config=config)
+        return list(map(self._document, found.evidence))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        check_query(query)
-        check_top_n(top_n)
         config = child_config(run_manager)
-        stored = await self._adocuments_for(query, config)
+        asked = self._asked(query, top_n, config)
         loop = asyncio.get_running_loop()
         steps: asyncio.Queue[Step | None] = asyncio.Queue()
         telling = asyncio.ensure_future(_tell(steps, config))
         try:
-            found = await self._d3.aretrieve(
-                query,
-                await asyncio.to_thread(self._drillable, stored),
-                self.top_n if top_n is None else top_n,
-                llm=self._asked(config),
+            found = await self._drilling.aretrieve(
+                *asked,
+                llm=self._llm(config),
                 on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step),
             )
         finally:
             steps.put_nowait(None)
             await telling
-        await adispatch_custom_event(END_EVENT, _told(found, stored), config=config)
-        return self._results(found, stored)
+        await adispatch_custom_event(END_EVENT, _told(found), config=config)
+        return list(map(self._document, found.evidence))
 
-    def _documents_for(self, query: str, config: RunnableConfig) -> Proposed[Document]:
-        """What the question is asked about."""
-        if self.source is None:
-            return self._proposed
+    def _asked(
+        self, query: str, top_n: int | None, config: RunnableConfig
+    ) -> tuple[str, StoreLookups, Guard, int | None]:
+        check_top_n(top_n)
         guard = Guard(self.filter, self.source, config)
-        store = StoreLookups(query, self.source, guard, config)
-        stored = run_lookups(self._lookups(guard), store.answer)
-        stored.tell(self._said)
-        return stored
+        store = StoreLookups(check_query(query), self.source, guard, config)
+        return query, store, guard, self.top_n if top_n is None else top_n
 
-    async def _adocuments_for(self, query: str, config: RunnableConfig) -> Proposed[Document]:
-        """As `_documents_for`, without blocking the event loop."""
-        if self.source is None:
-            return self._proposed
-        guard = Guard(self.filter, self.source, config)
-        store = StoreLookups(query, self.source, guard, config)
-        stored = await arun_lookups(self._lookups(guard), store.aanswer)
-        stored.tell(self._said)
-        return stored
-
-    def _lookups(self, guard: Guard) -> Lookups[Proposed[Document]]:
-        limit = self.max_documents
-        return proposed(READING, self._seen(guard), _VIEWS * limit, limit, guard.restriction)
-
-    def _seen(self, guard: Guard) -> list[ChunkRecord[Document]]:
-        """What was given and may be seen."""
-        seen = set(map(id, guard.allowed(self.documents))) if self.documents else set()
-        chunks = [chunk for chunk in self._given if id(chunk.record) in seen]
-        return with_pages_joined(chunks) if self.join_pages else chunks
-
-    def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
+    def _llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
 
-    def _drillable(self, stored: Proposed[Document]) -> PreparedDocuments:
-        return self._ready.made if self._ready else self._prepared.ready(stored.material())
-
-    def _results(self, found: EvidenceRanking, stored: Proposed[Document]) -> list[Document]:
-        usage = {} if self.llm is None else found.usage.as_metadata()
-        return [self._document(item, stored, usage) for item in found]
-
-    def _document(self, item: Ranked[Passage], stored: Proposed[Document], usage: dict[str, int]) -> Document:
-        paragraph = stored.at(item.passage)
-        added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
-        if self.guard_tokens:
-            added["guarded"] = item.details["guarded"]
-        if "problems" in item.details:
-            added["problems"] = "; ".join(item.details["problems"])
+    def _document(self, evidence: Evidence[Document]) -> Document:
+        paragraph = evidence.paragraph
         metadata = with_own(
-            _with_start(paragraph.chunk, paragraph_metadata(paragraph), paragraph.start),
-            section_path=item.passage.title,
+            _with_start(paragraph.chunk, evidence.metadata, paragraph.start),
+            **evidence.place,
             source_id=paragraph.document.name[1],
-            namespace=paragraph.document.name[0] or None,
             start=paragraph.start,
             end=paragraph.end,
         )
-        added = {prefixed(name): value for name, value in added.items()} | notes(item.details)
         return Document(
             id=paragraph.id,
-            page_content=item.passage.text,
-            metadata=with_score(metadata, self.score_key, item.score, added),
+            page_content=paragraph.text,
+            metadata=with_score(metadata, self.score_key, evidence.score, evidence.told),
         )
 
 
@@ -254,8 +197,8 @@ def _with_start(chunk: ChunkRecord[Document], metadata: dict[str, Any], start: i
     return metadata if start is None else {**metadata, _START: start}
 
 
-def _told(found: EvidenceRanking, stored: Proposed[Document]) -> dict[str, Any]:
-    return {**found.usage.as_metadata(), "problems": [*map(str, stored.problems), *found.problems]}
+def _told(found: Drilled[Document]) -> dict[str, Any]:
+    return {**found.usage, "problems": found.problems}
 
 
 async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:

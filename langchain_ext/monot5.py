@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field, PrivateAttr
-
-from drillrank import MonoT5, Passage, Ranked
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank import MonoT5
+from drillrank.hosts.reranking import OfRelevance
 from drillrank.rerank.monot5 import MonoT5Settings
-from drillrank.rerank.scale import ScoreScale
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class MonoT5Rerank(LikelihoodCompressor, MonoT5Settings):
+class MonoT5Rerank(OfRelevance, LikelihoodCompressor, MonoT5Settings):
     """Reranks documents by the probability that a language model calls them relevant to the question.
 
     Args:
@@ -30,17 +27,4 @@ class MonoT5Rerank(LikelihoodCompressor, MonoT5Settings):
     []
     """
 
-    model: str = Field(description="Specification of the language model.")
-    score: ScoreScale = Field(
-        default="log_likelihood",
-        description='Logarithm of P(relevant), P(relevant) itself ("probability"), or the share of the sum of all '
-        'candidates\' P(relevant) ("softmax").',
-    )
-
-    _mono_t5: MonoT5 = PrivateAttr()
-
-    def _prepare(self) -> None:
-        self._mono_t5 = MonoT5.configured(self, self._language_model)
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        return self._mono_t5.rank(query, passages)
+    _method = MonoT5

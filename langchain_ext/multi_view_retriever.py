@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -16,20 +14,18 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
-from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
+from drillrank.hosts.merged_views import Merged
 from drillrank.hosts.settings import ViewRetrieverSettings
-from drillrank.hosts.shared import Shared, shared
-from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
-from drillrank.hosts.view_rankings import texts_of
-from drillrank.once import Told
+from drillrank.hosts.stored_sections import StoredSection
+from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
 from drillrank.passages import check_query, check_top_n
-from drillrank.views import VIEWS, MergedSection, MultiViewIndex, View
+from drillrank.views import VIEWS, MergedSection, View
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext._sections import as_raw, read_section, stored_sections
 
-_MAKER = "MultiViewTextSplitter"
+Source = InstanceOf[VectorStore] | Retriever | dict[View, Retriever]
 
 
 class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
@@ -76,34 +72,28 @@ class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     documents: list[Document] = Field(default_factory=list)
-    source: InstanceOf[VectorStore] | Retriever | dict[View, Retriever] | None = Field(
-        default=None, description="Where to look; None indexes the documents in memory."
-    )
+    source: Source | None = Field(default=None, description="Where to look; None indexes the documents in memory.")
     filter: Filter | None = Field(default=None, description="Which documents may be seen.")
     score_key: str | None = Field(
         default="relevance_score",
         description="Metadata key of the score; None adds nothing that depends on the question.",
     )
 
-    _sections: list[StoredSection] = PrivateAttr()
-    _raw: dict[str, StoredSection] = PrivateAttr()
-    _index: Shared[MultiViewIndex] | None = PrivateAttr(default=None)
-    _owners: list[int] = PrivateAttr(default_factory=list)
-    _told: Told = PrivateAttr(default_factory=Told)
+    _views: ViewRetrieval = PrivateAttr()
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
-        Guard(self.filter)
-        self._sections = stored_sections(self.documents)
-        plain = self.source is None and self.filter is None
-        self._raw = raw_sections(self._sections, "documents") if plain else {}
-        if self.source is None:
-            tell_foreign(self._sections, _MAKER, self._told)
-            texts, self._owners = texts_of(self._sections, [document.page_content for document in self.documents])
-            fields = {"texts": texts, "retriever": self.retriever, "weights": self.weights}
-            self._index = shared("views", fields, lambda: MultiViewIndex.configured(self, texts))
-        elif self.source == {}:
-            raise InvalidInput(f"source needs a retriever for one of the views {VIEWS} at least.")
+        Guard(self.filter)  # says now what is wrong with it
+        self._views = ViewRetrieval(
+            self,
+            stored_sections(self.documents),
+            lambda: [document.page_content for document in self.documents],
+            _searched(self.source),
+            read_section,
+            name="documents",
+            maker="MultiViewTextSplitter",
+            filtered=self.filter is not None,
+        )
 
     @property
     def _all_from(self) -> object:
@@ -113,57 +103,23 @@ class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        check_query(query)
-        check_top_n(top_n)
-        wanted = self.top_n if top_n is None else top_n
-        if self.source is None:
-            return self._in_memory(query, wanted)
-        store, lookups = self._lookups(query, wanted, child_config(run_manager))
-        return self._results(run_lookups(lookups, store.answer))
+        store, lookups = self._lookups(query, top_n, child_config(run_manager))
+        return [self._document(*merged) for merged in run_lookups(lookups, store.answer)]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
+        store, lookups = self._lookups(query, top_n, child_config(run_manager))
+        return [self._document(*merged) for merged in await arun_lookups(lookups, store.aanswer)]
+
+    def _lookups(
+        self, query: str, top_n: int | None, config: RunnableConfig
+    ) -> tuple[StoreLookups, Lookups[list[Merged]]]:
         check_query(query)
         check_top_n(top_n)
-        wanted = self.top_n if top_n is None else top_n
-        if self.source is None:
-            return await asyncio.to_thread(self._in_memory, query, wanted)
-        store, lookups = self._lookups(query, wanted, child_config(run_manager))
-        return self._results(await arun_lookups(lookups, store.aanswer))
-
-    def _in_memory(self, query: str, top_n: int) -> list[Document]:
-        assert self._index is not None
-        sections, among = self._sections, None
-        if self.filter is not None:
-            guard = Guard(self.filter)
-            seen = {number for number, document in enumerate(self.documents) if guard.kept([document])}
-            among = {number for number, owner in enumerate(self._owners) if owner in seen}
-            sections = [sections[number] for number in sorted(seen)]
-        raw = self._raw if among is None else raw_sections(sections, "documents")
-        found = self._index.made.search(query, top_n, among)
-        return self._results(merged_in_memory(found, raw, self.expand, among is not None))
-
-    def _lookups(self, query: str, top_n: int, config: RunnableConfig) -> tuple[StoreLookups, Lookups[list[Merged]]]:
-        source = self.source
-        assert source is not None
-        guard = Guard(self.filter, source, config)
-        views = MergedViews(
-            top_n=top_n,
-            weights=self.weights,
-            expand=self.expand,
-            source="store" if isinstance(source, VectorStore) else list(source) if isinstance(source, dict) else None,
-            read=read_section,
-            given=Given(by_view(self._sections, guard.visible), "documents", guard.allowed, self._told),
-            restricted=guard.restriction,
-            resolved=False,
-            maker=_MAKER,
-            told=self._told,
-        )
-        return StoreLookups(query, source, guard, config), views.lookups()  # type: ignore[arg-type]  # a dictionary by view
-
-    def _results(self, found: Iterable[Merged]) -> list[Document]:
-        return [self._document(*merged) for merged in found]
+        guard = Guard(self.filter, self.source, config)
+        store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
+        return store, self._views.lookups(query, self.top_n if top_n is None else top_n, guard)
 
     def _document(self, section: StoredSection, merged: MergedSection, origin: str | None) -> Document:
         document = as_raw(section.record, section.text) if section.view else section.record
@@ -171,3 +127,15 @@ class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
         metadata = with_score(metadata, self.score_key, merged.score, {prefixed(name): value})
         return document.model_copy(update={"metadata": metadata})
+
+
+def _searched(source: object) -> Searched:
+    if source is None:
+        return "memory"
+    if isinstance(source, VectorStore):
+        return "store"
+    if not isinstance(source, dict):
+        return None
+    if not source:
+        raise InvalidInput(f"source needs a retriever for one of the views {VIEWS} at least.")
+    return list(source)

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
-from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
+from pydantic import Field, InstanceOf
 
-from drillrank import Passage, PromptRank, Ranked
+from drillrank import Passage
 from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName, named_links
+from drillrank.hosts.reranking import OfPaths, Shown
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
-from drillrank.multihop.record_names import GivenPassages, RecordNames
-from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.first_stage import RetrievalScores
-from langchain_ext._documents import document_names
+from langchain_ext._documents import document_names, passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._rerank import LikelihoodCompressor
 from langchain_ext._retriever import Retriever
-from langchain_ext.promptrank_documents import DocumentSource
+from langchain_ext.promptrank_documents import DocumentPaths
 
 
-class PathFields(BaseModel):
+class PathFields(Shown):
     """What components that search paths have beside settings."""
 
     docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
         default=None, exclude=True, description="Knows linked documents by id."
     )
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    demonstrations: tuple[Demonstration, ...] = Field(
-        default=(), description="Questions with their gold paths, shown to a neural model before each path."
-    )
 
 
 @link_prior_was_prior
-class PromptRankRerank(PathFields, LikelihoodCompressor, LinkedRecordSettings):
+class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSettings):
     """Reranks documents by the best path of linked documents among them, and beyond them if told where.
 
     Args:
@@ -76,11 +69,9 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, LinkedRecordSettings):
     links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
 
-    _prompt_rank: PromptRank = PrivateAttr()
-
     def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
-        self._prompt_rank = PromptRank.configured(self, self._language_model, demonstrations=self.demonstrations)
+        super()._prepare()
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -97,25 +88,9 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, LinkedRecordSettings):
             return context.run(super().compress_documents, documents, query)
 
     def _passage(self, document: Document, position: int) -> Passage:
-        return self._named(document, *document_names([document]))
+        [name] = document_names([document])
+        return passage_of(document, name, self.title_key, self.metadata_fields)
 
-    def _named(self, document: Document, name: str) -> Passage:
-        return replace(super()._passage(document, 0), id=name, metadata=document.metadata)
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+    def _host(self) -> DocumentPaths:
         guard = Guard(self.filter, self.retriever, ensure_config())
-        known = RecordNames(GivenPassages(passages))
-        source = DocumentSource(self._named, guard, known, self.retriever, self.docstore)
-        search = self.path_rerank()
-        counted = scores if search.counts_first_stage else None
-        ranking = search.rank(query, passages, scores=counted, source=source, on_hop=partial(source.tell, query))
-        for item in ranking:
-            if item.details["position"] >= len(passages):
-                item.details["reached"] = source.documents[item.passage.id]
-        return ranking
-
-    def path_rerank(self, corpus: Sequence[Passage] = ()) -> PathRerank:
-        """The search with these settings."""
-        names: tuple[LinkName, ...] = (*self.links, "retrieval") if self.retriever else self.links
-        links = named_links(names, self.links_key)
-        return PathRerank.configured(self, self._prompt_rank, links=links, corpus=corpus)
+        return DocumentPaths(guard, self.retriever, self.docstore, None, self.title_key, self.metadata_fields)

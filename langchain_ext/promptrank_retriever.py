@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -12,31 +9,19 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from drillrank import Passage, PathSearch, Ranked
-from drillrank.dialogue import Usage
+from drillrank import PromptRank
 from drillrank.hosts.component import WithModel
-from drillrank.hosts.equal_ids import EqualIds
-from drillrank.hosts.notes import notes, path_notes
-from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
-from drillrank.hosts.shared import Shared, shared
-from drillrank.multihop.first_hop import check_by_order, first_stage_prior
-from drillrank.multihop.lookups import Steps, arun_steps, run_steps
-from drillrank.multihop.missing import MissingSettings
+from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
+from drillrank.hosts.paths import PathRetrieverSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
-from drillrank.multihop.record_names import GivenPassages, RecordNames
-from drillrank.multihop.search import Scope
-from drillrank.once import Once, Told
 from drillrank.passages import check_query, check_top_n
-from drillrank.settings import settings_of
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
-from langchain_ext.promptrank import PathFields, PromptRankRerank
-from langchain_ext.promptrank_documents import DocumentSource, names_of
-
-_TENANTS = 16  # for whom of those whose documents have equal ids an index is kept
+from langchain_ext.promptrank import PathFields
+from langchain_ext.promptrank_documents import DocumentPaths
 
 
 @link_prior_was_prior
@@ -112,34 +97,24 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
     title_key: str = Field(default="title", description="Metadata key of the title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
-    _rerank: PromptRankRerank = PrivateAttr()
-    _missing: MissingSettings | None = PrivateAttr(default=None)
-    _names: list[str] = PrivateAttr()
-    _equal_ids: EqualIds = PrivateAttr()
-    _told: Told = PrivateAttr(default_factory=Told)
-    _prepared: Once[Shared[tuple[GivenPassages, PathSearch]]] = PrivateAttr(default_factory=lambda: Once(_TENANTS))
+    _paths: PathRetrieval[Document] = PrivateAttr()
 
     def _prepare(self) -> None:
-        Guard(self.filter)  # says now what is wrong with it
-        check_by_order(first_stage_prior(self.prior, self.link_prior))
-        ranking = settings_of(self, LinkedRecordSettings) | {
-            "model": self._language_model,
-            "demonstrations": self.demonstrations,
-            "docstore": self.docstore,
-            "filter": self.filter,
-            "links": tuple(name for name in self.links if name != "retrieval"),
-            "retriever": self.retriever if "retrieval" in self.links else None,
-            "title_key": self.title_key,
-            "metadata_fields": self.metadata_fields,
-        }
-        self._rerank = PromptRankRerank(**ranking)
+        missing = None
         if self.llm is not None:
-            prompt = Filler("name what is missing", self.missing_prompt, "documents", "question")
-            self._missing = MissingSettings(missing_prompt=prompt, on_failure=self.on_failure)
-        self._names = names_of(self.documents)
-        self._equal_ids = EqualIds(self._names, "documents")
-        if not (self._equal_ids and Guard(self.filter, self.retriever).restricts):
-            self._search_of(range(len(self._names)))
+            missing = Filler("name what is missing", self.missing_prompt, "documents", "question")
+        self._paths = PathRetrieval(
+            self,
+            PromptRank.configured(self, self._language_model, demonstrations=self.demonstrations),
+            self.documents,
+            self._host(Guard(self.filter)),
+            links=self.links,
+            restricts=lambda: Guard(self.filter, self.retriever).restricts,
+            missing_prompt=missing,
+            given_as="documents",
+            component=type(self).__name__,
+            fields=index_fields(self, self._language_model),
+        )
 
     @property
     def _all_from(self) -> Retriever | None:
@@ -149,85 +124,27 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        config = child_config(run_manager)
-        check_query(query)
-        source, search = self._source(config)
-        first = source.found(query, self.retriever.invoke(query, config), told_by=type(self).__name__)
-        usage = Usage()
-        steps = self._steps(query, source, search, first, top_n, usage)
-        tell = partial(source.tell, query)
-        return self._found(run_steps(steps, source, tell, llm=self._asked(config), usage=usage), source)
+        found = self._paths.retrieve(*self._asked(query, top_n, child_config(run_manager)))
+        return list(map(self._document, found))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        config = child_config(run_manager)
+        found = await self._paths.aretrieve(*self._asked(query, top_n, child_config(run_manager)))
+        return list(map(self._document, found))
+
+    def _asked(
+        self, query: str, top_n: int | None, config: RunnableConfig
+    ) -> tuple[str, DocumentPaths, int | None, FrameworkLLM | None]:
         check_query(query)
-        source, search = await asyncio.to_thread(self._source, config)  # a filter looks at all that was given
-        hits = await self.retriever.ainvoke(query, config)
-        first = await source.afound(query, hits, told_by=type(self).__name__)
-        usage = Usage()
-        steps = self._steps(query, source, search, first, top_n, usage)
-        tell = partial(source.atell, query)
-        return self._found(await arun_steps(steps, source, tell, llm=self._asked(config), usage=usage), source)
-
-    def _asked(self, config: RunnableConfig) -> FrameworkLLM | None:
-        return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
-
-    def _source(self, config: RunnableConfig) -> tuple[DocumentSource, PathSearch]:
-        """Answers the lookups of one question, of what may be seen; and the search that asks them."""
-        guard = Guard(self.filter, self.retriever, config)
-        allowed = set(map(id, guard.allowed(self.documents))) if self.documents else set()
-        shown = {number for number, document in enumerate(self.documents) if id(document) in allowed}
-        given, search = self._search_of(shown)
-        seen = {self._names[number]: self.documents[number] for number in sorted(shown)}
-        record_names = RecordNames(given, seen)
-        source = DocumentSource(
-            self._rerank._named,
-            guard,
-            record_names,
-            self.retriever,
-            self.docstore,
-            given=seen,
-            config=config,
-            told=self._told,
-        )
-        return source, search
-
-    def _search_of(self, shown: Collection[int]) -> tuple[GivenPassages, PathSearch]:
-        """Of all that was given, but for the hidden ones under the id of another."""
-        chosen = self._equal_ids.chosen(shown)
-
-        def made() -> tuple[GivenPassages, PathSearch]:
-            passages = [self._rerank._named(self.documents[number], self._names[number]) for number in chosen]
-            return GivenPassages(passages), self._rerank.path_rerank(passages).path_search
-
-        def prepared() -> Shared[tuple[GivenPassages, PathSearch]]:
-            documents = [self.documents[number] for number in chosen]
-            return shared("paths", index_fields(self, self._language_model, documents), made)
-
-        return self._prepared.get(chosen, prepared).made
-
-    def _steps(
-        self,
-        query: str,
-        source: DocumentSource,
-        search: PathSearch,
-        first: list[Passage],
-        top_n: int | None,
-        usage: Usage,
-    ) -> Steps[list[Ranked[Passage]]]:
         check_top_n(top_n)
-        scope = Scope(None if len(source.given) == len(self.documents) else source.given.keys(), fetched=True)
-        most = self.top_n if top_n is None else top_n
-        return search.steps(query, most, candidates=first, scope=scope, missing=self._missing, usage=usage)
+        llm = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
+        host = self._host(Guard(self.filter, self.retriever, config), config)
+        return query, host, self.top_n if top_n is None else top_n, llm
 
-    def _found(self, ranking: list[Ranked[Passage]], source: DocumentSource) -> list[Document]:
-        source.record_names.warn(source.missed, self._told)
-        return [self._copy(source, item) for item in ranking]
+    def _host(self, guard: Guard, config: RunnableConfig | None = None) -> DocumentPaths:
+        return DocumentPaths(guard, self.retriever, self.docstore, config, self.title_key, self.metadata_fields)
 
-    def _copy(self, source: DocumentSource, item: Ranked[Passage]) -> Document:
-        document = source.documents[item.passage.id]
-        added = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
-        metadata = with_score(document.metadata, self.score_key, item.score, added)
-        return document.model_copy(update={"id": source.record_names.own_id(item.passage.id), "metadata": metadata})
+    def _document(self, found: FoundRecord[Document]) -> Document:
+        metadata = with_score(found.record.metadata, self.score_key, found.score, found.notes)
+        return found.record.model_copy(update={"id": found.id, "metadata": metadata})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field, PrivateAttr
-
-from drillrank import Passage, Ranked, Relevance
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank import Relevance
+from drillrank.hosts.reranking import OfRelevance
 from drillrank.rerank.relevance import RelevanceSettings
-from drillrank.rerank.scale import ScoreScale
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class RelevanceRerank(LikelihoodCompressor, RelevanceSettings):
+class RelevanceRerank(OfRelevance, LikelihoodCompressor, RelevanceSettings):
     """Reranks documents by the probability that a language model calls them relevant, asked as it was trained to be.
 
     Args:
@@ -32,17 +29,4 @@ class RelevanceRerank(LikelihoodCompressor, RelevanceSettings):
     []
     """
 
-    model: str = Field(description="Specification of the language model.")
-    score: ScoreScale = Field(
-        default="log_likelihood",
-        description='The score of the transform, P(relevant) ("probability"), or the share of the sum of all '
-        'candidates\' P(relevant) ("softmax").',
-    )
-
-    _relevance: Relevance = PrivateAttr()
-
-    def _prepare(self) -> None:
-        self._relevance = Relevance.configured(self, self._language_model)
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        return self._relevance.rank(query, passages)
+    _method = Relevance

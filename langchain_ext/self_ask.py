@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -22,9 +23,12 @@ from drillrank.dialogue import limited
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
 from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.hosts.component import Component
+from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.workers import Workers
+from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import Retriever
 
 
@@ -127,39 +131,21 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAsk
             yield _chunk(item)
 
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
+        def store(question: str) -> StoreLookups:
+            return StoreLookups(question, self.retriever, Guard(self.filter), config, told_by="SelfAskChain")
+
         return SelfAsk.configured(
             self,
             FrameworkLLM(self.llm, "ask", config),
-            _Passages(self.retriever, self.title_key, config, Guard(self.filter)),
+            RetrievedPassages(store, self._passage),
             workers=self._workers,
             prompt=Filler("ask a follow-up question", self.prompt, "question", "transcript"),
             answer_prompt=Filler("answer from documents", self.answer_prompt, "contents", "question"),
         )
 
-
-class _Passages:
-    """A retriever's documents as passages; each brings its document along."""
-
-    def __init__(
-        self, retriever: Runnable[str, list[Document]], title_key: str, config: RunnableConfig, guard: Guard
-    ) -> None:
-        self._retriever = retriever
-        self._guard = guard
-        self._title_key = title_key
-        self._config = config
-
-    def retrieve(self, question: str) -> list[Passage]:
-        return self._passages(self._retriever.invoke(question, self._config))
-
-    async def aretrieve(self, question: str) -> list[Passage]:
-        return self._passages(await self._retriever.ainvoke(question, self._config))
-
-    def _passages(self, found: list[Document]) -> list[Passage]:
-        return list(map(self._passage, self._guard.kept(found, "SelfAskChain")))
-
     def _passage(self, found: Document) -> Passage:
-        title = str(found.metadata.get(self._title_key) or "")
-        return Passage(found.page_content, id=found.id or "", title=title, metadata={"document": found})
+        passage = passage_of(found, found.id or "", self.title_key)
+        return replace(passage, metadata={"document": found})
 
 
 def _chunk(item: FollowUp | SelfAskAnswer) -> AddableDict:

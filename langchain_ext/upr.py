@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import PrivateAttr
-
-from drillrank import UPR, Passage, Ranked
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank import UPR
 from drillrank.rerank.upr import UPRSettings
 from langchain_ext._rerank import LikelihoodCompressor
 
@@ -35,10 +32,4 @@ class UPRRerank(LikelihoodCompressor, UPRSettings):
     'Emma is a novel.'
     """
 
-    _upr: UPR = PrivateAttr()
-
-    def _prepare(self) -> None:
-        self._upr = UPR.configured(self, self._language_model)
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        return self._upr.rank(query, passages, scores=scores if self.prior else None)
+    _method = UPR

@@ -12,6 +12,7 @@ from llama_index.core import PromptTemplate, Settings
 from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
 from drillrank.calling import gives_way
 from drillrank.prompts import check_places
@@ -57,6 +58,18 @@ class Prompts:
         for name in templates.keys() & self._places.keys():
             check_places(templates[name].format, *self._places[name])
             self.templates[name] = templates[name]
+
+
+class Prompted(PromptMixin):
+    """Base of components with templates of their own; asked with templates of other components, it ignores these."""
+
+    _prompts: Prompts
+
+    def _get_prompts(self) -> PromptDictType:
+        return dict(self._prompts.templates)
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        self._prompts.update(prompts)
 
 
 class Filler:

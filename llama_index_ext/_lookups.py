@@ -9,6 +9,7 @@ from typing import Any
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
     FilterOperator,
@@ -36,13 +37,24 @@ class StoreLookups:
 
     Args:
         query_bundle: The question.
-        source: An index, a retriever, or several by name.
+        source: An index, a retriever, or several by name; None has nothing.
         guard: What may be seen.
+        docstore: Is asked for nodes by id where there is no index behind the source.
+        told_by: The component that warns if the filter hides all that a retriever brings; without a name none does.
     """
 
-    def __init__(self, query_bundle: QueryBundle, source: Source, guard: Guard) -> None:
+    def __init__(
+        self,
+        query_bundle: QueryBundle,
+        source: Source | None,
+        guard: Guard,
+        docstore: BaseDocumentStore | None = None,
+        told_by: str = "",
+    ) -> None:
         self._question = QuestionVectors(query_bundle)
         self._guard = guard
+        self._docstore = docstore
+        self._told_by = told_by
         self._retrievers: dict[Any, BaseRetriever] = {}
         if isinstance(source, BaseRetriever):
             self._retrievers = {None: source}
@@ -56,7 +68,7 @@ class StoreLookups:
             return self._fetched(lookup)
         if self.index is None or self._retrievers:
             retriever = self._retrievers[lookup.source]
-            found = self._guard.hits(retriever.retrieve(self._question.query_of(retriever)))
+            found = self._guard.hits(retriever.retrieve(self._question.query_of(retriever)), self._told_by)
             return without_copies(found, retriever, self._guard)
         for asked in widths(lookup.k):
             search = _AsStored(self.index, asked, self._guard, lookup.wanted)
@@ -67,11 +79,13 @@ class StoreLookups:
 
     async def aanswer(self, lookup: Lookup) -> list[Any] | None:
         """As `answer`, without blocking the event loop."""
+        if isinstance(lookup, ById) and self.index is None and self._docstore is not None:
+            return self._guard.allowed(await afetched(self._docstore, lookup.ids))
         if not isinstance(lookup, Search):
             return await asyncio.to_thread(self._fetched, lookup)
         if self.index is None or self._retrievers:
             retriever = self._retrievers[lookup.source]
-            found = self._guard.hits(await aretrieved_by(retriever, self._question))
+            found = self._guard.hits(await aretrieved_by(retriever, self._question), self._told_by)
             return await asyncio.to_thread(without_copies, found, retriever, self._guard)
         for asked in widths(lookup.k):
             search = _AsStored(self.index, asked, self._guard, lookup.wanted)
@@ -81,7 +95,11 @@ class StoreLookups:
         return hits[: lookup.k]
 
     def _fetched(self, lookup: ById | Holding) -> list[BaseNode] | None:
-        return None if self.index is None else _looked_up(self.index, lookup, self._guard)
+        if self.index is not None:
+            return _looked_up(self.index, lookup, self._guard)
+        if self._docstore is None or not isinstance(lookup, ById):
+            return None
+        return self._guard.allowed(self._docstore.get_nodes(list(lookup.ids), raise_error=False))
 
 
 def without_copies(hits: list[NodeWithScore], source: BaseRetriever, guard: Guard) -> list[NodeWithScore]:

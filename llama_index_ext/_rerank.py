@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 from llama_index.core.bridge.pydantic import ConfigDict, Field
@@ -16,17 +15,15 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from drillrank import Passage, Ranked
 from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
-from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import noted, notes
-from drillrank.rerank.first_stage import RetrievalScores
-from drillrank.rerank.scale import ScoreScale, selected
+from drillrank.hosts.reranking import Reranker
 from llama_index_ext._nodes import unread
 
 dispatcher = get_dispatcher(__name__)
 
 
-class LikelihoodRerank(WithModel, BaseNodePostprocessor):
-    """Base of the rerankers: a subclass says how passages are ranked.
+class LikelihoodRerank(Reranker, BaseNodePostprocessor):
+    """Base of the rerankers.
 
     Nodes are handed back unchanged, best first, with the new score. Copied are those with something to say in their
     metadata: `drillrank_cut_tokens` where the model did not read all of one, or with `keep_retrieval_score`.
@@ -34,13 +31,6 @@ class LikelihoodRerank(WithModel, BaseNodePostprocessor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
 
-    top_n: int | None = Field(default=None, gt=0, description="Nodes to keep; None keeps all.")
-    score: ScoreScale = Field(
-        default="log_likelihood",
-        description='Mean log-likelihood of the question, its exponential ("probability"), or the posterior over all '
-        'candidates ("softmax").',
-    )
-    score_threshold: float | None = Field(default=None, description="Keep nodes whose score is at least this.")
     metadata_mode: MetadataMode = Field(default=MetadataMode.EMBED, description="Metadata that the model reads.")
     keep_retrieval_score: bool = Field(default=False, description="Keep the old score as metadata retrieval_score.")
 
@@ -48,9 +38,10 @@ class LikelihoodRerank(WithModel, BaseNodePostprocessor):
         model = state["__pydantic_private__"]["_language_model"]  # a fitted model stays fitted
         super().__setstate__({**state, "__dict__": {**state["__dict__"], "model": model, "model_options": {}}})
 
-    @abstractmethod
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
+    @classmethod
+    def class_name(cls) -> str:
+        """Name used in serialisation."""
+        return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
         return Passage(node.get_content(metadata_mode=self.metadata_mode), id=node.node_id)
@@ -87,18 +78,12 @@ class LikelihoodRerank(WithModel, BaseNodePostprocessor):
         return await to_thread(self._postprocess_nodes, nodes, query_bundle)
 
     def _best(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:
-        ranking = self._rank(query, [self._passage(node.node) for node in nodes], [node.score for node in nodes])
-        kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
-        return [self._reranked(self._before(nodes, item), item) for item in kept]
+        passages, scores = [self._passage(node.node) for node in nodes], [node.score for node in nodes]
+        return [self._reranked(before, item) for before, item in self._selected(query, nodes, passages, scores)]
 
-    def _before(self, nodes: list[NodeWithScore], item: Ranked[Passage]) -> NodeWithScore:
-        """What a passage stands for: a given node, or another one that the ranking reached."""
-        reached: NodeWithScore | None = item.details.get("reached")
-        return nodes[item.details["position"]] if reached is None else reached
-
-    def _reranked(self, before: NodeWithScore, item: Ranked[Passage]) -> NodeWithScore:
-        node = before.node
-        kept = {"retrieval_score": before.score} if self.keep_retrieval_score else {}
+    def _reranked(self, before: NodeWithScore | BaseNode, item: Ranked[Passage]) -> NodeWithScore:
+        node, score = (before.node, before.score) if isinstance(before, NodeWithScore) else (before, None)
+        kept = {"retrieval_score": score} if self.keep_retrieval_score else {}
         metadata = noted(node.metadata, item.details) | kept
         if metadata != node.metadata:
             node = unread(node, metadata, [*notes(item.details), *kept])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, MetadataMode
 
-from drillrank import BRMGR, Passage, Ranked
+from drillrank import Passage
 from drillrank.hosts.generated import GeneratedRecordSettings
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.hosts.reranking import OfTwoKinds
 from llama_index_ext._rerank import LikelihoodRerank
 
 
-class BRMGRRerank(LikelihoodRerank, GeneratedRecordSettings):
+class BRMGRRerank(LikelihoodRerank, OfTwoKinds, GeneratedRecordSettings):
     """Merges retrieved nodes with nodes that an LLM wrote: each kind ranked its own way, then paired by rank.
 
     A node whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
@@ -38,21 +37,7 @@ class BRMGRRerank(LikelihoodRerank, GeneratedRecordSettings):
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
-    _brmgr: BRMGR = PrivateAttr()
-
-    def _prepare(self) -> None:
-        self._brmgr = BRMGR.configured(self, self._language_model)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "BRMGRRerank"
-
     def _passage(self, node: BaseNode) -> Passage:
         generated = node.metadata.get(self.origin_key) == "generated"
         mode = MetadataMode.NONE if generated else self.metadata_mode  # the LLM did not write the metadata
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        generated = [passage.metadata["generated"] for passage in passages]
-        return self._brmgr.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
@@ -14,16 +12,19 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
-from drillrank.dialogue import Dialogue, arun, run
 from drillrank.errors import check_positive
-from drillrank.generation import generated_passages
 from drillrank.hosts.fields import Fixed
-from drillrank.hosts.generated import GeneratedRecordSettings, GenerationSettings
-from drillrank.passages import check_query, check_top_n
+from drillrank.hosts.generated import (
+    GeneratedRecordSettings,
+    GenerationSettings,
+    aretrieve_and_generate,
+    retrieve_and_generate,
+)
+from drillrank.passages import check_top_n
 from drillrank.settings import method, settings_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._llm import FrameworkLLM
-from llama_index_ext._waiting import aretrieved
+from llama_index_ext._lookups import StoreLookups
 from llama_index_ext.brmgr import BRMGRRerank
 
 
@@ -77,7 +78,7 @@ class BRMGRRetriever(Fixed, BaseRetriever, GenerationSettings):
         GenerationSettings.__post_init__(self)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
-        self._guard = Guard(self.filters, self.retriever)
+        Guard(self.filters)  # says now what is wrong with them
         ranking = settings_of(self, GeneratedRecordSettings) | {
             "model": self.model,
             "model_options": self.model_options or {},
@@ -87,26 +88,18 @@ class BRMGRRetriever(Fixed, BaseRetriever, GenerationSettings):
         self._rerank = BRMGRRerank(**ranking)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        query = check_query(query_bundle.query_str)
-        retrieved = self._seen(self.retriever.retrieve(query_bundle))
-        written = run(self._dialogue(query), self._asked(), workers=self.workers)
-        return self._rerank.postprocess_nodes([*retrieved, *map(self._node, written)], query_bundle)
+        query, store = query_bundle.query_str, self._store(query_bundle)
+        found, written = retrieve_and_generate(self, query, self.n_generated, store, self._asked())
+        return self._rerank.postprocess_nodes([*(found or ()), *map(self._node, written)], query_bundle)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        dialogue = self._dialogue(check_query(query_bundle.query_str))
-        writing = asyncio.ensure_future(arun(dialogue, self._asked(), workers=self.workers))
-        try:
-            [retrieved] = await aretrieved([self.retriever], query_bundle)
-            written = await writing
-        finally:
-            writing.cancel()  # of use only if retrieval raised
-        return await self._rerank.apostprocess_nodes([*self._seen(retrieved), *map(self._node, written)], query_bundle)
+        query, store = query_bundle.query_str, self._store(query_bundle)
+        found, written = await aretrieve_and_generate(self, query, self.n_generated, store, self._asked())
+        return await self._rerank.apostprocess_nodes([*(found or ()), *map(self._node, written)], query_bundle)
 
-    def _seen(self, retrieved: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-        return self._guard.hits(retrieved, type(self).__name__)
-
-    def _dialogue(self, query: str) -> Dialogue[list[Passage]]:
-        return generated_passages(query, self.n_generated, self.prompts, self.on_failure)
+    def _store(self, query_bundle: QueryBundle) -> StoreLookups:
+        guard = Guard(self.filters, self.retriever)
+        return StoreLookups(query_bundle, self.retriever, guard, told_by=type(self).__name__)
 
     def _asked(self) -> FrameworkLLM:
         return FrameworkLLM(self.llm or Settings.llm, "write a passage")

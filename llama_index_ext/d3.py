@@ -13,45 +13,36 @@ from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.utils import print_text
 
-from drillrank import D3, LanguageModel, Passage, Ranked
-from drillrank.drilldown.d3 import EvidenceRanking
+from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.embedding import Embed, HostEmbedding
 from drillrank.errors import InvalidInput
 from drillrank.hosts.chunks import ChunkRecord
+from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import PREFIX, with_own
-from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
-from drillrank.hosts.notes import notes
-from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
-from drillrank.hosts.proposing import Proposed, Reading, grouped, proposed
+from drillrank.hosts.proposing import Reading
 from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.once import Told
 from drillrank.passages import check_query
 from drillrank.settings import method, renamed
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._llm import FrameworkLLM, Prompts
+from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
 from llama_index_ext.events import D3EndEvent, D3StepEvent
-
-_VIEWS = 3  # of a section in an index: to find so many documents, ask for more
 
 dispatcher = get_dispatcher(__name__)
 
 
 @renamed(summarise="summarizer")
 @method
-class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
+class D3Retriever(Prompted, Fixed, BaseRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -113,7 +104,7 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
             raise InvalidInput(f"source is a VectorStoreIndex or a retriever; not {source!r:.100}.")
         self._prompts = Prompts()
         prompts: Any = self.prompts  # the host's, or texts
-        self._d3 = D3.configured(
+        d3 = D3.configured(
             self,
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             load_evidence_model(self.model, **(self.model_options or {})),
@@ -123,62 +114,29 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
                 "paragraph_prompt", "choose paragraphs", prompts[1], "paragraphs", "question"
             ),
         )
-        self._said = Told()
-        self._given = chunks_of(self.documents)
         # A retriever follows a view to the copy of its section that earlier releases left there.
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
-        self._reading = Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order)
-        self._prepared = PreparedCache(self._d3.prepare, self.separator)
-        self._proposed: Proposed[BaseNode] = Proposed()
-        self._ready: PreparedDocuments | None = None
-        guard = Guard(self.filters)
-        if source is None:
-            seen = self._seen(guard)
-            self._proposed = grouped(seen, hidden=len(seen) < len(self._given))
-            self._proposed.tell(self._said)
-            self._ready = self._prepared.ready(self._proposed.material())
-
-    def _get_prompts(self) -> PromptDictType:
-        return dict(self._prompts.templates)
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        self._prompts.update(prompts)
+        guard = Guard(self.filters)  # says now what is wrong with them
+        self._drilling = Drilling(
+            d3,
+            self,
+            self.documents,
+            chunks_of(self.documents),
+            Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order),
+            asks_llm=self.llm is not None,
+            given_alone=guard if source is None else None,
+        )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        question, stored = check_query(query_bundle.query_str), self._proposed
-        if self.source is not None:
-            guard = Guard(self.filters, self.source)
-            stored = run_lookups(self._lookups(guard), StoreLookups(query_bundle, self.source, guard).answer)
-            stored.tell(self._said)
-        found = self._d3.retrieve(question, self._drillable(stored), self.top_n, on_step=self._tell)
-        return self._nodes(found, stored)
+        question, guard = check_query(query_bundle.query_str), Guard(self.filters, self.source)
+        store = StoreLookups(query_bundle, self.source, guard)
+        return self._nodes(self._drilling.retrieve(question, store, guard, self.top_n, on_step=self._tell))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        question, stored = check_query(query_bundle.query_str), self._proposed
-        if self.source is not None:
-            guard = Guard(self.filters, self.source)
-            store = StoreLookups(query_bundle, self.source, guard)
-            stored = await arun_lookups(self._lookups(guard), store.aanswer)
-            stored.tell(self._said)
-        ready = await asyncio.to_thread(self._drillable, stored)
-        found = await self._d3.aretrieve(question, ready, self.top_n, on_step=self._tell)
-        return await asyncio.to_thread(self._nodes, found, stored)
-
-    def _drillable(self, stored: Proposed[BaseNode]) -> PreparedDocuments:
-        return self._ready or self._prepared.ready(stored.material())
-
-    def _lookups(self, guard: Guard) -> Lookups[Proposed[BaseNode]]:
-        limit = self.max_documents
-        return proposed(self._reading, self._seen(guard), _VIEWS * limit, limit, guard.restriction)
-
-    def _seen(self, guard: Guard) -> list[ChunkRecord[BaseNode]]:
-        """What was given and may be seen."""
-        if not self.documents:
-            return []
-        pairs = list(zip(self.documents, self._given, strict=True))  # the copy in a view may be open, and the view not
-        seen = set(map(id, guard.allowed(node for given, chunk in pairs for node in (given, chunk.record))))
-        chunks = [chunk for given, chunk in pairs if {id(given), id(chunk.record)} <= seen]
-        return with_pages_joined(chunks) if self.join_pages else chunks
+        question, guard = check_query(query_bundle.query_str), Guard(self.filters, self.source)
+        store = StoreLookups(query_bundle, self.source, guard)
+        found = await self._drilling.aretrieve(question, store, guard, self.top_n, on_step=self._tell)
+        return await asyncio.to_thread(self._nodes, found)  # hosts hash texts for their references
 
     def _tell(self, step: Step) -> None:
         problems = list(step.problems)
@@ -189,40 +147,34 @@ class D3Retriever(Fixed, BaseRetriever, D3RetrieverSettings):
                 "\n".join([told, *(f"  ! {problem}" for problem in problems)]), color="llama_turquoise", end="\n"
             )
 
-    def _nodes(self, found: EvidenceRanking, stored: Proposed[BaseNode]) -> list[NodeWithScore]:
-        usage = found.usage.as_metadata()
-        dispatcher.event(D3EndEvent(usage=usage, problems=[*map(str, stored.problems), *found.problems]))
-        return [self._node(item, stored, usage if self.llm is not None else {}) for item in found]
+    def _nodes(self, found: Drilled[BaseNode]) -> list[NodeWithScore]:
+        dispatcher.event(D3EndEvent(usage=found.usage, problems=found.problems))
+        return list(map(_node, found.evidence))
 
-    def _node(self, item: Ranked[Passage], stored: Proposed[BaseNode], usage: dict[str, int]) -> NodeWithScore:
-        paragraph = stored.at(item.passage)
-        origin = paragraph.chunk.record
-        added = {key: item.details[key] for key in ("section_score",) if key in item.details} | usage
-        if self.guard_tokens:
-            added["guarded"] = item.details["guarded"]
-        if "problems" in item.details:
-            added["problems"] = "; ".join(item.details["problems"])
-        namespace = paragraph.document.name[0] or None
-        noted = {**paragraph_metadata(paragraph), **notes(item.details)}
-        metadata = with_own(noted, section_path=item.passage.title, namespace=namespace, **added)
-        node = TextNode(
-            id_=paragraph.id,
-            text=item.passage.text,
-            start_char_idx=paragraph.start,
-            end_char_idx=paragraph.end,
-            excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
-            excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
-            relationships={NodeRelationship.SOURCE: self._source_of(paragraph.chunk)},
-        )
-        ours = [key for key in metadata if key.startswith(PREFIX)]
-        return NodeWithScore(node=unread(node, metadata, ours), score=item.score)
 
-    def _source_of(self, chunk: ChunkRecord[BaseNode]) -> RelatedNodeInfo:
-        """The document that a node is or belongs to."""
-        node = chunk.record
-        if chunk.kind != "document" and node.source_node is not None:
-            return node.source_node
-        return node.as_related_node_info()
+def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
+    paragraph = evidence.paragraph
+    origin = paragraph.chunk.record
+    metadata = with_own(evidence.metadata, **evidence.place) | evidence.told
+    node = TextNode(
+        id_=paragraph.id,
+        text=paragraph.text,
+        start_char_idx=paragraph.start,
+        end_char_idx=paragraph.end,
+        excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
+        excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
+        relationships={NodeRelationship.SOURCE: _source_of(paragraph.chunk)},
+    )
+    ours = [key for key in metadata if key.startswith(PREFIX)]
+    return NodeWithScore(node=unread(node, metadata, ours), score=evidence.score)
+
+
+def _source_of(chunk: ChunkRecord[BaseNode]) -> RelatedNodeInfo:
+    """The document that a node is or belongs to."""
+    node = chunk.record
+    if chunk.kind != "document" and node.source_node is not None:
+        return node.source_node
+    return node.as_related_node_info()
 
 
 def _embed(given: BaseEmbedding | Embed | None) -> Embed | None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from llama_index.core.instrumentation.events import BaseEvent
 
 
-class D3StepEvent(BaseEvent):
+class _Named(BaseEvent):
+    @classmethod
+    def class_name(cls) -> str:
+        """Name used in serialisation."""
+        return cls.__name__
+
+
+class D3StepEvent(_Named):
     """One step of drilling down is done.
 
     Attributes:
@@ -20,13 +27,8 @@ class D3StepEvent(BaseEvent):
     chosen: list[str]
     problems: list[str]
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "D3StepEvent"
 
-
-class D3EndEvent(BaseEvent):
+class D3EndEvent(_Named):
     """Drilling down is done; there may be no node that tells what it cost.
 
     Attributes:
@@ -37,13 +39,8 @@ class D3EndEvent(BaseEvent):
     usage: dict[str, int | bool]
     problems: list[str]
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "D3EndEvent"
 
-
-class PathHopEvent(BaseEvent):
+class PathHopEvent(_Named):
     """One hop of a path search has been scored.
 
     Attributes:
@@ -60,13 +57,8 @@ class PathHopEvent(BaseEvent):
     best_path: list[str]
     best_score: float
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "PathHopEvent"
 
-
-class SelfAskStepEvent(BaseEvent):
+class SelfAskStepEvent(_Named):
     """A follow-up question is answered.
 
     Attributes:
@@ -78,8 +70,3 @@ class SelfAskStepEvent(BaseEvent):
     question: str
     answer: str
     node_ids: list[str]
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "SelfAskStepEvent"

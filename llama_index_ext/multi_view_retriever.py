@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar
 
 from llama_index.core.callbacks import CallbackManager
@@ -15,20 +14,19 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
-from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
+from drillrank.hosts.merged_views import Merged
 from drillrank.hosts.settings import ViewRetrieverSettings
-from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
-from drillrank.hosts.view_rankings import texts_of
-from drillrank.once import Told
+from drillrank.hosts.stored_sections import StoredSection
+from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
 from drillrank.passages import check_query
 from drillrank.settings import method
-from drillrank.views import VIEWS, MergedSection, MultiViewIndex, View
+from drillrank.views import VIEWS, MergedSection, View
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
 from llama_index_ext._sections import read_section
 
-_MAKER = "MultiViewNodeParser"
+Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
 
 @method
@@ -72,7 +70,7 @@ class MultiViewRetriever(Fixed, BaseRetriever, ViewRetrieverSettings):
 
     nodes: Sequence[BaseNode] = ()
     _: KW_ONLY
-    source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever] | None = None
+    source: Source | None = None
     filters: Filters | None = None
     callback_manager: InitVar[CallbackManager | None] = None
 
@@ -81,77 +79,50 @@ class MultiViewRetriever(Fixed, BaseRetriever, ViewRetrieverSettings):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         ViewRetrieverSettings.__post_init__(self)
-        source, nodes = self.source, self.nodes
-        Guard(self.filters)
-        self._sections = list(map(read_section, nodes))
-        self._raw = raw_sections(self._sections, "nodes") if source is None and self.filters is None else {}
-        self._told = Told()
-        if source is None:
-            tell_foreign(self._sections, _MAKER, self._told)
-            texts, self._owners = texts_of(
-                self._sections, [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes]
-            )
-            self._index = MultiViewIndex.configured(self, texts)
-        elif not isinstance(source, VectorStoreIndex | BaseRetriever) and not (isinstance(source, Mapping) and source):
-            raise InvalidInput(f"source is a VectorStoreIndex, a retriever, or one for each view; not {source!r:.100}.")
-        elif isinstance(source, Mapping) and not set(source) <= set(VIEWS):
-            raise InvalidInput(f"The views of source are some of {VIEWS}; not {set(source)}.")
+        Guard(self.filters)  # says now what is wrong with them
+        self._views = ViewRetrieval(
+            self,
+            list(map(read_section, self.nodes)),
+            lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in self.nodes],
+            _searched(self.source),
+            read_section,
+            name="nodes",
+            maker="MultiViewNodeParser",
+            filtered=self.filters is not None,
+            resolved=not isinstance(self.source, VectorStoreIndex),
+        )
 
     @property
-    def _all_from(self) -> VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever] | None:
+    def _all_from(self) -> Source | None:
         """Where all results are from."""
         return self.source
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        check_query(query_bundle.query_str)
-        if self.source is None:
-            return self._in_memory(query_bundle.query_str)
-        store, lookups = self._lookups(query_bundle, self.source)
-        return _results(run_lookups(lookups, store.answer))
+        store, lookups = self._lookups(query_bundle)
+        return [_node(*merged) for merged in run_lookups(lookups, store.answer)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        check_query(query_bundle.query_str)
-        if self.source is None:
-            return await asyncio.to_thread(self._in_memory, query_bundle.query_str)
-        store, lookups = self._lookups(query_bundle, self.source)
-        return _results(await arun_lookups(lookups, store.aanswer))
+        store, lookups = self._lookups(query_bundle)
+        return [_node(*merged) for merged in await arun_lookups(lookups, store.aanswer)]
 
-    def _in_memory(self, query: str) -> list[NodeWithScore]:
-        sections, among = self._sections, None
-        if self.filters is not None:
-            guard = Guard(self.filters)
-            seen = {number for number, section in enumerate(sections) if guard.kept([section.record])}
-            among = {number for number, owner in enumerate(self._owners) if owner in seen}
-            sections = [sections[number] for number in sorted(seen)]
-        raw = self._raw if among is None else raw_sections(sections, "nodes")
-        found = self._index.search(query, self.top_n, among)
-        return _results(merged_in_memory(found, raw, self.expand, among is not None))
-
-    def _lookups(
-        self, query_bundle: QueryBundle, source: VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
-    ) -> tuple[StoreLookups, Lookups[list[Merged]]]:
-        guard = Guard(self.filters, source)
-        views = MergedViews(
-            top_n=self.top_n,
-            weights=self.weights,
-            expand=self.expand,
-            source="store"
-            if isinstance(source, VectorStoreIndex)
-            else list(source)
-            if isinstance(source, Mapping)
-            else None,
-            read=read_section,
-            given=Given(by_view(self._sections, guard.visible), "nodes", guard.allowed, self._told),
-            restricted=guard.restriction,
-            resolved=not isinstance(source, VectorStoreIndex),
-            maker=_MAKER,
-            told=self._told,
-        )
-        return StoreLookups(query_bundle, source, guard), views.lookups()  # type: ignore[arg-type]  # a mapping by view
+    def _lookups(self, query_bundle: QueryBundle) -> tuple[StoreLookups, Lookups[list[Merged]]]:
+        query, guard = check_query(query_bundle.query_str), Guard(self.filters, self.source)
+        store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
+        return store, self._views.lookups(query, self.top_n, guard)
 
 
-def _results(found: Iterable[Merged]) -> list[NodeWithScore]:
-    return [_node(*merged) for merged in found]
+def _searched(source: Source | None) -> Searched:
+    if source is None:
+        return "memory"
+    if isinstance(source, VectorStoreIndex):
+        return "store"
+    if isinstance(source, BaseRetriever):
+        return None
+    if not isinstance(source, Mapping) or not source:
+        raise InvalidInput(f"source is a VectorStoreIndex, a retriever, or one for each view; not {source!r:.100}.")
+    if not set(source) <= set(VIEWS):
+        raise InvalidInput(f"The views of source are some of {VIEWS}; not {set(source)}.")
+    return list(source)
 
 
 def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> NodeWithScore:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Literal
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.bridge.pydantic import Field
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from drillrank import Passage, PromptRank, Ranked
+from drillrank import Passage
 from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName, named_links
+from drillrank.hosts.reranking import OfPaths
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
-from drillrank.multihop.record_names import GivenPassages, RecordNames
-from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.first_stage import RetrievalScores
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
-from llama_index_ext.promptrank_nodes import NodeSource, related_ids
+from llama_index_ext.promptrank_nodes import NodePaths, passage_of
 
 
 @link_prior_was_prior
-class PromptRankRerank(LikelihoodRerank, LinkedRecordSettings):
+class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
     """Reranks nodes by the best path of linked nodes among them, and beyond them if told where (multi-hop questions).
 
     Args:
@@ -66,49 +62,19 @@ class PromptRankRerank(LikelihoodRerank, LinkedRecordSettings):
     retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
-    demonstrations: tuple[Demonstration, ...] = Field(
-        default=(), description="Questions with their gold paths, shown to a neural model before each path."
-    )
-
-    _prompt_rank: PromptRank = PrivateAttr()
 
     def _prepare(self) -> None:
         Guard(self.filters)  # says now what is wrong with them
-        self._prompt_rank = PromptRank.configured(self, self._language_model, demonstrations=self.demonstrations)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "PromptRankRerank"
+        super()._prepare()
 
     def _passage(self, node: BaseNode) -> Passage:
-        title = node.metadata.get(self.title_key)
-        return Passage(
-            node.get_content(metadata_mode=self.metadata_mode),
-            id=node.node_id,
-            title=str(title or ""),
-            links=related_ids(node),
-            metadata=node.metadata,
-        )
+        return passage_of(node, node.node_id, self.title_key, self.metadata_mode)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return super()._postprocess_nodes(Guard(self.filters).hits(nodes), query_bundle)
 
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+    def _host(self) -> NodePaths:
         guard = Guard(self.filters, self.retriever)
-        source = NodeSource(self._passage, guard, RecordNames(GivenPassages(passages)), self.retriever, self.docstore)
-        search = self.path_rerank()
-        counted = scores if search.counts_first_stage else None
-        ranking = search.rank(query, passages, scores=counted, source=source, on_hop=partial(source.tell, query))
-        for item in ranking:
-            if item.details["position"] >= len(passages):
-                item.details["reached"] = NodeWithScore(node=source.nodes[item.passage.id])
-        return ranking
-
-    def path_rerank(self, corpus: Sequence[Passage] = ()) -> PathRerank:
-        """The search with these settings."""
-        names: tuple[LinkName, ...] = (*self.links, "retrieval") if self.retriever else self.links
-        links = named_links(names, self.links_key)
-        return PathRerank.configured(self, self._prompt_rank, links=links, corpus=corpus)
+        return NodePaths(guard, self.retriever, self.docstore, self.title_key, self.metadata_mode)

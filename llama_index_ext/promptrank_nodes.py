@@ -1,165 +1,111 @@
-"""Nodes for a path search: what the search asks for, and what it tells of its progress."""
+"""What a path search asks of LlamaIndex: nodes for passages, and events of its progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo
+from llama_index.core.schema import (
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+)
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage
-from drillrank.hosts.lookups import ById, Lookup, Lookups, arun_lookups, run_lookups
-from drillrank.hosts.raw_records import each_section_once, tell_gone
-from drillrank.multihop.lookups import Hop
-from drillrank.multihop.record_names import RecordNames
-from drillrank.once import Told
+from drillrank.hosts.stored_sections import StoredSection
 from llama_index_ext._filters import Guard, index_behind
-from llama_index_ext._lookups import StoreLookups, without_copies
+from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._sections import read_section
-from llama_index_ext._waiting import afetched, aretrieved
 from llama_index_ext.events import PathHopEvent
 
 dispatcher = get_dispatcher(__name__)
-
-Found = tuple[list[BaseNode], list[str]]
 
 # Not SOURCE: that is the whole document, which the node is a part of.
 _FOLLOWED = (NodeRelationship.NEXT, NodeRelationship.PREVIOUS, NodeRelationship.CHILD, NodeRelationship.PARENT)
 
 
-@dataclass
-class NodeSource:
-    """Answers the lookups of one search, and remembers the nodes behind the passages.
+@dataclass(frozen=True)
+class NodePaths:
+    """The `PathHost` of one question.
 
     Attributes:
-        as_passage: From a node to the passage that is ranked.
         guard: What may be seen.
-        record_names: What the search calls the nodes.
         retriever: Answers retrievals, if there is one.
-        docstore: Knows nodes by id, if there is one; without one, the index behind the retriever knows the given.
-        given: The given nodes that may be seen, by id.
-        nodes: Every node met so far, by name: the first record of each, which all of its result is from.
-        missed: Ids of given nodes that the store did not bring.
-        told: What was told before.
+        docstore: Knows nodes by id, if there is one.
+        title_key: Metadata key of the title.
+        metadata_mode: Metadata that the model reads beside the title.
     """
 
-    as_passage: Callable[[BaseNode], Passage]
     guard: Guard
-    record_names: RecordNames
-    retriever: BaseRetriever | None = None
-    docstore: BaseDocumentStore | None = None
-    given: Mapping[str, BaseNode] = field(default_factory=dict)
-    nodes: dict[str, BaseNode] = field(default_factory=dict)
-    missed: set[str] = field(default_factory=set)
-    told: Told = field(default_factory=Told)
-    _met: dict[str, Passage] = field(default_factory=dict)
+    retriever: BaseRetriever | None
+    docstore: BaseDocumentStore | None
+    title_key: str
+    metadata_mode: MetadataMode
+    resolved = True
 
-    def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
-        """The retriever's first results."""
-        return self.found(query, self.retriever.retrieve(query))[:n] if self.retriever else ()
+    @property
+    def certain(self) -> bool:
+        """Whether all that the retriever brings is from one index."""
+        return index_behind(self.retriever) is not None
 
-    async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
-        """The retriever's first results."""
-        if self.retriever is None:
-            return ()
-        [found] = await aretrieved([self.retriever], QueryBundle(query))
-        return (await self.afound(query, found))[:n]
+    def asked(self, question: str | QueryBundle, told_by: str = "") -> StoreLookups:
+        """The retriever, and the index behind it or else the docstore."""
+        query_bundle = QueryBundle(question) if isinstance(question, str) else question
+        return StoreLookups(query_bundle, self.retriever, self.guard, self.docstore, told_by)
 
-    def fetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
-        """The nodes with these ids that there are, as the store has them now."""
-        if self.docstore is not None:
-            return self._fetched(ids, self.docstore.get_nodes(list(ids), raise_error=False))
-        wanted = self._wanted(ids)
-        return self._answered(wanted, self._lookups("", Guard(None)).answer(ById(wanted)) if wanted else None)
+    def by_id(self) -> StoreLookups:
+        """The docstore, or without one the index behind the retriever."""
+        source = self.retriever if self.docstore is None else None
+        return StoreLookups(QueryBundle(""), source, Guard(None), self.docstore)
 
-    async def afetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
-        """As `fetch`, without blocking the event loop."""
-        if self.docstore is not None:
-            return self._fetched(ids, await afetched(self.docstore, ids))
-        wanted = self._wanted(ids)
-        return self._answered(wanted, await self._lookups("", Guard(None)).aanswer(ById(wanted)) if wanted else None)
+    def own_id(self, node: BaseNode) -> str | None:
+        """Its id."""
+        return node.node_id
 
-    def found(self, query: str, hits: Iterable[NodeWithScore], told_by: str = "") -> list[Passage]:
-        """What a retriever brought and may be seen, remembered and turned into passages; of a section one."""
-        return self._passages(run_lookups(self._sections(hits, told_by), partial(self._answer, query)))
+    def names(self, nodes: Sequence[BaseNode]) -> list[str]:
+        """Their ids."""
+        return [node.node_id for node in nodes]
 
-    async def afound(self, query: str, hits: Iterable[NodeWithScore], told_by: str = "") -> list[Passage]:
-        """As `found`, without blocking the event loop."""
-        lookups = self._sections(hits, told_by)
-        return self._passages(await arun_lookups(lookups, partial(self._aanswer, query)))
+    def passage(self, node: BaseNode, name: str) -> Passage:
+        """What is ranked."""
+        return passage_of(node, name, self.title_key, self.metadata_mode)
 
-    def own_ids(self, names: Iterable[str]) -> list[str]:
-        """What the nodes are called where they come from."""
-        return [self.record_names.own_id(name) for name in names]
+    def section(self, hit: BaseNode | NodeWithScore) -> StoredSection:
+        """What a node, or a hit, is of a section."""
+        return read_section(hit)
 
-    def tell(self, query: str, hop: Hop) -> None:
-        """Send the event; a hop without paths has nothing to tell."""
-        for best in hop.paths[:1]:
-            dispatcher.event(
-                PathHopEvent(
-                    query=query,
-                    hop=hop.number,
-                    paths=len(hop.paths),
-                    best_path=self.own_ids(best.passage.ids),
-                    best_score=best.score,
-                )
-            )
+    def tell(self, hop: dict[str, Any]) -> None:
+        """Send the event."""
+        dispatcher.event(PathHopEvent(**hop))
 
-    def _sections(self, hits: Iterable[NodeWithScore], told_by: str) -> Lookups[Found]:
-        kept, sure = self.guard.hits(hits, told_by), index_behind(self.retriever) is not None
-        if self.retriever is not None:
-            kept = without_copies(kept, self.retriever, self.guard)
-        return (yield from each_section_once(kept, read_section, self.given, resolved=True, sure=sure))
+    async def atell(self, hop: dict[str, Any]) -> None:
+        """Send the event."""
+        self.tell(hop)
 
-    def _answer(self, query: str, lookup: Lookup) -> Sequence[BaseNode] | None:
-        """From the index behind the retriever, or else from the docstore."""
-        if self.docstore is None or index_behind(self.retriever) is not None:
-            return self._lookups(query, self.guard).answer(lookup)
-        if not isinstance(lookup, ById):
-            return None
-        return self.guard.allowed(self.docstore.get_nodes(list(lookup.ids), raise_error=False))
 
-    async def _aanswer(self, query: str, lookup: Lookup) -> Sequence[BaseNode] | None:
-        """As `_answer`."""
-        if self.docstore is None or index_behind(self.retriever) is not None:
-            return await self._lookups(query, self.guard).aanswer(lookup)
-        if not isinstance(lookup, ById):
-            return None
-        return self.guard.allowed(await afetched(self.docstore, lookup.ids))
+def passage_of(node: BaseNode, id: str, title_key: str, metadata_mode: MetadataMode) -> Passage:
+    """What a model reads of a node that is linked to others.
 
-    def _passages(self, found: Found) -> list[Passage]:
-        kept, missing = found
-        if not self.guard.restriction:  # perhaps they are hidden: nothing is said of them
-            tell_gone("PromptRank", self.told.anew("raw", missing))
-        return [self._remembered(node) for node in kept]
-
-    def _wanted(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """A store that nobody named need not understand ids that nobody gave."""
-        return tuple(id_ for id_ in ids if id_ in self.given)
-
-    def _lookups(self, query: str, guard: Guard) -> StoreLookups:
-        return StoreLookups(QueryBundle(query), {} if self.retriever is None else self.retriever, guard)
-
-    def _answered(self, ids: Sequence[str], found: Sequence[BaseNode] | None) -> list[tuple[str, Passage]]:
-        if found is None:  # no store that can be asked
-            return [(id_, self._remembered(self.given[id_])) for id_ in ids]
-        return self._fetched(ids, found)
-
-    def _fetched(self, ids: Sequence[str], found: Sequence[BaseNode]) -> list[tuple[str, Passage]]:
-        self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(node.node_id for node in found)
-        return [(node.node_id, self._remembered(node, fetched=True)) for node in self.guard.allowed(found)]
-
-    def _remembered(self, node: BaseNode, *, fetched: bool = False) -> Passage:
-        passage = self.as_passage(node)
-        name = self.record_names.name(passage, fetched=fetched)
-        if name not in self._met:
-            self.nodes[name] = node
-            self._met[name] = replace(passage, id=name)
-        return self._met[name]
+    Args:
+        node: The node.
+        id: Of the passage.
+        title_key: Metadata key of the title.
+        metadata_mode: Metadata that is read beside the title.
+    """
+    return Passage(
+        node.get_content(metadata_mode=metadata_mode),
+        id=id,
+        title=str(node.metadata.get(title_key) or ""),
+        links=related_ids(node),
+        metadata=node.metadata,
+    )
 
 
 def related_ids(node: BaseNode) -> tuple[str, ...]:

@@ -21,11 +21,12 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
 from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.hosts.fields import Fixed
+from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.settings import method, renamed
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._llm import FrameworkLLM, Prompts
-from llama_index_ext._waiting import aretrieved
+from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
+from llama_index_ext._lookups import StoreLookups
 from llama_index_ext.events import SelfAskStepEvent
 
 dispatcher = get_dispatcher(__name__)
@@ -33,7 +34,7 @@ dispatcher = get_dispatcher(__name__)
 
 @renamed(self_ask_prompt="prompt")
 @method
-class SelfAskQueryEngine(Fixed, BaseQueryEngine, SelfAskSettings):
+class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
@@ -81,24 +82,26 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine, SelfAskSettings):
         SelfAskSettings.__post_init__(self)
         self._verbose = verbose
         self._prompts = Prompts()
+        Guard(self.filters)  # says now what is wrong with them
         self._self_ask = SelfAsk.configured(
             self,
             FrameworkLLM(self.llm, "ask"),
-            _Passages(self.retriever, Guard(self.filters, self.retriever)),
+            RetrievedPassages(self._store, _passage),
             prompt=self._prompts.filler("prompt", "ask a follow-up question", self.prompt, "question", "transcript"),
             answer_prompt=self._prompts.filler(
                 "answer_prompt", "answer from documents", self.answer_prompt, "contents", "question"
             ),
         )
 
-    def _get_prompts(self) -> PromptDictType:
-        return dict(self._prompts.templates)
+    def _store(self, question: str) -> StoreLookups:
+        guard = Guard(self.filters, self.retriever)
+        return StoreLookups(QueryBundle(question), self.retriever, guard, told_by="SelfAskQueryEngine")
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         if "self_ask_prompt" in prompts:
             warnings.warn("The prompt 'self_ask_prompt' is called 'prompt' now.", DeprecationWarning, stacklevel=3)
             prompts = {"prompt": prompts["self_ask_prompt"], **prompts}
-        self._prompts.update(prompts)
+        super()._update_prompts(prompts)
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.retriever}
@@ -131,24 +134,6 @@ class SelfAskQueryEngine(Fixed, BaseQueryEngine, SelfAskSettings):
             **item.usage.as_metadata(),
         }
         return Response(item.answer or "Empty Response", source_nodes=list(nodes.values()), metadata=metadata)
-
-
-_ENGINE = "SelfAskQueryEngine"
-
-
-class _Passages:
-    """A retriever's nodes as passages; each brings its node along."""
-
-    def __init__(self, retriever: BaseRetriever, guard: Guard) -> None:
-        self._retriever = retriever
-        self._guard = guard
-
-    def retrieve(self, question: str) -> list[Passage]:
-        return list(map(_passage, self._guard.hits(self._retriever.retrieve(question), _ENGINE)))
-
-    async def aretrieve(self, question: str) -> list[Passage]:
-        [found] = await aretrieved([self._retriever], QueryBundle(question))
-        return list(map(_passage, self._guard.hits(found, _ENGINE)))
 
 
 def _passage(found: NodeWithScore) -> Passage:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from llama_index.core.bridge.pydantic import PrivateAttr
-
-from drillrank import UPR, Passage, Ranked
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank import UPR
 from drillrank.rerank.upr import UPRSettings
 from llama_index_ext._rerank import LikelihoodRerank
 
@@ -34,15 +31,4 @@ class UPRRerank(LikelihoodRerank, UPRSettings):
     'Emma is a novel.'
     """
 
-    _upr: UPR = PrivateAttr()
-
-    def _prepare(self) -> None:
-        self._upr = UPR.configured(self, self._language_model)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "UPRRerank"
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
-        return self._upr.rank(query, passages, scores=scores if self.prior else None)
+    _method = UPR

@@ -38,7 +38,7 @@ DISTRIBUTIONS = {
 }
 
 
-FROM_EITHER_HOST = {("drillrank.hosts.component", "pydantic")}
+FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("component", "reranking")}
 
 
 def read_floors(text: str) -> dict[str, int]:

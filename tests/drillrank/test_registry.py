@@ -27,8 +27,8 @@ NO_COMPONENTS = {  # public names that are not a method
     "Ranked",
     "components",
     "load_language_model",
-    "parse_document",
     "read_document",
+    "parse_document",
 }
 # Under what name the core class takes what the list says that it needs or takes.
 ARGUMENTS = {

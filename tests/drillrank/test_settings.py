@@ -11,7 +11,9 @@ from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import get_type_hints
 
 import pytest
+from langchain_core.documents import Document
 from llama_index.core import PromptTemplate
+from llama_index.core.schema import TextNode
 from pydantic import BaseModel
 
 import drillrank
@@ -397,10 +399,13 @@ def test_what_one_host_has_alone_is_known(name):
 def test_what_a_retriever_of_paths_is_given_reaches_its_ranker(cls):
     shot = Demonstration(drillrank.Path((drillrank.Passage("It lies on the Rhine."),)), "Where is Basel?")
     given = {"hops": 4, "temperature": 1.4, "links_key": "see", "title_key": "name", "demonstrations": (shot,)}
-    ranker = cls(**needed(cls), **given)._rerank
-    assert {name: getattr(ranker, name) for name in given} == given
-    assert ranker._prompt_rank.demonstrations == (shot,)
-    assert ranker.path_rerank().path_search.hops == 4
+    paths = cls(**needed(cls), **given)._paths
+    _, search = paths._search_of(())
+    assert (search.hops, search.prompt_rank.temperature, search.prompt_rank.demonstrations) == (4, 1.4, (shot,))
+    assert search.links[0](drillrank.Passage("", metadata={"see": ["a"], "links": ["b"]})) == ("a",)
+    named = {"name": "Basel", "title": "Bern"}
+    record = TextNode(metadata=named) if cls is llama_index_ext.PromptRankRetriever else Document("", metadata=named)
+    assert paths._passage(record, "1").title == "Basel"
 
 
 def test_what_a_retriever_with_generation_is_given_reaches_its_ranker():

@@ -95,7 +95,6 @@ def _agree(cuts: Sequence[Cut]) -> bool:
     More than a blank line between two is taken for cut out white space where the second one's first letters are
     nowhere else, and else for a sign that it was found in the wrong place.
     """
-    everything = "\0".join(cut.text for cut in cuts)
     before: Cut | None = None
     for cut in cuts:
         if not cut.is_placed or cut.behind != (None if before is None else before.id):
@@ -108,7 +107,17 @@ def _agree(cuts: Sequence[Cut]) -> bool:
             if shared and before.text.find(shared) < further:  # which agrees by chance where a text repeats itself
                 return False
             gap = further - len(before.text)
-            if gap > _BLANK_LINE and everything.find(cut.text[:_LETTERS]) != everything.rfind(cut.text[:_LETTERS]):
+            if gap > _BLANK_LINE and not _stands_once(cut.text[:_LETTERS], cuts):
                 return False
         before = cut
     return True
+
+
+def _stands_once(letters: str, cuts: Sequence[Cut]) -> bool:
+    """Whether letters stand in one place of all texts."""
+    places = 0
+    for text in (cut.text for cut in cuts if letters in cut.text):
+        places += 1 if text.find(letters) == text.rfind(letters) else 2
+        if places > 1:
+            return False
+    return places == 1

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from drillrank.calling import to_thread
 from drillrank.dialogue import Finished, advance
+from drillrank.passages import Passage
 
 Result = TypeVar("Result")
 
@@ -60,6 +61,39 @@ Answer = Records | None
 
 Lookups = Generator[Sequence[Lookup], Sequence[Answer], Result]
 """Yields look-ups, receives one answer for each, returns the result."""
+
+
+class Store(Protocol):
+    """Answers the look-ups of one question; each host has its own, with all that it is restricted by."""
+
+    def answer(self, lookup: Lookup, /) -> Answer:
+        """Records, as far as they may be seen, or None where the store cannot be asked."""
+        ...
+
+    async def aanswer(self, lookup: Lookup, /) -> Answer:
+        """As `answer`, without blocking the event loop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedPassages:
+    """A host's retriever as a retriever of passages, as `drillrank.SelfAsk` takes one.
+
+    Attributes:
+        store: Asks the retriever a question.
+        passage: From a record, or hit, to a passage that brings it along.
+    """
+
+    store: Callable[[str], Store]
+    passage: Callable[[Any], Passage]
+
+    def retrieve(self, question: str) -> list[Passage]:
+        """What the retriever finds."""
+        return list(map(self.passage, self.store(question).answer(Search(0)) or ()))
+
+    async def aretrieve(self, question: str) -> list[Passage]:
+        """As `retrieve`, without blocking the event loop."""
+        return list(map(self.passage, await self.store(question).aanswer(Search(0)) or ()))
 
 
 _WIDER, _TRIES = 4, 3

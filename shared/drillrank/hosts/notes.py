@@ -12,7 +12,10 @@ from drillrank.hosts.keys import prefixed, with_own
 _NOTES = {name: prefixed(name) for name in ("cut_tokens", "nothing_matched")}
 # What an earlier ranking may have left beside them. How a result was found (`matched_views`), and by whom it was
 # written (`origin`), is no ranking's to forget.
-_OF_A_RANKING = frozenset([*_NOTES.values(), *map(prefixed, ("path", "path_score", "section_score", "missing"))])
+_COST = ("prompt_tokens", "completion_tokens", "llm_calls", "tokens_estimated")
+_OF_A_RANKING = frozenset(
+    [*_NOTES.values(), *map(prefixed, ("path", "path_score", "section_score", "missing", "problems", *_COST))]
+)
 
 
 def notes(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,5 +55,7 @@ def noted(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, 
 
     >>> noted({"page": 3, "path": "a/b", "drillrank_path": "x > y", "drillrank_cut_tokens": 12}, {"cut_tokens": 0})
     {'page': 3, 'path': 'a/b'}
+    >>> noted({"drillrank_problems": "documents: no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
+    {'drillrank_view': 'raw'}
     """
     return {key: value for key, value in metadata.items() if key not in _OF_A_RANKING} | notes(details)

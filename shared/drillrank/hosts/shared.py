@@ -29,8 +29,8 @@ class Shared(Generic[Made]):
 _alive: WeakValueDictionary[Hashable, Shared[object]] = WeakValueDictionary()
 
 
-def shared(kind: str, fields: Mapping[str, object], make: Callable[[], Made]) -> Shared[Made]:
-    """What was made of equal fields, or what `make` makes.
+def shared(kind: str, fields: Mapping[str, object] | None, make: Callable[[], Made]) -> Shared[Made]:
+    """What was made of equal fields, or what `make` makes; nobody shares what is made of None.
 
     Strings, numbers, lists, tuples and mappings are compared by value, anything else by identity.
 
@@ -40,6 +40,8 @@ def shared(kind: str, fields: Mapping[str, object], make: Callable[[], Made]) ->
     >>> shared("list", {"words": ["a", "c"]}, lambda: ["made again"]).made
     ['made again']
     """
+    if fields is None:
+        return Shared(make(), {})
     key = (kind, _identity(fields))
     found = _alive.get(key)
     if found is None:

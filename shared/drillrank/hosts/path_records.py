@@ -1,0 +1,204 @@
+"""Records for a path search: what the search asks for, answered from a host's stores and retrievers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from drillrank.errors import InvalidInput
+from drillrank.hosts.guarding import Guarding
+from drillrank.hosts.lookups import Answer, ById, Lookups, Search, Store, arun_lookups, run_lookups
+from drillrank.hosts.raw_records import each_section_once, tell_gone
+from drillrank.hosts.stored_sections import StoredSection
+from drillrank.multihop.lookups import Hop
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.multihop.record_names import GivenPassages, RecordNames
+from drillrank.once import Told
+from drillrank.passages import Passage, Ranked
+from drillrank.rerank.first_stage import RetrievalScores
+
+Record = TypeVar("Record")
+HostRecord = TypeVar("HostRecord", contravariant=True)
+
+
+class PathHost(Protocol[HostRecord]):
+    """What a path search needs of its host for one question.
+
+    Attributes:
+        retriever: Answers retrievals, if there is one.
+        docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
+        guard: What may be seen.
+        certain: Whether all that the retriever brings is from one store, which is asked for more.
+        resolved: Whether the retriever replaces views by a copy of their section.
+    """
+
+    @property
+    def retriever(self) -> object | None: ...  # noqa: D102  # see above
+    @property
+    def docstore(self) -> object | None: ...  # noqa: D102
+    @property
+    def guard(self) -> Guarding[Any]: ...  # noqa: D102
+    @property
+    def certain(self) -> bool: ...  # noqa: D102
+    @property
+    def resolved(self) -> bool: ...  # noqa: D102
+
+    def asked(self, question: Any, told_by: str = "") -> Store:
+        """The retriever, and for raw records of sections the store behind it, or else the docstore.
+
+        Args:
+            question: A string, or what the host makes of one.
+            told_by: The component that warns if the filter hides all that is found; without a name none does.
+        """
+        ...
+
+    def by_id(self) -> Store:
+        """The docstore, or without one the store behind the retriever, without regard to what may be seen."""
+        ...
+
+    def own_id(self, record: HostRecord) -> str | None:
+        """What the store calls a record."""
+        ...
+
+    def names(self, records: Sequence[HostRecord]) -> list[str]:
+        """Of each record a name that no other one has: its id, if it has one."""
+        ...
+
+    def passage(self, record: HostRecord, name: str) -> Passage:
+        """What is ranked."""
+        ...
+
+    def section(self, hit: Any) -> StoredSection:
+        """What a record, or a hit, is of a section."""
+        ...
+
+    def tell(self, hop: dict[str, Any]) -> None:
+        """Send the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`."""
+        ...
+
+    def atell(self, hop: dict[str, Any]) -> Awaitable[None]:
+        """As `tell`."""
+        ...
+
+
+@dataclass
+class RecordSource(Generic[Record]):
+    """Answers the lookups of one search, and remembers the records behind the passages.
+
+    Attributes:
+        host: Looks up.
+        record_names: What the search calls the records.
+        given: The given records that may be seen, by name.
+        told: What was told before.
+        records: Every record met so far, by name: the first one of each, which all of its result is from.
+        missed: Names of given records that the store did not bring.
+    """
+
+    host: PathHost[Record]
+    record_names: RecordNames
+    given: Mapping[str, Record] = field(default_factory=dict)
+    told: Told = field(default_factory=Told)
+    records: dict[str, Record] = field(default_factory=dict)
+    missed: set[str] = field(default_factory=set)
+    _met: dict[str, Passage] = field(default_factory=dict)
+
+    def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
+        """The retriever's first results."""
+        return self.found(query)[:n] if self.host.retriever is not None else ()
+
+    async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
+        """The retriever's first results."""
+        return (await self.afound(query))[:n] if self.host.retriever is not None else ()
+
+    def fetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
+        """The records with these ids that there are, as the store has them now."""
+        wanted = self._known(ids)
+        return self._answered(wanted, self.host.by_id().answer(ById(wanted)) if wanted else ())
+
+    async def afetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
+        """As `fetch`, without blocking the event loop."""
+        wanted = self._known(ids)
+        return self._answered(wanted, await self.host.by_id().aanswer(ById(wanted)) if wanted else ())
+
+    def found(self, question: Any, told_by: str = "") -> list[Passage]:
+        """What the retriever brings and may be seen, remembered and turned into passages; of a section one."""
+        return run_lookups(self._retrieved(), self.host.asked(question, told_by).answer)
+
+    async def afound(self, question: Any, told_by: str = "") -> list[Passage]:
+        """As `found`, without blocking the event loop."""
+        return await arun_lookups(self._retrieved(), self.host.asked(question, told_by).aanswer)
+
+    def own_ids(self, names: Sequence[str]) -> list[str]:
+        """What the records are called where they come from."""
+        return [self.record_names.own_id(name) for name in names]
+
+    def described(self, query: str, hop: Hop) -> dict[str, Any] | None:
+        """What the host's event tells; a hop without paths has nothing to tell."""
+        if not hop.paths:
+            return None
+        best = hop.paths[0]
+        path = self.own_ids(best.passage.ids)
+        return {
+            "query": query,
+            "hop": hop.number,
+            "paths": len(hop.paths),
+            "best_path": path,
+            "best_score": best.score,
+        }
+
+    def tell(self, query: str, hop: Hop) -> None:
+        """Have the host tell of a hop."""
+        if (described := self.described(query, hop)) is not None:
+            self.host.tell(described)
+
+    async def atell(self, query: str, hop: Hop) -> None:
+        """As `tell`."""
+        if (described := self.described(query, hop)) is not None:
+            await self.host.atell(described)
+
+    def _retrieved(self) -> Lookups[list[Passage]]:
+        host = self.host
+        [hits] = yield [Search(0)]  # of a retriever, which knows how many it brings
+        kept, missing = yield from each_section_once(
+            hits or (), host.section, self.given, resolved=host.resolved, sure=host.certain
+        )
+        if not host.guard.restriction:  # perhaps they are hidden: nothing is said of them
+            tell_gone("PromptRank", self.told.anew("raw", missing))
+        return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]
+
+    def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """A store that nobody named need not understand ids that nobody gave."""
+        return tuple(ids) if self.host.docstore is not None else tuple(id_ for id_ in ids if id_ in self.given)
+
+    def _answered(self, ids: Sequence[str], found: Answer) -> list[tuple[str, Passage]]:
+        if found is None and self.host.docstore is not None:
+            docstore = type(self.host.docstore).__name__
+            raise InvalidInput(f"{docstore} finds no documents by id: pass another docstore.")
+        if found is None:  # no store that can be asked
+            return [(id_, self._remembered(id_, self.given[id_])) for id_ in ids]
+        named = [(id_, record) for record in found if (id_ := self.host.own_id(record))]
+        self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in named)
+        allowed = set(map(id, self.host.guard.allowed(record for _, record in named)))
+        return [(id_, self._remembered(id_, record, fetched=True)) for id_, record in named if id(record) in allowed]
+
+    def _remembered(self, id_: str, record: Record, *, fetched: bool = False) -> Passage:
+        passage = self.host.passage(record, id_)
+        name = self.record_names.name(passage, fetched=fetched)
+        if name not in self._met:
+            self.records[name] = record
+            self._met[name] = replace(passage, id=name)
+        return self._met[name]
+
+
+def ranked_with_reached(
+    reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, host: PathHost[Any]
+) -> list[Ranked[Passage]]:
+    """Given passages and those that were reached from them; `details["reached"]` is the record of one of these."""
+    source = RecordSource(host, RecordNames(GivenPassages(passages)))
+    counted = scores if reranker.counts_first_stage else None
+    ranking = reranker.rank(query, passages, scores=counted, source=source, on_hop=lambda hop: source.tell(query, hop))
+    for item in ranking:
+        if item.details["position"] >= len(passages):
+            item.details["reached"] = source.records[item.passage.id]
+    return ranking

@@ -1,0 +1,178 @@
+"""Path search as a retriever of either host: records given beside a retriever, and the search for one question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from drillrank.calling import to_thread
+from drillrank.dialogue import LLM, Usage
+from drillrank.hosts.equal_ids import EqualIds
+from drillrank.hosts.notes import notes, path_notes
+from drillrank.hosts.path_records import PathHost, RecordSource
+from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
+from drillrank.hosts.shared import Shared, shared
+from drillrank.multihop.first_hop import check_by_order, first_stage_prior
+from drillrank.multihop.lookups import Steps, arun_steps, run_steps
+from drillrank.multihop.missing import MissingSettings
+from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
+from drillrank.multihop.record_names import GivenPassages, RecordNames
+from drillrank.multihop.search import PathSearch, Scope
+from drillrank.once import Once, Told
+from drillrank.passages import Passage, Ranked
+from drillrank.rerank.promptrank import PromptRank
+
+Record = TypeVar("Record")
+
+_TENANTS = 16  # for whom of those whose records have equal ids an index is kept
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord(Generic[Record]):
+    """A record on a scored path.
+
+    Attributes:
+        record: As the store has it.
+        id: What the store calls it, or else its name.
+        score: Of its best path.
+        notes: Metadata of ours.
+        details: Of the ranking.
+    """
+
+    record: Record
+    id: str
+    score: float
+    notes: dict[str, Any]
+    details: Mapping[str, Any]
+
+
+def path_rerank(
+    settings: LinkedRecordSettings, prompt_rank: PromptRank, links: Iterable[LinkName], corpus: Iterable[Passage] = ()
+) -> PathRerank:
+    """The search with these settings, over links by name."""
+    return PathRerank.configured(settings, prompt_rank, links=named_links(links, settings.links_key), corpus=corpus)
+
+
+class PathRetrieval(Generic[Record]):
+    """What a retriever of paths holds between questions, and does for each.
+
+    Args:
+        settings: Of the component, `links` among them.
+        prompt_rank: Scores paths.
+        records: What was given to it.
+        host: Of no question.
+        restricts: Whether anything may not be seen.
+        links: By name.
+        missing_prompt: Asks an LLM what a path lacks; None asks nobody.
+        given_as: Name of the parameter that the records were given as.
+        component: That warns.
+        fields: Of some records what an index of them is made of, if components of equal fields are to share it.
+
+    Raises:
+        InvalidInput: nothing hides records, and two share an id; or the first stage's scores would count, which a
+            retriever of paths does not know.
+    """
+
+    def __init__(
+        self,
+        settings: PathRetrieverSettings,
+        prompt_rank: PromptRank,
+        records: Sequence[Record],
+        host: PathHost[Record],
+        *,
+        links: Iterable[LinkName],
+        restricts: Callable[[], bool],
+        missing_prompt: Callable[..., str] | None,
+        given_as: str,
+        component: str,
+        fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
+    ) -> None:
+        check_by_order(first_stage_prior(settings.prior, settings.link_prior))
+        self._records = records
+        self._component = component
+        self._fields = fields
+        self._passage = host.passage
+        self._reranks = partial(path_rerank, LinkedRecordSettings.configured(settings), prompt_rank, tuple(links))
+        self._missing: MissingSettings | None = None
+        if missing_prompt is not None:
+            self._missing = MissingSettings(missing_prompt=missing_prompt, on_failure=settings.on_failure)
+        self._names = host.names(records)
+        self._equal_ids = EqualIds(self._names, given_as)
+        self._told = Told()
+        self._prepared: Once[Shared[tuple[GivenPassages, PathSearch]]] = Once(_TENANTS)
+        if not (self._equal_ids and restricts()):
+            self._search_of(range(len(records)))
+
+    def retrieve(
+        self, query: str, host: PathHost[Record], top_n: int | None, llm: LLM | None = None, *, asked: Any = None
+    ) -> list[FoundRecord[Record]]:
+        """Records for a question, best first.
+
+        Args:
+            query: The question.
+            host: Of this question.
+            top_n: Records wanted; None wants all.
+            llm: Names what a path lacks.
+            asked: The question as the host asks its retriever, if that is not the string.
+        """
+        source, search = self._source(host)
+        first = source.found(query if asked is None else asked, self._component)
+        usage = Usage()
+        steps = self._steps(query, source, search, first, top_n, usage)
+        return self._found(run_steps(steps, source, partial(source.tell, query), llm=llm, usage=usage), source)
+
+    async def aretrieve(
+        self, query: str, host: PathHost[Record], top_n: int | None, llm: LLM | None = None, *, asked: Any = None
+    ) -> list[FoundRecord[Record]]:
+        """As `retrieve`, without blocking the event loop."""
+        source, search = await to_thread(self._source, host)  # filters look at all that was given
+        first = await source.afound(query if asked is None else asked, self._component)
+        usage = Usage()
+        steps = self._steps(query, source, search, first, top_n, usage)
+        ranking = await arun_steps(steps, source, partial(source.atell, query), llm=llm, usage=usage)
+        return self._found(ranking, source)
+
+    def _source(self, host: PathHost[Record]) -> tuple[RecordSource[Record], PathSearch]:
+        """Answers the lookups of one question, of what may be seen; and the search that asks them."""
+        allowed = set(map(id, host.guard.allowed(self._records))) if self._records else set()
+        shown = {number for number, record in enumerate(self._records) if id(record) in allowed}
+        given, search = self._search_of(shown)
+        seen = {self._names[number]: self._records[number] for number in sorted(shown)}
+        return RecordSource(host, RecordNames(given, seen), seen, self._told), search
+
+    def _search_of(self, shown: Collection[int]) -> tuple[GivenPassages, PathSearch]:
+        """Of all that was given, but for the hidden ones under the id of another."""
+        chosen = self._equal_ids.chosen(shown)
+
+        def made() -> tuple[GivenPassages, PathSearch]:
+            passages = [self._passage(self._records[number], self._names[number]) for number in chosen]
+            return GivenPassages(passages), self._reranks(passages).path_search
+
+        def prepared() -> Shared[tuple[GivenPassages, PathSearch]]:
+            made_of = None if self._fields is None else self._fields([self._records[number] for number in chosen])
+            return shared("paths", made_of, made)
+
+        return self._prepared.get(chosen, prepared).made
+
+    def _steps(
+        self,
+        query: str,
+        source: RecordSource[Record],
+        search: PathSearch,
+        first: list[Passage],
+        top_n: int | None,
+        usage: Usage,
+    ) -> Steps[list[Ranked[Passage]]]:
+        scope = Scope(None if len(source.given) == len(self._records) else source.given.keys(), fetched=True)
+        return search.steps(query, top_n, candidates=first, scope=scope, missing=self._missing, usage=usage)
+
+    def _found(self, ranking: list[Ranked[Passage]], source: RecordSource[Record]) -> list[FoundRecord[Record]]:
+        source.record_names.warn(source.missed, self._told)
+        found = []
+        for item in ranking:
+            [own_id] = source.own_ids([item.passage.id])
+            told = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
+            found.append(FoundRecord(source.records[item.passage.id], own_id, item.score, told, item.details))
+        return found

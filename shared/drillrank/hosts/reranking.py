@@ -1,0 +1,109 @@
+"""Rerankers of both hosts: which of the core's rankers does the work, and which of the given records are kept."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, Field, PrivateAttr
+
+from drillrank.hosts.component import WithModel
+from drillrank.hosts.path_records import PathHost, ranked_with_reached
+from drillrank.hosts.path_retrieval import path_rerank
+from drillrank.hosts.paths import LinkedRecordSettings
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
+from drillrank.passages import Passage, Ranked
+from drillrank.rerank.brmgr import BRMGR
+from drillrank.rerank.demonstrations import Demonstration
+from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.scale import ScoreScale, selected
+from drillrank.rerank.upr import PassageSettings
+
+Record = TypeVar("Record")
+
+
+class Reranker(WithModel):
+    """A component that ranks given records; a subclass names the core's ranker, or says how passages are ranked."""
+
+    top_n: int | None = Field(default=None, gt=0, description="How many to keep; None keeps all.")
+    score: ScoreScale = Field(
+        default="log_likelihood",
+        description='Mean log-likelihood of the question, its exponential ("probability"), or the posterior over all '
+        'candidates ("softmax").',
+    )
+    score_threshold: float | None = Field(default=None, description="Keep what has at least this score.")
+
+    _method: ClassVar[Any]
+    """The core's class."""
+
+    _ranker: Any = PrivateAttr()
+
+    def _prepare(self) -> None:
+        self._ranker = self._method.configured(self, self._language_model)
+
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
+        if isinstance(self, PassageSettings):
+            return self._ranker.rank(query, passages, scores=scores if self.prior else None)  # type: ignore[no-any-return]
+        return self._ranker.rank(query, passages)  # type: ignore[no-any-return]
+
+    def _selected(
+        self, query: str, records: Sequence[Record], passages: list[Passage], scores: RetrievalScores
+    ) -> Iterator[tuple[Record, Ranked[Passage]]]:
+        """What is kept, best first: the given record, or another one that the ranking reached, and its rank."""
+        ranking = self._rank(query, passages, scores)
+        for item in selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n):
+            reached = item.details.get("reached")
+            yield (records[item.details["position"]] if reached is None else reached), item
+
+
+class OfRelevance(BaseModel):
+    """Fields of rerankers by P(relevant), in front of the host's base."""
+
+    model: str = Field(description="Specification of the language model.")
+    score: ScoreScale = Field(
+        default="log_likelihood",
+        description="The score of the transform, which is the logarithm of P(relevant) by default; P(relevant) itself "
+        '("probability"); or the share of the sum of all candidates\' P(relevant) ("softmax").',
+    )
+
+
+class OfTwoKinds(Reranker):
+    """Behind the host's base: ranks retrieved passages and generated ones, which say so in their metadata."""
+
+    _method = BRMGR
+
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        generated = [passage.metadata["generated"] for passage in passages]
+        counted = scores if self._ranker.prior else None
+        return self._ranker.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
+
+
+class Shown(BaseModel):
+    """Fields of what scores paths."""
+
+    demonstrations: tuple[Demonstration, ...] = Field(
+        default=(), description="Questions with their gold paths, shown to a neural model before each path."
+    )
+
+
+class OfPaths(Shown, Reranker):
+    """Behind the host's base: ranks records by the best path of linked ones, given, or reached if it is told where."""
+
+    links: tuple[LinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links one to others.")
+
+    @abstractmethod
+    def _host(self) -> PathHost[Any]:
+        """Of one question."""
+
+    def _prepare(self) -> None:
+        settings: Any = self
+        self._ranker = PromptRank.configured(settings, self._language_model, demonstrations=self.demonstrations)
+
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+        host = self._host()
+        links: tuple[LinkName, ...] = self.links if host.retriever is None else (*self.links, "retrieval")
+        assert isinstance(self, LinkedRecordSettings)
+        return ranked_with_reached(path_rerank(self, self._ranker, links), query, passages, scores, host)
