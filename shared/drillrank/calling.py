@@ -9,9 +9,10 @@ import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, copy_context
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 Result = TypeVar("Result")
+Owner = TypeVar("Owner")
 P = ParamSpec("P")
 Function = Callable[..., Any]
 
@@ -100,6 +101,30 @@ async def to_thread(function: Callable[P, Result], *arguments: P.args, **named: 
     except asyncio.CancelledError:
         gave_up.set()
         raise
+
+
+def on_thread(
+    method: Callable[Concatenate[Owner, P], Result],
+) -> Callable[Concatenate[Owner, P], Coroutine[Any, Any, Result]]:
+    """The asynchronous twin of a method that computes: the same on a thread, in subclasses as they override it.
+
+    >>> class Ranker:
+    ...     def rank(self, query):
+    ...         return sorted(query)
+    ...
+    ...     arank = on_thread(rank)
+    >>> asyncio.run(Ranker().arank("cab"))
+    ['a', 'b', 'c']
+    """
+    name = method.__name__
+
+    async def twin(self: Owner, /, *arguments: P.args, **named: P.kwargs) -> Result:
+        own: Callable[P, Result] = getattr(self, name)
+        return await to_thread(own, *arguments, **named)
+
+    twin.__name__, twin.__qualname__ = f"a{name}", method.__qualname__.replace(name, f"a{name}")
+    twin.__module__, twin.__doc__ = method.__module__, f"As `{name}`, without blocking the event loop."
+    return twin
 
 
 async def awaited(

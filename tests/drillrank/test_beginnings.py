@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +69,22 @@ def test_what_is_cut_out_of_a_parent_counts_from_its_beginning():
 def test_parents_in_a_circle_say_nothing():
     first, second = Cut("1", "a", "page", "2", 0, 1), Cut("2", "a", "page", "1", 0, 1)
     assert beginnings([first, second]) == [None, None]
+
+
+class Unsearched(str):
+    """Refuses the search for its last occurrence, which only a gap asks for."""
+
+    def rfind(self, *_):
+        raise AssertionError
+
+
+def test_only_a_gap_asks_where_else_letters_stand():
+    cuts = [replace(cut, text=Unsearched(cut.text)) for cut in cuts_of("one two three", [4, 8])]
+    assert beginnings(cuts) == [0, 4, 8]
+    first, second = cuts_of("A fox and a hen went out.      They met a cat in the woods.", [31])
+    first = replace(first, text=first.text.rstrip(), end=25)
+    assert beginnings([first, second]) == [0, 31]
+    with pytest.raises(AssertionError):
+        beginnings([first, replace(second, text=Unsearched(second.text))])
+    again = replace(first, text="They met a cat in the woods.", end=28)
+    assert beginnings([again, second]) == [None, None]

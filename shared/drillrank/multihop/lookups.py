@@ -91,6 +91,25 @@ class AsyncSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class OnThreads:
+    """A source whose lookups run on threads, for `arun_steps`.
+
+    Attributes:
+        source: Answers them.
+    """
+
+    source: Source
+
+    async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
+        """As the source's `retrieve`."""
+        return await to_thread(self.source.retrieve, query, n)
+
+    async def afetch(self, ids: Sequence[str], /) -> Answer:
+        """As the source's `fetch`."""
+        return await to_thread(self.source.fetch, ids)
+
+
 class Nowhere:
     """A source that knows no passage."""
 

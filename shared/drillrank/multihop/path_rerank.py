@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, field
 from typing import Literal
 
+from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
@@ -127,6 +128,8 @@ class PathRerank(PathSearchSettings):
             InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
         """
         return run_steps(self.steps(query, passages, top_n, scores=scores), source or Nowhere(), on_hop)
+
+    arank = on_thread(rank)
 
     def steps(
         self,

@@ -23,7 +23,18 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.first_hop import FirstHop, first_stage_prior
 from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
-from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Retrieval, Source, Steps, as_source, run_steps
+from drillrank.multihop.lookups import (
+    FirstStage,
+    Hop,
+    OnHop,
+    OnThreads,
+    Retrieval,
+    Source,
+    Steps,
+    arun_steps,
+    as_source,
+    run_steps,
+)
 from drillrank.multihop.missing import Missing, MissingSettings
 from drillrank.multihop.path_ranking import nearly_over, ranked_passages, ranked_paths
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
@@ -137,6 +148,22 @@ class PathSearch(PathSearchSettings):
         """
         usage = Usage()
         return run_steps(self.steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
+
+    async def asearch(
+        self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None
+    ) -> list[Ranked[Passage]]:
+        """As `search`, without blocking the event loop: an LLM that can be awaited is, all else runs on threads."""
+
+        async def tell(hop: Hop) -> None:
+            if on_hop is not None:
+                on_hop(hop)
+
+        usage, source = Usage(), OnThreads(self._source)
+        return await arun_steps(self.steps(query, top_n, usage=usage), source, tell, llm=self.llm, usage=usage)
+
+    def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[list[Ranked[Passage]]]:
+        """`search` for each question."""
+        return [self.search(query, top_n) for query in queries]
 
     def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Path]]:
         """The scored paths themselves, partial ones too, best first; arguments, details and errors as of `search`.

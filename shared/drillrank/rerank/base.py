@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
@@ -69,6 +70,9 @@ class PassageRanker(ABC):
         check_top_n(top_n)
         return ordered(lists, self._scored(queries, lists), top_n)
 
+    arank = on_thread(rank)
+    arank_many = on_thread(rank_many)
+
 
 def paired(
     queries: Sequence[str], passage_lists: Sequence[Iterable[Passage | str]]
@@ -78,9 +82,18 @@ def paired(
     Raises:
         InvalidInput: a query is blank, an item is not a passage, or the two differ in length.
     """
-    if isinstance(queries, str) or len(queries) != len(passage_lists):
-        raise InvalidInput(f"{len(queries)} queries and {len(passage_lists)} lists of passages cannot be paired.")
+    check_pairs(queries, passage_lists, "passages")
     return [check_query(query) for query in queries], [as_passages(passages) for passages in passage_lists]
+
+
+def check_pairs(queries: Sequence[str], lists: Sequence[object], of: str) -> None:
+    """Refuse questions that are not as many as the lists to rank for them.
+
+    Raises:
+        InvalidInput: says how many there are.
+    """
+    if isinstance(queries, str) or len(queries) != len(lists):
+        raise InvalidInput(f"{len(queries)} queries and {len(lists)} lists of {of} cannot be paired.")
 
 
 def ordered(

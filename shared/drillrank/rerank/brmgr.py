@@ -21,11 +21,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
+from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel, Request
 from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import GENERATED_PROMPT, check_question_templates, generated_prompt
-from drillrank.rerank.base import WithModel
+from drillrank.rerank.base import WithModel, paired
 from drillrank.rerank.entailment import SUPPORTED, support
 from drillrank.rerank.first_stage import RetrievalScores, check_paired
 from drillrank.rerank.upr import UPR, PassageSettings
@@ -137,6 +138,26 @@ class BRMGR(BRMGRSettings, WithModel):
             InvalidInput: the query is blank, `top_n` is below 1, an item is not a passage, or a score cannot be used.
         """
         return self._merged(query, as_passages(retrieved), as_passages(generated), top_n, scores)[:top_n]
+
+    def rank_many(
+        self,
+        queries: Sequence[str],
+        retrieved_lists: Sequence[Iterable[Passage | str]],
+        generated_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+    ) -> list[list[Ranked[Passage]]]:
+        """Rank for each question; each as `rank` would.
+
+        Raises:
+            InvalidInput: as `rank`, or the lists differ in length.
+        """
+        queries, retrieved = paired(queries, retrieved_lists)
+        _, generated = paired(queries, generated_lists)
+        triples = zip(queries, retrieved, generated, strict=True)
+        return [self.rank(query, found, written, top_n) for query, found, written in triples]
+
+    arank = on_thread(rank)
+    arank_many = on_thread(rank_many)
 
     def rank_mixed(
         self,

@@ -12,12 +12,13 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal
 
+from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
-from drillrank.rerank.base import Scored, WithModel
+from drillrank.rerank.base import Scored, WithModel, check_pairs
 from drillrank.rerank.demonstrations import (
     Demonstration,
     check_demonstrations,
@@ -213,6 +214,20 @@ class PromptRank(PromptRankSettings, WithModel):
             scored = starts.posteriors(scored)
         details = [{**detail, "path": path.ids} for path, (_, detail) in zip(paths, scored, strict=True)]
         return ranked(paths, [score for score, _ in scored], details, top_n)
+
+    def rank_many(
+        self, queries: Sequence[str], path_lists: Sequence[Sequence[Path]], top_n: int | None = None
+    ) -> list[list[Ranked[Path]]]:
+        """Rank one list of paths for each question; each as `rank` would.
+
+        Raises:
+            InvalidInput: as `rank`, or the two lists differ in length.
+        """
+        check_pairs(queries, path_lists, "paths")
+        return [self.rank(query, paths, top_n) for query, paths in zip(queries, path_lists, strict=True)]
+
+    arank = on_thread(rank)
+    arank_many = on_thread(rank_many)
 
     def _likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
         """Of the question after each path, for each instruction and each context of demonstrations."""

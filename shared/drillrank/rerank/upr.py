@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.passages import Passage, Ranked, check_top_n
@@ -176,6 +177,9 @@ class UPR(UPRSettings, WithModel, PassageRanker):
         found = self._likelihoods(queries, lists)
         scored = map(self._mean_likelihoods, found)
         return ordered(lists, [posteriors(*pair) for pair in zip(scored, stages, strict=True)], top_n)
+
+    arank = on_thread(rank)  # type: ignore[arg-type]  # with scores, which the base has not
+    arank_many = on_thread(rank_many)  # type: ignore[arg-type]
 
     def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
         return list(map(self._mean_likelihoods, self._likelihoods(queries, lists)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import InitVar
 from typing import NamedTuple
 
+from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
@@ -96,6 +97,12 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
         for section in found:
             del unranked[section.section_id]
         return found + [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: top_n - len(found)]]
+
+    asearch = on_thread(search)
+
+    def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[list[MergedSection]]:
+        """`search` for each question."""
+        return [self.search(query, top_n) for query in queries]
 
     def _ranking(self, view: str, query: str) -> list[int]:
         scores = self._indexes[view].scores(query)

@@ -1,0 +1,90 @@
+"""One question, several, and without blocking the event loop: the same ranking."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import BRMGR, UPR, Passage, Path, PathSearch, PromptRank
+from drillrank.errors import InvalidInput
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.views import MultiViewIndex, ViewText
+
+VOCABULARY = ["fox", "river", "town", "Rhine", "Basel", "novel", "Emma", "wrote", "old", "red"]
+WORDS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6)
+TEXTS = st.lists(WORDS.map(" ".join), min_size=1, max_size=5)
+ASKED = st.lists(st.tuples(WORDS.map(" ".join), TEXTS), min_size=1, max_size=3)
+
+
+def shown(ranking):
+    return [(item.passage, item.score, item.details) for item in ranking]
+
+
+def same(ranker, queries, *lists):
+    """Of `rank`, `arank`, `rank_many` and `arank_many`."""
+    alone = [shown(ranker.rank(*one)) for one in zip(queries, *lists, strict=True)]
+    assert [shown(found) for found in ranker.rank_many(queries, *lists)] == alone
+    assert [shown(asyncio.run(ranker.arank(*one))) for one in zip(queries, *lists, strict=True)] == alone
+    assert [shown(found) for found in asyncio.run(ranker.arank_many(queries, *lists))] == alone
+    with pytest.raises(InvalidInput, match="cannot be paired"):
+        ranker.rank_many([*queries, "one more"], *lists)
+
+
+@settings(max_examples=20)
+@given(ASKED)
+def test_what_ranks_passages(asked):
+    queries, lists = zip(*asked, strict=True)
+    same(UPR(), list(queries), list(lists))
+
+
+@settings(max_examples=20)
+@given(ASKED)
+def test_what_ranks_passages_of_two_kinds(asked):
+    queries, lists = zip(*asked, strict=True)
+    same(BRMGR(), list(queries), list(lists), list(reversed(lists)))
+
+
+@settings(max_examples=20)
+@given(ASKED)
+def test_what_ranks_paths(asked):
+    queries, lists = zip(*asked, strict=True)
+    same(PromptRank(), list(queries), [[Path((Passage(text),)) for text in texts] for texts in lists])
+
+
+def test_scores_of_the_first_stage_reach_the_twins():
+    towns, scores = ["Basel is a town.", "Bonn is a town."], [0.61, 0.78]
+    ranker = UPR(prior="retrieval")
+    expected = shown(ranker.rank("Which town?", towns, scores=scores))
+    assert shown(asyncio.run(ranker.arank("Which town?", towns, scores=scores))) == expected
+    assert expected[0][0].text == "Bonn is a town."
+
+
+@settings(max_examples=20)
+@given(st.lists(WORDS.map(" ".join), min_size=2, max_size=6, unique=True), st.lists(WORDS.map(" ".join), min_size=1))
+def test_what_searches(texts, queries):
+    passages = [Passage(text, id=str(number), links=(str(number - 1),)) for number, text in enumerate(texts)]
+    search = PathSearch(PromptRank(), passages)
+    hops = []
+    alone = [shown(search.search(query, 3)) for query in queries]
+    assert [shown(found) for found in search.search_many(queries, 3)] == alone
+    told = [asyncio.run(search.asearch(query, 3, on_hop=lambda hop: hops.append(hop.number))) for query in queries]
+    assert [shown(found) for found in told] == alone
+    assert hops.count(1) == len(queries)
+    index = MultiViewIndex([ViewText(str(number), "raw", text) for number, text in enumerate(texts)])
+    sections = [index.search(query, 2) for query in queries]
+    assert index.search_many(queries, 2) == sections
+    assert [asyncio.run(index.asearch(query, 2)) for query in queries] == sections
+    rerank = PathRerank(PromptRank())
+    assert shown(asyncio.run(rerank.arank(queries[0], passages))) == shown(rerank.rank(queries[0], passages))
+
+
+def test_an_llm_that_is_awaited_answers_a_search_that_is_awaited():
+    async def llm(prompt):
+        return "Basel on the Rhine"
+
+    passages = [Passage("A fox in Emma.", id="1"), Passage("Basel on the Rhine is old.", id="2")]
+    found = asyncio.run(PathSearch(PromptRank(), passages, llm=llm).asearch("Which old town has a fox?"))
+    assert found[0].details["missing"] == ("Basel on the Rhine",)
