@@ -36,6 +36,8 @@ def test_an_old_module_hands_on_what_the_new_one_has(old):
         ("drilldown.rebuilding", "Piece", "StoredChunk"),
         ("drilldown.rebuilding", "Library", "PreparedCache"),
         ("drilldown.prepared", "Drillable", "PreparedDocuments"),
+        ("views", "Unit", "Chunk"),
+        ("views.cutters", "Unit", "Chunk"),
     ],
 )
 def test_an_old_name_is_what_the_new_one_is(module, old, new):

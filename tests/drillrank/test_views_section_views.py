@@ -188,7 +188,7 @@ def test_keywords_and_summaries_may_be_given():
 
 @pytest.mark.parametrize("given_views", [{"keyword_lists": [["k"]]}, {"summary_texts": ["a", "b", "c"]}])
 def test_given_views_must_match_the_sections(given_views):
-    with pytest.raises(InvalidInput, match="one entry for each of 2 units"):
+    with pytest.raises(InvalidInput, match="one entry for each of 2 chunks"):
         section_chunks(parse_document("# A\n\n# B\n"), "d", **given_views)
 
 

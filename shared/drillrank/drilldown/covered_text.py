@@ -127,7 +127,7 @@ class CoveredText:
 def covered_sections(number: int, group: str, covered: CoveredText) -> list[OutlineSection]:
     r"""The sections of a text, with the paragraphs that its chunks hold.
 
-    Metadata of a paragraph are `document`, `section_path`, `piece` (the chunk that holds it), and `start` and `end` in
+    Metadata of a paragraph are `document`, `section_path`, `chunk` (the chunk that holds it), and `start` and `end` in
     the document; where these are not known, `part`, its offset in the chunk.
 
     Args:
@@ -138,7 +138,7 @@ def covered_sections(number: int, group: str, covered: CoveredText) -> list[Outl
     >>> text = "# Sea\n\nIt is deep.\n\n"
     >>> held = HeldSpan(0, 18, 0), HeldSpan(20, 29, 1)
     >>> [sea] = covered_sections(0, "", CoveredText(text + "And blue.", held, ((0, 0), (20, 80))))
-    >>> [(p.text, p.metadata["piece"], p.metadata["start"]) for p in sea.paragraphs]
+    >>> [(p.text, p.metadata["chunk"], p.metadata["start"]) for p in sea.paragraphs]
     [('It is deep.', 0, 7), ('And blue.', 1, 100)]
     """
     shape = _LINE_BREAK.sub("\n\n\n", covered.text) if covered.breaks else covered.text
@@ -185,7 +185,7 @@ def _joined(covered: CoveredText, inside: HeadingPath) -> HeadingPath:
 def _passage(covered: CoveredText, start: int, end: int, prefix: str, title: str, place: Mapping[str, Any]) -> Passage:
     held_span = covered.held_span_of(start, end)
     offset = covered.offset(start)
-    where: dict[str, Any] = {"piece": held_span.chunk}
+    where: dict[str, Any] = {"chunk": held_span.chunk}
     if offset is None:
         where["part"] = str(start - held_span.start)
     else:

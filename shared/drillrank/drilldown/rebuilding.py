@@ -47,7 +47,7 @@ def rebuilt(documents: Sequence[Material], separator: str = " > ") -> list[Outli
 
     Parts of one section are joined before they are read, so that no paragraph stays cut. Where chunks are missing, the
     outline lacks their sections and no others. Paragraphs have exact offsets; those of a chunk that is not the source,
-    but a rendering of it, have the chunk's span and are told apart by `part` in their metadata. `piece` there is the
+    but a rendering of it, have the chunk's span and are told apart by `part` in their metadata. `chunk` there is the
     number of the chunk in which a paragraph begins. What other splitters cut is given as covered text.
 
     Args:
@@ -141,7 +141,7 @@ class _Rebuilding:
             place: dict[str, Any] = {"document": self._number, "section_path": path}
             place |= {key: passage.metadata[key] + run.start for key in ("start", "end") if key in passage.metadata}
             start = int(passage.id.rpartition(":")[2]) + run.start
-            place["piece"] = self._members[bisect_right(self._members, start, key=itemgetter(0)) - 1][1]
+            place["chunk"] = self._members[bisect_right(self._members, start, key=itemgetter(0)) - 1][1]
             return replace(passage, id=f"{self._number}:{start}", title=breadcrumb(path), metadata=place)
 
         return OutlineSection(
@@ -156,7 +156,7 @@ class _Rebuilding:
             blocks = blocks[1:]
         if not blocks:
             return []
-        place = {"document": self._number, "section_path": path, "piece": self._members[0][1]}
+        place = {"document": self._number, "section_path": path, "chunk": self._members[0][1]}
         title = breadcrumb(path)
         span = {"start": run.start, "end": _end(run)}
         paragraphs = tuple(

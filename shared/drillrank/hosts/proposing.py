@@ -86,7 +86,7 @@ class Proposed(Generic[Record]):
         """Where a paragraph comes from."""
         place = passage.metadata
         document = self.documents[place["document"]]
-        return Paragraph(document, document.chunk(place["piece"]), place, passage.text)
+        return Paragraph(document, document.chunk(place["chunk"]), place, passage.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
+from drillrank.moved import renamed_names
 from drillrank.views.chunker import MultiViewChunker
 from drillrank.views.cutters import (
+    Chunk,
     Chunking,
     Cutter,
-    Unit,
     content_aware_fixed,
     fixed,
     make_cutter,
@@ -23,6 +24,7 @@ from drillrank.views.summarizer import HuggingFaceSummarizer
 
 __all__ = [
     "VIEWS",
+    "Chunk",
     "Chunking",
     "Context",
     "Cutter",
@@ -34,7 +36,6 @@ __all__ = [
     "RetrieverName",
     "SectionChunk",
     "Summarizer",
-    "Unit",
     "View",
     "ViewIndexSettings",
     "ViewSettings",
@@ -59,3 +60,5 @@ __all__ = [
     "together",
     "whole_sections",
 ]
+
+__getattr__ = renamed_names(__name__, Unit="Chunk")

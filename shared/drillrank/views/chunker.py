@@ -86,7 +86,7 @@ class MultiViewChunker(ViewSettings):
         for (id_, document), texts in zip(documents, written, strict=True):
             summary_texts = texts.summary_texts
             if self.summarizer and "summary" in self.views:
-                summary_texts = summarized(self.summarizer, [unit.body for unit in self._cutter(document)])
+                summary_texts = summarized(self.summarizer, [chunk.body for chunk in self._cutter(document)])
             made.append(
                 section_chunks(
                     document,

@@ -1,7 +1,7 @@
 """What is indexed as one thing: whole sections, parts of them, paragraphs, or chunks of fixed length.
 
-A cutter makes units of a parsed document (MC-indexing, sections 3.2 and 5.6). Sizes are tokens as
-`drillrank.tokens.count_tokens` counts them, or what is named in its place; white space around a unit does not count.
+A cutter makes chunks of a parsed document (MC-indexing, sections 3.2 and 5.6). Sizes are tokens as
+`drillrank.tokens.count_tokens` counts them, or what is named in its place; white space around a chunk does not count.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.moved import renamed_names
 from drillrank.structure import Document, Section
 from drillrank.tokens import TokenCount, Tokens, token_counter
 from drillrank.views.packing import Run, atoms, block_runs, body_of, fitted, packed, text_of
@@ -20,7 +21,7 @@ Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Chunk:
     """A section, a part of one, or several small ones.
 
     Attributes:
@@ -32,7 +33,7 @@ class Unit:
         start: Offset of the first character in the document's text.
         end: Offset just after the last one.
         ordinal: Place of the section, or of the first one, in `document.sections()`.
-        part: 0 for the first unit that begins in that section, 1 for the second, ...
+        part: 0 for the first chunk that begins in that section, 1 for the second, ...
         depth: Number of headings on the way to it, own heading included.
     """
 
@@ -47,7 +48,7 @@ class Unit:
     depth: int
 
 
-Cutter = Callable[[Document], list[Unit]]
+Cutter = Callable[[Document], list[Chunk]]
 
 
 def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None, tokens: Tokens = None) -> Cutter:
@@ -57,9 +58,9 @@ def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None,
     lines. Where a block's text is a rendering (HTML, LaTeX), each part of it has the span of the whole block.
 
     Args:
-        max_tokens: Largest size of a unit; None for no limit.
+        max_tokens: Largest size of a chunk; None for no limit.
         min_tokens: A section of fewer tokens joins the one before it, if that is its parent or has the same parent and
-            is as small, until they have as many together; sections with others below them join nothing. The unit has
+            is as small, until they have as many together; sections with others below them join nothing. The chunk has
             the parent's path. None keeps all sections apart.
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
 
@@ -68,9 +69,9 @@ def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None,
 
     >>> from drillrank.structure import parse_document
     >>> document = parse_document("# Trees\n\n## Oak\n\nTall.\n\n## Elm\n\nTaller.\n\n## Ash\n\nTallest.\n")
-    >>> [unit.path for unit in whole_sections()(document)]
+    >>> [chunk.path for chunk in whole_sections()(document)]
     [('Trees',), ('Trees', 'Oak'), ('Trees', 'Elm'), ('Trees', 'Ash')]
-    >>> [(unit.path, unit.text) for unit in whole_sections(min_tokens=9)(document)]
+    >>> [(chunk.path, chunk.text) for chunk in whole_sections(min_tokens=9)(document)]
     [(('Trees',), '# Trees\n\n## Oak\n\nTall.\n\n## Elm\n\nTaller.\n\n'), (('Trees', 'Ash'), '## Ash\n\nTallest.\n')]
     """
     _check_sizes(max_tokens, min_tokens)
@@ -82,9 +83,9 @@ def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None,
             return [[span for run in runs for span in run]]
         return packed(document, fitted(document, runs, max_tokens, count), max_tokens, count)
 
-    def cutter(document: Document) -> list[Unit]:
-        units = _units_of_sections(document, cut)
-        return _small_joined(document, units, min_tokens, max_tokens, count) if min_tokens else units
+    def cutter(document: Document) -> list[Chunk]:
+        chunks = _chunks_of_sections(document, cut)
+        return _small_joined(document, chunks, min_tokens, max_tokens, count) if min_tokens else chunks
 
     return cutter
 
@@ -98,7 +99,7 @@ def paragraphs(max_tokens: int | None = None, tokens: Tokens = None) -> Cutter:
         InvalidInput: `max_tokens` is below 1.
 
     >>> from drillrank.structure import parse_document
-    >>> [unit.text for unit in paragraphs()(parse_document("# Oak\n\nTall.\n\nOld.\n"))]
+    >>> [chunk.text for chunk in paragraphs()(parse_document("# Oak\n\nTall.\n\nOld.\n"))]
     ['# Oak\n\nTall.\n\n', 'Old.\n']
     """
     _check_sizes(max_tokens)
@@ -112,7 +113,7 @@ def paragraphs(max_tokens: int | None = None, tokens: Tokens = None) -> Cutter:
         first = fitted(document, runs[:lead], max_tokens, count)
         return [*packed(document, first, max_tokens, count), *fitted(document, runs[lead:], max_tokens, count)]
 
-    return lambda document: _units_of_sections(document, cut)
+    return lambda document: _chunks_of_sections(document, cut)
 
 
 def content_aware_fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
@@ -125,7 +126,7 @@ def content_aware_fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
 
     >>> from drillrank.structure import parse_document
     >>> text = "# Oak\n\nOaks grow tall in the old forests of the north. Their wood is hard and heavy, and dear.\n"
-    >>> [unit.text for unit in content_aware_fixed(18)(parse_document(text))]
+    >>> [chunk.text for chunk in content_aware_fixed(18)(parse_document(text))]
     ['# Oak\n\nOaks grow tall in the old forests of the north. ', 'Their wood is hard and heavy, and dear.\n']
     """
     _check_sizes(max_tokens)
@@ -135,7 +136,7 @@ def content_aware_fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
         found = [part for run in block_runs(document, section) for part in atoms(document, run, max_tokens, count)]
         return packed(document, found, max_tokens, count)
 
-    return lambda document: _units_of_sections(document, cut)
+    return lambda document: _chunks_of_sections(document, cut)
 
 
 def fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
@@ -145,13 +146,13 @@ def fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
         InvalidInput: `max_tokens` is below 1.
 
     >>> from drillrank.structure import parse_document
-    >>> [unit.text for unit in fixed(12)(parse_document("# Oak\n\nIt grows tall.\n\n# Elm\n\nIt is soft and light.\n"))]
+    >>> [one.text for one in fixed(12)(parse_document("# Oak\n\nIt grows tall.\n\n# Elm\n\nIt is soft and light.\n"))]
     ['# Oak\n\nIt grows tall.\n\n# Elm\n\n', 'It is soft and light.\n']
     """
     _check_sizes(max_tokens)
     count = token_counter(tokens)
 
-    def cutter(document: Document) -> list[Unit]:
+    def cutter(document: Document) -> list[Chunk]:
         sections = document.sections()
         starts = [section.start for section in sections]
         parts = [
@@ -160,14 +161,14 @@ def fixed(max_tokens: int, tokens: Tokens = None) -> Cutter:
             for run in block_runs(document, section)
             for part in atoms(document, run, max_tokens, count)
         ]
-        units: list[Unit] = []
+        chunks: list[Chunk] = []
         for run in packed(document, parts, max_tokens, count):
             text = text_of(document, run)
             if text.strip():
                 ordinal = bisect_right(starts, run[0].start) - 1
-                part = units[-1].part + 1 if units and units[-1].ordinal == ordinal else 0
-                units.append(Unit(text, text.strip(), (), 0, run[0].start, run[-1].end, ordinal, part, 0))
-        return units
+                part = chunks[-1].part + 1 if chunks and chunks[-1].ordinal == ordinal else 0
+                chunks.append(Chunk(text, text.strip(), (), 0, run[0].start, run[-1].end, ordinal, part, 0))
+        return chunks
 
     return cutter
 
@@ -182,7 +183,7 @@ def make_cutter(
 
     Args:
         chunking: The cutter's name.
-        max_tokens: Largest size of a unit.
+        max_tokens: Largest size of a chunk.
         min_tokens: See `whole_sections`.
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`, as for every cutter.
 
@@ -214,8 +215,8 @@ def _sections_with_text(document: Document) -> list[tuple[int, Section]]:
     return [(at, section) for at, section in enumerate(document.sections()) if document.blocks(section)]
 
 
-def _units_of_sections(document: Document, cut: Callable[[Document, Section], list[Run]]) -> list[Unit]:
-    units = []
+def _chunks_of_sections(document: Document, cut: Callable[[Document, Section], list[Run]]) -> list[Chunk]:
+    chunks = []
     for ordinal, section in _sections_with_text(document):
         path, part = section.path, 0
         for run in cut(document, section):
@@ -223,50 +224,50 @@ def _units_of_sections(document: Document, cut: Callable[[Document, Section], li
             if text.strip():
                 body = body_of(document, run).strip()
                 start, end = run[0].start, run[-1].end
-                units.append(Unit(text, body, path, section.level, start, end, ordinal, part, len(path)))
+                chunks.append(Chunk(text, body, path, section.level, start, end, ordinal, part, len(path)))
                 part += 1
-    return units
+    return chunks
 
 
 def _small_joined(
-    document: Document, units: Sequence[Unit], min_tokens: int, max_tokens: int | None, count: TokenCount
-) -> list[Unit]:
+    document: Document, chunks: Sequence[Chunk], min_tokens: int, max_tokens: int | None, count: TokenCount
+) -> list[Chunk]:
     sections = document.sections()
-    cut = {unit.ordinal for unit in units if unit.part}
-    sizes = {unit.ordinal: count(unit.text.strip()) for unit in units if unit.ordinal not in cut}
-    groups: list[list[Unit]] = []
+    cut = {chunk.ordinal for chunk in chunks if chunk.part}
+    sizes = {chunk.ordinal: count(chunk.text.strip()) for chunk in chunks if chunk.ordinal not in cut}
+    groups: list[list[Chunk]] = []
 
-    def is_leaf(unit: Unit) -> bool:
-        following = sections[unit.ordinal + 1 : unit.ordinal + 2]
-        return not following or len(following[0].path) <= unit.depth
+    def is_leaf(chunk: Chunk) -> bool:
+        following = sections[chunk.ordinal + 1 : chunk.ordinal + 2]
+        return not following or len(following[0].path) <= chunk.depth
 
-    def joins(group: Sequence[Unit], unit: Unit) -> bool:
-        first, parent = group[0], unit.path[:-1]
-        related = first.path == parent or (is_leaf(first) and first.path[:-1] == parent and first.depth == unit.depth)
+    def joins(group: Sequence[Chunk], chunk: Chunk) -> bool:
+        first, parent = group[0], chunk.path[:-1]
+        related = first.path == parent or (is_leaf(first) and first.path[:-1] == parent and first.depth == chunk.depth)
         return (
-            unit.depth > 0
+            chunk.depth > 0
             and related
-            and is_leaf(unit)
-            and all(sizes.get(member.ordinal, min_tokens) < min_tokens for member in (*group, unit))
+            and is_leaf(chunk)
+            and all(sizes.get(member.ordinal, min_tokens) < min_tokens for member in (*group, chunk))
             and sum(sizes[member.ordinal] for member in group) < min_tokens
-            and (max_tokens is None or count(_text(document, [*group, unit]).strip()) <= max_tokens)
+            and (max_tokens is None or count(_text(document, [*group, chunk]).strip()) <= max_tokens)
         )
 
-    for unit in units:
-        if groups and joins(groups[-1], unit):
-            groups[-1].append(unit)
+    for chunk in chunks:
+        if groups and joins(groups[-1], chunk):
+            groups[-1].append(chunk)
         else:
-            groups.append([unit])
+            groups.append([chunk])
     levels: dict[tuple[str, ...], int] = {}
     joined = []
     for group in groups:
-        levels |= {unit.path: unit.level for unit in group}
+        levels |= {chunk.path: chunk.level for chunk in group}
         joined.append(_joined(document, group, levels) if len(group) > 1 else group[0])
     return joined
 
 
-def _joined(document: Document, group: Sequence[Unit], levels: dict[tuple[str, ...], int]) -> Unit:
-    """One unit of neighbours: a section and some below it, or some with the same parent."""
+def _joined(document: Document, group: Sequence[Chunk], levels: dict[tuple[str, ...], int]) -> Chunk:
+    """One chunk of neighbours: a section and some below it, or some with the same parent."""
     first = group[0]
     path = group[-1].path[:-1]
     text = _text(document, group)
@@ -281,7 +282,10 @@ def _joined(document: Document, group: Sequence[Unit], levels: dict[tuple[str, .
     )
 
 
-def _text(document: Document, group: Sequence[Unit]) -> str:
-    if all(unit.text == document.text[unit.start : unit.end] for unit in group):
+def _text(document: Document, group: Sequence[Chunk]) -> str:
+    if all(chunk.text == document.text[chunk.start : chunk.end] for chunk in group):
         return document.text[group[0].start : group[-1].end]
-    return "\n\n".join(unit.text for unit in group)
+    return "\n\n".join(chunk.text for chunk in group)
+
+
+__getattr__ = renamed_names(__name__, Unit="Chunk")

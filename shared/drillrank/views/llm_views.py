@@ -20,7 +20,7 @@ from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
 from drillrank.views.cutters import Cutter, whole_sections
 from drillrank.views.keywords import keywords
-from drillrank.views.section_views import VIEWS, View, unit_names
+from drillrank.views.section_views import VIEWS, View, chunk_names
 from drillrank.views.summaries import is_short, summaries
 
 MAX_KEYWORD_WORDS = 10  # what is longer is a sentence
@@ -37,7 +37,7 @@ _ASKED: Once[str] = Once()  # what is being asked now, by the cache that will ho
 
 
 class ViewTexts(NamedTuple):
-    """Keywords and summary of every unit of a document; None for a view that was not asked for."""
+    """Keywords and summary of every chunk of a document; None for a view that was not asked for."""
 
     keyword_lists: list[list[str]] | None
     summary_texts: list[str] | None
@@ -77,14 +77,14 @@ class ViewWriter:
     def write(
         self, document: Document, cutter: Cutter | None = None, views: Collection[View] = VIEWS
     ) -> Dialogue[ViewTexts]:
-        r"""Ask for the views of every unit at once, once more where that brought nothing.
+        r"""Ask for the views of every chunk at once, once more where that brought nothing.
 
         A section of up to 200 tokens is its own summary, and no one is asked for it. What the LLM cannot bring is
-        computed without one (`keywords`, `summaries`), and a `DrillrankWarning` says how often: no unit goes without.
+        computed without one (`keywords`, `summaries`), and a `DrillrankWarning` says how often: no chunk goes without.
 
         Args:
             document: A parsed document.
-            cutter: Makes the units, by default whole sections.
+            cutter: Makes the chunks, by default whole sections.
             views: The views to write; the raw one needs no writing.
 
         Returns:
@@ -100,9 +100,9 @@ class ViewWriter:
         >>> run(ViewWriter().write(document, views=["keywords"]), lambda prompt: '["hunting", "night"]')
         ViewTexts(keyword_lists=[['hunting', 'night'], ['hunting', 'night']], summary_texts=None)
         """
-        units = (cutter or whole_sections())(document)
-        names = unit_names(units)
-        bodies = [unit.body for unit in units]
+        chunks = (cutter or whole_sections())(document)
+        names = chunk_names(chunks)
+        bodies = [chunk.body for chunk in chunks]
         prompts: dict[tuple[View, int], str] = {}
         for position, (name, body) in enumerate(zip(names, bodies, strict=True)):
             if "keywords" in views and WORD.search(body):
