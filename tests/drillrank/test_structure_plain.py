@@ -131,9 +131,9 @@ def test_lines_that_nothing_marks_are_headings_over_text():
     assert confidences("\n\n".join([*parts, "§ 5 Notice", PROSE, "Article IV", PROSE])) == [
         ("PART I", 1, 0.95),
         ("Item 1. Business", 2, 0.95),
-        ("RISK FACTORS", 3, 0.8),
-        ("Foxes in cities", 4, 0.6),
-        ("Night", 4, 0.6),
+        ("RISK FACTORS", 3, 0.6),
+        ("Foxes in cities", 4, 0.8),
+        ("Night", 4, 0.8),
         ("§ 5 Notice", 3, 0.95),
         ("Article IV", 2, 0.95),
     ]
@@ -147,7 +147,7 @@ def test_what_a_table_of_contents_lists_is_a_heading():
 
 def test_flat_markdown_has_headings_in_bold_and_marked_markdown_has_those_marked():
     flat = f"**Term**\n\n{PROSE}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n**Notice:**\n\n- one\n"
-    assert confidences(flat) == [("Term", 1, 0.8), ("Notice:", 1, 0.8)]
+    assert confidences(flat) == [("Term", 1, 0.7), ("Notice:", 1, 0.7)]
     assert confidences(f"# Contract\n\n{flat}") == [("Contract", 1, 1.0)]
 
 

@@ -23,7 +23,7 @@ _PROSE = 120  # characters below a short line
 _LEAST_LISTED = 3  # lines of a table of contents
 _LEAST_SHORT = 2  # short lines: one alone may be anything
 _RANK = {"listed": 3, "capitals": 3, "bold": 7, "short": 8}
-_CONFIDENCE = {"listed": 0.95, "capitals": 0.8, "bold": 0.8, "short": 0.6}
+_CONFIDENCE = {"listed": 0.95, "short": 0.8, "bold": 0.7, "capitals": 0.6}  # capitals may be formulas or a warning
 
 
 class FlatHeading(NamedTuple):
