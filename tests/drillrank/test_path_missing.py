@@ -55,6 +55,9 @@ def search(llm, **options):
         ('```json\n{"query": "Ada Holm"}\n```', "Ada Holm"),
         ('{"missing": [], "query": "Ada Holm"}', "Ada Holm"),
         ('["Ada Holm", "Esbjerg"]', "Ada Holm"),
+        ('[5, "Ada Holm"]', "Ada Holm"),
+        ("***\nAda Holm", "Ada Holm"),
+        ("more information", "more information"),
         ("<think>Nothing? No, her town.</think>Ada Holm", "Ada Holm"),
         ("Missing: the town where Ada Holm grew up", "the town where Ada Holm grew up"),
         ("No Country for Old Men director", "No Country for Old Men director"),
@@ -193,3 +196,11 @@ def test_a_search_that_asks_needs_somebody_to_ask():
     made = search(Scripted("nothing"))
     with pytest.raises(InvalidInput, match="given none"):
         run_steps(made.steps(QUERY), made._source)
+
+
+def test_paths_tell_what_they_cost_and_no_problems_where_there_were_none():
+    found = search(Scripted("birthplace of Ada Holm", "nothing")).search_paths(QUERY)
+    [best, *_] = search(Scripted("birthplace of Ada Holm", "nothing")).search(QUERY)
+    assert found[0].details["usage"] == best.details["usage"]
+    assert found[0].details["usage"]["llm_calls"] > 0
+    assert "problems" not in found[0].details

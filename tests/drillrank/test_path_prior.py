@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
+from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.link_prior import NamedPassages, PathPrior
-from drillrank.passages import Passage
+from drillrank.multihop.residual import Residual
+from drillrank.passages import Passage, Path
 
 SHARES = st.floats(0.01, 0.99)
 IDS = st.sets(st.sampled_from("abcdefgh"), min_size=1)
@@ -35,6 +40,41 @@ def test_links_and_names_make_a_step_likelier(jump, share, ids, data):
             assert (name in linked) <= (other in linked) or reader.step(name, linked) > reader.step(other, linked)
         for other in named if name not in named else ():
             assert reader.start(other) > reader.start(name)
+
+
+@given(SHARES, IDS, st.data())
+def test_links_and_mentions_have_half_of_the_chance_each(jump, ids, data):
+    links = data.draw(st.sets(st.sampled_from(sorted(ids))))
+    mentions = data.draw(st.dictionaries(st.sampled_from(sorted(ids)), st.floats(0.01, 1 / len(ids)), min_size=1))
+    reader = PathPrior(jump).reader(len(ids), ())
+    for name in ids:
+        linked, mentioned = (name in links) / max(len(links), 1), mentions.get(name, 0.0)
+        followed = (linked + mentioned) / 2 if links else mentioned
+        expected = (1 - jump) * followed + jump / len(ids)
+        assert math.exp(reader.step(name, links, mentions)) == pytest.approx(expected)
+
+
+def test_a_prior_with_all_its_settings_is_read_back():
+    given_ = PathPrior(0.2, 0.3)
+    assert PathPrior.from_dict(asdict(given_)) == given_
+
+
+def test_a_cosine_needs_more_than_an_order():
+    assert [check_by_order(prior) for prior in (None, "retrieval")] == [None, None]
+    with pytest.raises(InvalidInput, match="knows the order of what it finds"):
+        check_by_order("cosine")
+
+
+@given(st.lists(st.lists(st.sampled_from(["fox", "river", "red", "town"]), max_size=4), min_size=3, max_size=5))
+def test_what_a_path_and_one_passage_more_explain(texts):
+    passages = [Passage(" ".join(words), id=str(number)) for number, words in enumerate(texts)]
+    model = UnigramModel().fit(["a red fox", "the river of the town"])
+    residual = Residual(model, "red fox river")
+    residual.read(passages)
+    path, others = Path(tuple(passages[:2])), passages[2:]
+    chances = np.exp(model.document_log_probs("red fox river", [passage.titled_text for passage in passages]))
+    expected = [np.log((chances[0] + chances[1] + chance) / 3).sum() for chance in chances[2:]]
+    assert residual.log_likelihoods(path, others).tolist() == pytest.approx(expected)
 
 
 def test_a_passage_that_links_to_all_recommends_none_of_them():

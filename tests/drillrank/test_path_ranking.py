@@ -33,6 +33,11 @@ def scored(items, tokens=4, **details):
     return sorted(found, key=lambda item: -item.score)
 
 
+def test_posteriors_that_a_float_cannot_hold_still_order_the_passages_of_a_path():
+    found = ranked_passages(scored([("ab", -300.0), ("b", -300.01)]))
+    assert [item.passage.id for item in found] == ["b", "a"]
+
+
 @given(paths_of, st.sampled_from(["mean", "sum"]), st.integers(1, 60))
 def test_best_path_first_then_the_posterior_of_all_paths(items, reduce, tokens):
     paths = scored(items, tokens, reduce=reduce)
