@@ -17,6 +17,7 @@ BENCHMARKS = (
     "path_prior",
     "linking",
     "reranking",
+    "compared",
     "first_stage",
     "hipporag",
     "generated",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -256,3 +257,51 @@ def test_an_output_that_is_closed_early_ends_the_command_quietly(manual):
     closed = f'"{sys.executable}" -m drillrank ask "{manual}" "How is it cleaned?" >&-'
     result = subprocess.run(closed, shell=True, stderr=subprocess.PIPE, check=False)
     assert (result.returncode, result.stderr) == (0, b"")
+
+
+@pytest.fixture
+def town_questions(tmp_path: Path) -> list[str]:
+    towns = ["Basel", "Bonn", "Cologne", "Mainz"]
+    corpus, questions = tmp_path / "towns.jsonl", tmp_path / "questions.csv"
+    rows = [{"id": town, "text": f"{town} is <b>a town</b> on the Rhine, with gates."} for town in towns]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    asked = [f"How many gates has {town}?,{town},{'|'.join(reversed(towns))}\n" for town in towns]
+    questions.write_text("question,gold,bm25_top\n" + "".join(asked), encoding="utf-8")
+    return [str(questions), str(corpus), "--column", "candidates=bm25_top", "--measure", "AllR@1"]
+
+
+def test_compare_prints_tables_and_writes_a_report(town_questions, tmp_path, capsys):
+    report = tmp_path / "report.html"
+    shown = ["--component", "UPR", "--component", 'two={"component": "UPR", "depth": 2}', "--html", str(report)]
+    assert cli.main(["compare", *town_questions, *shown]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"UPR +│ 1\.000", printed)
+    assert re.search(r"two +│ 0\.500", printed)
+    assert "first stage → UPR" in printed
+    html = report.read_text(encoding="utf-8")
+    assert "<b>a town</b>" not in html
+    assert "&lt;b&gt;a town" in html
+    assert not re.search(r'(?:src|href)="|url\(|@import', html)  # nothing is fetched
+    assert html.count("<svg") == html.count('role="img" aria-label="') == 5
+    assert re.search(r"two</th><td>50.0%</td>", html)  # what it was shown, not what there was
+
+
+def test_compare_in_json(town_questions, capsys):
+    assert cli.main(["compare", *town_questions, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["components"]["UPR"]["means"] == {"AllR@1": 1.0}
+    assert told["complete"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--component", "UPPR"], "No component is called 'UPPR'"),
+        (["--component", "UPR", "--component", "UPR"], "Two components have one name"),
+        (["--component", "x={no"], "--component x: no JSON"),
+        (["--column", "question"], "--column is OURS=THEIRS"),
+    ],
+)
+def test_compare_says_what_cannot_be_used(town_questions, arguments, said, capsys):
+    assert cli.main(["compare", *town_questions, *arguments]) == 2
+    assert said in capsys.readouterr().err

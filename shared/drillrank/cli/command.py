@@ -11,6 +11,7 @@ from importlib.metadata import version
 
 from drillrank.cli.ask import asked_of, readable, run_ask
 from drillrank.cli.cache import cache_folder
+from drillrank.cli.compare import add_arguments
 from drillrank.cli.demo import DEMO_QUESTION, run_demo
 from drillrank.cli.listing import run_components
 from drillrank.cli.outline import run_outline
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="drillrank", description="Find the right evidence without any training.", epilog=_STATUS
     )
     parser.add_argument("--version", action="version", version=f"drillrank {version('drillrank')}")
-    commands = parser.add_subparsers(required=True, metavar="{ask,outline,demo,components}")
+    commands = parser.add_subparsers(required=True, metavar="{ask,outline,demo,compare,components}")
     ask = commands.add_parser(
         "ask",
         help="find evidence in files and folders",
@@ -86,6 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
     demo.add_argument("question", nargs="?", type=readable, default=DEMO_QUESTION)
     demo.set_defaults(run=lambda given: run_demo(given.question))
+    compared = commands.add_parser("compare", help="say whether components help, on questions whose evidence is known")
+    add_arguments(compared)
     listed = commands.add_parser("components", help="list the components, or say what there is to set in one")
     listed.add_argument("name", nargs="?", help="a component, such as D3 or UPRRerank")
     listed.set_defaults(run=lambda given: run_components(given.name))

@@ -37,8 +37,10 @@ class PathScorer:
     """
 
     def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
-        self._main = replace(prompt_rank, model=prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
-        own = self._main.language_model
+        self.prompt_rank = (
+            replace(prompt_rank, model=prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
+        )
+        own = self.prompt_rank.language_model
         self.document_model: DocumentModel = (
             own if isinstance(own, DocumentModel) and texts else UnigramModel().fit(texts)
         )
@@ -50,13 +52,13 @@ class PathScorer:
 
     def ranked(self, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
         """The paths, best first; ties keep the input order."""
-        pruning, most = self._cascade or (self._main, len(paths))
+        pruning, most = self._cascade or (self.prompt_rank, len(paths))
         if len(paths) <= most:
-            return _posteriors(self._main, query, paths)
+            return _posteriors(self.prompt_rank, query, paths)
         by_pruning = _posteriors(pruning, query, paths)
         chosen, pruned = by_pruning[:most], by_pruning[most:]
         first = sorted(item.details["position"] for item in chosen)
-        kept = _posteriors(self._main, query, [paths[position] for position in first])
+        kept = _posteriors(self.prompt_rank, query, [paths[position] for position in first])
         fall = kept[-1].score - chosen[-1].score
         for item in pruned:
             item.score = min(item.score + fall, kept[-1].score)  # rounding must not lift it

@@ -127,6 +127,21 @@ class PathSearch(PathSearchSettings):
         """What the first stage's scores are, if they count."""
         return first_stage_prior(self.prompt_rank.prior, self.link_prior)
 
+    @property
+    def path_ranker(self) -> PromptRank:
+        """What scores the paths: `prompt_rank`, its model fitted with the passages if it wants to be."""
+        return self._collection.scorer.prompt_rank
+
+    def passage(self, id_: str) -> Passage:
+        """One of the own passages.
+
+        Raises:
+            InvalidInput: none has this id.
+        """
+        if id_ not in self._collection.by_id:
+            raise InvalidInput(f"None of the search's own passages has the id {id_!r}.")
+        return self._collection.by_id[id_]
+
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Passage]]:
         """Rank every passage that lies on a scored path.
 

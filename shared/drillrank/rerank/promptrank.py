@@ -151,7 +151,7 @@ class PromptRank(PromptRankSettings, WithModel):
         `cut_tokens`, `nothing_matched` (see `drillrank.rerank.unmatched`) and, with an `st:` model, `log_meaning`.
         """
         scored: list[Scored] = []
-        groups = self._likelihoods(query, paths)
+        groups = self.likelihoods(query, paths)
         for group in groups:
             score = self.combined([self._formula.score(likelihood) for likelihood in group])
             details = {
@@ -170,7 +170,7 @@ class PromptRank(PromptRankSettings, WithModel):
         """
         width = len(self.instructions)
         scored = []
-        for group in self._likelihoods(query, paths):
+        for group in self.likelihoods(query, paths):
             scores = [self._formula.score(likelihood) for likelihood in group]
             if not self.language_model.reads_instructions:
                 scores *= width
@@ -229,8 +229,12 @@ class PromptRank(PromptRankSettings, WithModel):
     arank = on_thread(rank)
     arank_many = on_thread(rank_many)
 
-    def _likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
-        """Of the question after each path, for each instruction and each context of demonstrations."""
+    def likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
+        """Of the question's tokens after each path, for each instruction and each context of demonstrations.
+
+        Raises:
+            InvalidInput: the query is blank.
+        """
         formula = self._formula
         target = formula.target_text(check_query(query), self.language_model)
         prompts = self._prompts if paths else []

@@ -181,6 +181,18 @@ class UPR(UPRSettings, WithModel, PassageRanker):
     arank = on_thread(rank)  # type: ignore[arg-type]  # with scores, which the base has not
     arank_many = on_thread(rank_many)  # type: ignore[arg-type]
 
+    def likelihoods(self, query: str, passages: Iterable[Passage | str]) -> list[Likelihood]:
+        """Log-probabilities of the question's tokens after each passage, in order: what the scores are made of.
+
+        Raises:
+            InvalidInput: the query is blank, or an item is not a passage.
+
+        >>> [likelihood] = UPR().likelihoods("Where is Basel?", ["Basel lies on the Rhine."])
+        >>> likelihood.tokens
+        ['where', 'is', 'basel']
+        """
+        return self._likelihoods(*paired([query], [passages]))[0]
+
     def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
         return list(map(self._mean_likelihoods, self._likelihoods(queries, lists)))
 

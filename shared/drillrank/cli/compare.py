@@ -1,0 +1,103 @@
+"""`drillrank compare`: does a component help on these questions?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from drillrank.cli import terminal
+from drillrank.errors import InvalidInput
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("questions", help="JSON Lines or CSV: question, and gold, spans or answers (docs/comparing.md)")
+    parser.add_argument("corpus", nargs="*", help="files and folders of documents, or tables of passages")
+    parser.add_argument(
+        "--component",
+        action="append",
+        default=[],
+        metavar="[NAME=]COMPONENT",
+        help='one of ours, a dotted path, or JSON with "component" and settings; may be given several times; '
+        "UPR by default",
+    )
+    parser.add_argument("--first-stage", metavar="PATH", help="a retriever by dotted path; BM25 by default")
+    parser.add_argument("--candidates", type=int, default=50, help="candidates for each question, 50 by default")
+    parser.add_argument("--measure", action="append", metavar="NAME", help="several times; the first one decides")
+    parser.add_argument("--column", action="append", default=[], metavar="OURS=THEIRS", help="what the file calls it")
+    parser.add_argument("--results", metavar="FILE", help="keep results in this JSON Lines file, and go on from it")
+    parser.add_argument("--html", metavar="FILE", help="write a report that needs no network")
+    parser.add_argument("--json", action="store_true", help="write JSON in place of the tables")
+    parser.set_defaults(run=run_compare)
+
+
+def run_compare(given: argparse.Namespace) -> bool:
+    """Compare and print; False where the comparison is partial."""
+    from drillrank.evaluation import compare, html_report
+
+    components = dict(map(_component, given.component or ["UPR"]))
+    if len(components) < len(given.component):
+        raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
+    with Progress(console=terminal.Terminal(stderr=True, highlight=False), transient=True) as progress:
+        bar = progress.add_task("questions", total=None)
+        found = compare(
+            given.questions,
+            components,
+            given.corpus or None,
+            first_stage=given.first_stage,
+            candidates=given.candidates,
+            measures=given.measure,
+            columns=dict(map(_column, given.column)),
+            results=given.results,
+            on_progress=lambda done, whole: progress.update(bar, completed=done, total=whole),
+        )
+    if given.html:
+        try:
+            Path(given.html).write_text(html_report(found), encoding="utf-8")
+        except OSError as problem:
+            raise InvalidInput(f"{given.html} cannot be written: {problem.strerror}.") from problem
+    if given.json:
+        terminal.print_json(found.to_dict())
+        return found.complete
+    table = Table("component", *found.measures, "p50 ms", "p95 ms")
+    for name in found.components:
+        means = (f"{found.mean(name, measure):.3f}" for measure in found.measures)
+        cost = found.costs[name]
+        table.add_row(escape(name), *means, f"{1000 * cost.p50:.2f}", f"{1000 * cost.p95:.2f}")
+    terminal.console.print(table)
+    table = Table("pair", "difference", "95 % interval", "p, corrected", "verdict", title=escape(found.primary))
+    for pair in found.pairs:
+        if pair.measure == found.primary:
+            mean, low, high, _, _ = pair.difference
+            names = f"{escape(pair.before)} → {escape(pair.after)}"
+            interval = f"{low:+.3f} to {high:+.3f}"
+            table.add_row(names, f"{mean:+.3f}", interval, f"{pair.adjusted_p:.4f}", pair.verdict)
+    terminal.console.print(table)
+    for line in found.advice:
+        terminal.console.print(escape(line))
+    return found.complete
+
+
+def _component(said: str) -> tuple[str, Any]:
+    name, equals, what = said.partition("=")
+    if not equals or "{" in name:
+        name = what = said
+    if what.startswith("{"):
+        try:
+            return name, json.loads(what)
+        except json.JSONDecodeError as problem:
+            raise InvalidInput(f"--component {name}: no JSON ({problem.msg}).") from problem
+    return name, what
+
+
+def _column(said: str) -> tuple[str, str]:
+    ours, equals, theirs = said.partition("=")
+    if not equals:
+        raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r}.")
+    return ours, theirs

@@ -1,0 +1,240 @@
+"""What a comparison found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drillrank.errors import InvalidInput
+from drillrank.evaluation.questions import Question
+from drillrank.evaluation.records import Record
+from drillrank.evaluation.running import FIRST_STAGE
+from drillrank.evaluation.statistics import Difference, Floats, Verdict
+from drillrank.passages import Passage
+
+
+class Pair(NamedTuple):
+    """One component beside another, under one measure.
+
+    Attributes:
+        before: A component.
+        after: The other one; a difference above 0 speaks for it.
+        measure: Under which.
+        difference: With its interval and test.
+        adjusted_p: Corrected for the number of pairs (Holm).
+        verdict: Whether `after` helps.
+        needed: How many such questions would tell with a chance of 80 %; None where there is no difference.
+    """
+
+    before: str
+    after: str
+    measure: str
+    difference: Difference
+    adjusted_p: float
+    verdict: Verdict
+    needed: int | None
+
+
+class Cost(NamedTuple):
+    """What a component cost.
+
+    Attributes:
+        p50: Median seconds of a question.
+        p95: 95th percentile.
+        per_second: Questions a second, one after the other.
+        preparing: Seconds of loading and indexing.
+        prompt_tokens: Of an LLM, in all; None where the component told none.
+        completion_tokens: As said.
+        calls: As said.
+        money: By the prices given; None without prices or tokens.
+    """
+
+    p50: float
+    p95: float
+    per_second: float
+    preparing: float
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    calls: int | None
+    money: float | None
+
+    @staticmethod
+    def of(records: Sequence[Record], preparing: float, prices: Mapping[str, float] | None) -> Cost:
+        """From the records of all questions."""
+        seconds = [record.seconds for record in records]
+        p50, p95 = map(float, np.percentile(seconds, [50, 95])) if seconds else (0.0, 0.0)
+        told = [record.usage for record in records if record.usage]
+        prompt, completion, calls = (
+            sum(usage.get(key, 0) for usage in told) if told else None
+            for key in ("prompt_tokens", "completion_tokens", "llm_calls")
+        )
+        money = None
+        if prices and prompt is not None and completion is not None:
+            money = (prompt * prices.get("prompt", 0) + completion * prices.get("completion", 0)) / 1e6
+        per_second = len(seconds) / sum(seconds) if sum(seconds) else 0.0
+        return Cost(p50, p95, per_second, preparing, prompt, completion, calls, money)
+
+
+class Reach(NamedTuple):
+    """Where evidence was lost, as shares of the questions.
+
+    Attributes:
+        ceiling: Some evidence is among the candidates; no reranker can do better.
+        complete: All evidence is.
+        inverted: There is evidence among what the component was given, and something else stands first.
+    """
+
+    ceiling: float
+    complete: float
+    inverted: float
+
+    @staticmethod
+    def of(
+        questions: Sequence[Question],
+        gold: Mapping[str, set[str]],
+        candidates: Mapping[str, Record],
+        results: Mapping[str, Record],
+        shown: int | None,
+    ) -> Reach:
+        """From the first stage's records, of which the component was shown so many, and its own.
+
+        What looks for itself (`shown` is 0) is measured by what it found.
+        """
+        some = everything = inverted = 0
+        asked = [q for q in questions if q.id in results and q.id in candidates]
+        for question in asked:
+            wanted = gold[question.id]
+            given = set(results[question.id].ids if shown == 0 else candidates[question.id].ids[:shown])
+            some += bool(wanted & given)
+            everything += bool(wanted) and wanted <= given
+            inverted += (
+                bool(wanted & given)
+                and results[question.id].ids[:1] != []
+                and (results[question.id].ids[0] not in wanted)
+            )
+        n = len(asked) or 1
+        return Reach(some / n, everything / n, inverted / n)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found.
+
+    Attributes:
+        questions: As they were read.
+        gold: Ids of the evidence, by question id.
+        measures: Names.
+        primary: The measure that decides.
+        values: Of each component and measure, one value for each question, shape (questions,); NaN where it failed.
+        pairs: Every pair of components under every measure.
+        costs: By component.
+        reach: By component.
+        results: The records, by component and question id.
+        problems: What went wrong.
+        complete: Whether every component answered every question.
+        passages: By question id: all that there were.
+    """
+
+    questions: tuple[Question, ...]
+    gold: Mapping[str, set[str]]
+    measures: tuple[str, ...]
+    primary: str
+    values: Mapping[str, Mapping[str, Floats]]
+    pairs: Sequence[Pair]
+    costs: Mapping[str, Cost]
+    reach: Mapping[str, Reach]
+    results: Mapping[str, Mapping[str, Record]]
+    problems: tuple[str, ...]
+    complete: bool
+    passages: Mapping[str, Mapping[str, Passage]]
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The first stage and everything beside it."""
+        return tuple(self.values)
+
+    def mean(self, component: str, measure: str | None = None) -> float:
+        """Mean over the questions that it answered; NaN if there is none."""
+        found = self.values[component][measure or self.primary]
+        answered = found[np.isfinite(found)]
+        return float(answered.mean()) if len(answered) else float("nan")
+
+    def pair(self, before: str, after: str, measure: str | None = None) -> Pair:
+        """Two components side by side, in the order in which they were given.
+
+        Raises:
+            InvalidInput: there is no such pair, or they have no question in common.
+        """
+        for pair in self.pairs:
+            if (pair.before, pair.after, pair.measure) == (before, after, measure or self.primary):
+                return pair
+        raise InvalidInput(f"{before!r} and {after!r} are not compared in this order: {', '.join(self.components)}.")
+
+    @property
+    def advice(self) -> list[str]:
+        """In words, from the intervals: what helps, what hurts a good first stage, and what nobody can tell yet."""
+        said = []
+        for name in self.components[1:]:
+            try:
+                found = self.pair(FIRST_STAGE, name)
+            except InvalidInput:
+                said.append(f"{name} answered no question.")
+                continue
+            mean, low, high, _, n = found.difference
+            change = f"{self.primary} {mean:+.3f} ({low:+.3f} to {high:+.3f})"
+            if found.verdict == "cannot tell":
+                more = (
+                    f"about {found.needed:,} such questions would" if found.needed else "there is no difference at all"
+                )
+                said.append(f"{name}: {n:,} questions cannot tell, {change}; {more}.")
+            elif found.verdict == "hurts":
+                said.append(f"{name} hurts a first stage that was better without it: {change}. Leave it out.")
+            else:
+                said.append(f"{name} helps: {change}.")
+        lost = 1 - self.reach[FIRST_STAGE].ceiling
+        if lost >= 0.1:
+            said.append(
+                f"{lost:.0%} of the questions have no evidence among the candidates: no reranker can help them."
+            )
+        return said
+
+    def extremes(self, before: str, after: str, n: int = 5) -> tuple[list[Question], list[Question]]:
+        """The questions that `after` answers worse than `before` by most, and those that it answers better."""
+        change = self.values[after][self.primary] - self.values[before][self.primary]
+        order = [int(place) for place in np.argsort(change, kind="stable") if np.isfinite(change[place])]
+        worse = [self.questions[place] for place in order if change[place] < 0][:n]
+        better = [self.questions[place] for place in reversed(order) if change[place] > 0][:n]
+        return worse, better
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines: means, pairs, costs, and the values of every question; NaN is None."""
+        return {
+            "complete": self.complete,
+            "problems": list(self.problems),
+            "questions": len(self.questions),
+            "primary": self.primary,
+            "advice": self.advice,
+            "components": {
+                name: {
+                    "means": {measure: _number(self.mean(name, measure)) for measure in self.measures},
+                    "cost": self.costs[name]._asdict(),
+                    "reach": self.reach[name]._asdict(),
+                }
+                for name in self.components
+            },
+            "pairs": [{**pair._asdict(), "difference": pair.difference._asdict()} for pair in self.pairs],
+            "values": {
+                question.id: {
+                    name: {measure: _number(found[measure][place]) for measure in self.measures}
+                    for name, found in self.values.items()
+                }
+                for place, question in enumerate(self.questions)
+            },
+        }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,284 @@
+"""Anything that ranks, as one kind of function: ours by name, components of both hosts, and plain functions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drillrank.errors import InvalidInput, check_positive, require
+from drillrank.evaluation.corpus import Corpus
+from drillrank.likelihood import load_language_model
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage, Path, Ranked
+from drillrank.registry import component, components
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.views import MultiViewIndex, section_chunks
+
+Scores = Sequence[float] | None
+Rank = Callable[[str, list[Passage], Scores], Any]
+
+_OURS_RERANK = ("UPR", "MonoT5", "Relevance")
+_OURS_SEARCH = ("PathSearch", "MultiViewIndex", "D3")
+_OWN_KEYS = ("component", "depth", "fitted")
+
+
+@dataclass
+class Found:
+    """What a component brought for one question, best first."""
+
+    passages: list[Passage]
+    scores: list[float | None]
+    details: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Contender:
+    """One component of a comparison.
+
+    Attributes:
+        name: As the report calls it.
+        spec: What it is, so that results of another one are not taken for its own.
+        reranks: Whether it ranks the candidates; else it looks for itself.
+        rank: From question, candidates and their scores to whatever it returns.
+        depth: How many candidates it is shown; None for all.
+        seconds: To make it: loading and indexing.
+    """
+
+    name: str
+    spec: str
+    reranks: bool
+    rank: Rank
+    depth: int | None = None
+    seconds: float = 0.0
+
+    def found(self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus) -> Found:
+        """Its ranking for one question, as passages of the corpus or the candidates where it is theirs."""
+        shown = list(candidates[: self.depth]) if self.reranks else []
+        brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
+        known = {passage.id: passage for passage in shown} if shown else corpus.passages
+        return as_found(brought, known, self.name)
+
+
+def contender(name: str, given: Any, corpus: Corpus) -> Contender:
+    """A component, made ready.
+
+    Args:
+        name: As the report calls it.
+        given: One of ours by name (`"UPR"`), a dotted path (`"my_app.search:reranker"`), a mapping with `component`
+            (either of these) and settings, or an object: a ranker of ours, a node postprocessor or retriever of
+            LlamaIndex, a document compressor or retriever of LangChain, or a function from question and passages to
+            passages or ids. A mapping may also hold `depth`, how many candidates it is shown, and `fitted`: a lexical
+            model then takes its statistics from the corpus.
+        corpus: What is searched.
+
+    Raises:
+        InvalidInput: there is no such component, it does not rank, or a setting is unknown.
+
+    >>> contender("ours", {"component": "UPR", "prior": "retrieval"}, Corpus()).reranks
+    True
+    """
+    started = time.perf_counter()
+    settings: dict[str, Any] = {}
+    what = given
+    if isinstance(given, Mapping):
+        settings = {key: value for key, value in given.items() if key not in _OWN_KEYS}
+        what = given.get("component")
+    depth = given.get("depth") if isinstance(given, Mapping) else None
+    if depth is not None:
+        check_positive(depth=depth)
+    if isinstance(given, Mapping) and given.get("fitted"):
+        settings["model"] = _fitted(settings.get("model", "unigram"), corpus)
+    try:
+        if isinstance(what, str) and not {".", ":"} & {*what}:
+            reranks, rank = _ours(what, settings, corpus)
+        else:
+            reranks, rank = _ranking(_loaded(what, settings) if isinstance(what, str) else what)
+    except TypeError as problem:
+        raise InvalidInput(f"{name}: {problem}.") from problem
+    except InvalidInput as problem:
+        raise InvalidInput(f"{name}: {problem}") from problem
+    return Contender(name, _spec(given), reranks, rank, depth, time.perf_counter() - started)
+
+
+def _spec(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Mapping):
+        return json.dumps(given, sort_keys=True, default=lambda value: type(value).__qualname__)
+    return f"{type(given).__module__}.{type(given).__qualname__}"
+
+
+def _fitted(model: Any, corpus: Corpus) -> Any:
+    if not corpus.passages:
+        raise InvalidInput("a model is fitted on the corpus, and there is none.")
+    return load_language_model(model).fitted(passage.titled_text for passage in corpus.passages.values())
+
+
+def _ours(name: str, settings: dict[str, Any], corpus: Corpus) -> tuple[bool, Rank]:
+    cls: Any = component(name).core_class
+    kind = cls.__name__
+    if kind in _OURS_RERANK:
+        if kind != "UPR" and "model" not in settings:
+            raise InvalidInput(f'{kind} needs a neural model: {{"component": "{kind}", "model": "hf:..."}}.')
+        return _ranking(cls(**settings))
+    if kind == "PromptRank":
+        return _ranking(PromptRank(**settings))
+    if kind not in _OURS_SEARCH:
+        possible = ", ".join(one.name for one in components() if one.name in (*_OURS_RERANK, *_OURS_SEARCH))
+        raise InvalidInput(f"{kind} needs more than questions and a corpus: give it as an object. By name: {possible}.")
+    if kind == "PathSearch":
+        if not corpus.passages:
+            raise InvalidInput("PathSearch searches a corpus: give one.")
+        model = settings.pop("model", "unigram")
+        links = settings.pop("links", None)
+        return _ranking(PathSearch(PromptRank(model), corpus.passages.values(), links=links, **settings))
+    if not corpus.documents:
+        raise InvalidInput(f"{kind} reads documents: give files as the corpus, not passages.")
+    if kind == "MultiViewIndex":
+        chunks = [chunk for name, document in corpus.documents.items() for chunk in section_chunks(document, name)]
+        index = MultiViewIndex(chunks, **settings)
+        return False, lambda query, _passages, _scores: [hit.section_id for hit in index.search(query, 100)]
+    d3: Any = cls(**settings)
+    documents = d3.prepare(list(corpus.documents.values()))
+    return False, lambda query, _passages, _scores: d3.retrieve(query, documents)
+
+
+def _loaded(path: str, settings: dict[str, Any]) -> Any:
+    """What a dotted path names; a class, or a function without arguments, is called with the settings."""
+    module, colon, name = path.partition(":")
+    if not colon:
+        module, _, name = path.rpartition(".")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise InvalidInput(f"{path!r} cannot be loaded: {problem}.") from problem
+    if isinstance(found, type) or (inspect.isfunction(found) and not _needed(found)):
+        return found(**settings)
+    if settings:
+        raise InvalidInput(f"{path!r} is ready: settings {', '.join(settings)} go to a class or a function only.")
+    return found
+
+
+def _needed(function: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def _ranking(given: Any) -> tuple[bool, Rank]:
+    """Whether it reranks, and how it is asked."""
+    if isinstance(given, PromptRank):
+        return True, lambda query, passages, scores: given.rank(
+            query, [Path((passage,)) for passage in passages], **_counted(given, scores)
+        )
+    if hasattr(given, "postprocess_nodes"):
+        return True, lambda query, passages, scores: given.postprocess_nodes(_nodes(passages, scores), query_str=query)
+    if hasattr(given, "compress_documents"):
+        return True, lambda query, passages, scores: given.compress_documents(_documents(passages, scores), query)
+    if hasattr(given, "rank"):
+        return True, lambda query, passages, scores: given.rank(query, passages, **_counted(given, scores))
+    if hasattr(given, "retrieve"):
+        return False, lambda query, _passages, _scores: given.retrieve(query)
+    if hasattr(given, "search"):
+        return False, lambda query, _passages, _scores: given.search(query)
+    if hasattr(given, "invoke"):
+        return False, lambda query, _passages, _scores: given.invoke(query)
+    if callable(given):
+        reranks = len(_needed(given)) > 1
+        return reranks, lambda query, passages, _scores: given(query, passages) if reranks else given(query)
+    raise InvalidInput(
+        f"a {type(given).__name__} does not rank: give one of {', '.join(one.name for one in components())}, a dotted "
+        "path, a component of LlamaIndex or LangChain, or a function from question and passages to passages."
+    )
+
+
+def _counted(ranker: Any, scores: Scores) -> dict[str, Any]:
+    return {"scores": scores} if scores is not None and getattr(ranker, "prior", None) is not None else {}
+
+
+def _nodes(passages: Sequence[Passage], scores: Scores) -> list[Any]:
+    schema = require("llama_index.core.schema", "llama-index")
+    return [
+        schema.NodeWithScore(
+            node=schema.TextNode(text=p.text, id_=p.id, metadata={"title": p.title} if p.title else {}),
+            score=None if scores is None else scores[place],
+        )
+        for place, p in enumerate(passages)
+    ]
+
+
+def _documents(passages: Sequence[Passage], scores: Scores) -> list[Any]:
+    documents = require("langchain_core.documents", "langchain")
+    found = []
+    for place, p in enumerate(passages):
+        metadata: dict[str, Any] = {"id": p.id} | ({"title": p.title} if p.title else {})
+        if scores is not None:
+            metadata["relevance_score"] = scores[place]
+        found.append(documents.Document(page_content=p.text, id=p.id, metadata=metadata))
+    return found
+
+
+def as_found(brought: Any, known: Mapping[str, Passage], name: str) -> Found:
+    """What a component returned, as passages.
+
+    Raises:
+        InvalidInput: it is no list, or an item is nothing that can be read.
+    """
+    if isinstance(brought, str | Mapping) or not isinstance(brought, Iterable):
+        raise InvalidInput(f"{name} returned a {type(brought).__name__}, not a list.")
+    usage = getattr(brought, "usage", None)
+    found = Found([], [], usage=dict(usage.as_metadata()) if usage else {})
+    seen = set()
+    by_text: dict[str, Passage] = {}
+    for item in brought:
+        passage, score, details = _read(item, known, name)
+        if passage.id not in known and known:  # a copy that has lost its id
+            by_text = by_text or {other.text: other for other in known.values()}
+            passage = by_text.get(passage.text, passage)
+        if passage.id not in seen:
+            seen.add(passage.id)
+            found.passages.append(passage)
+            found.scores.append(score)
+            found.details.append(details)
+        told = details.get("usage")
+        if not found.usage and isinstance(told, Mapping):
+            found.usage = dict(told)
+    return found
+
+
+def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, float | None, dict[str, Any]]:
+    if isinstance(item, Ranked):
+        passage = item.passage.passages[0] if isinstance(item.passage, Path) else item.passage
+        return known.get(passage.id, passage), item.score, item.details
+    if isinstance(item, Passage):
+        return item, None, {}
+    if isinstance(item, str):
+        if item not in known:
+            raise InvalidInput(f"{name} returned the id {item!r}, which no passage has.")
+        return known[item], None, {}
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Passage | str):
+        passage, _, _ = _read(item[0], known, name)
+        return passage, float(item[1]), {}
+    node, document_text = getattr(item, "node", None), getattr(item, "page_content", None)
+    if node is not None:  # LlamaIndex
+        names = (node.node_id, node.metadata.get("id"), getattr(node, "ref_doc_id", None))
+        return _named(names, node.get_content(), known), item.score, {}
+    if document_text is not None:  # LangChain
+        score = item.metadata.get("relevance_score", item.metadata.get("score"))
+        ids = (getattr(item, "id", None), item.metadata.get("id"))
+        return _named(ids, document_text, known), None if score is None else float(score), {}
+    raise InvalidInput(f"{name} returned a {type(item).__name__}, which is no passage, node, document or id.")
+
+
+def _named(ids: Sequence[Any], text: str, known: Mapping[str, Passage]) -> Passage:
+    for id_ in ids:
+        if isinstance(id_, str) and id_ in known:
+            return known[id_]
+    return Passage(text, id=next((str(id_) for id_ in ids if id_), None))  # type: ignore[arg-type]

@@ -1,0 +1,123 @@
+"""Results by question and component in one JSON Lines file, so that nothing computed is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from drillrank.errors import InvalidInput
+from drillrank.evaluation.questions import Question
+from drillrank.passages import Passage
+
+FORMAT = "drillrank-compare-1"
+
+
+@dataclass
+class Record:
+    """What one component brought for one question.
+
+    Attributes:
+        component: Its name.
+        spec: What it is.
+        question: The question's id.
+        ids: Best first.
+        scores: One for each id; None where it told none.
+        seconds: It took.
+        usage: Tokens and calls of an LLM, as far as it told.
+        error: What it raised, if it did; then there are no ids.
+        texts: Title and text of passages that are not in the corpus, by id.
+    """
+
+    component: str
+    spec: str
+    question: str
+    ids: list[str] = field(default_factory=list)
+    scores: list[float | None] = field(default_factory=list)
+    seconds: float = 0.0
+    usage: dict[str, int] = field(default_factory=dict)
+    error: str = ""
+    texts: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def passages(self, known: Mapping[str, Passage]) -> list[Passage]:
+        """The passages themselves."""
+        return [
+            known[id_] if id_ in known else Passage(self.texts[id_][1], id=id_, title=self.texts[id_][0])
+            for id_ in self.ids
+        ]
+
+
+def fingerprint(questions: Sequence[Question], passages: Mapping[str, Passage], depth: int) -> str:
+    """Of what is asked of what: other questions, candidates or passages have another one."""
+    digest = hashlib.blake2b(digest_size=16)
+    for question in questions:
+        given = [item if isinstance(item, str) else (item.id, item.text) for item in question.candidates or ()]
+        digest.update(json.dumps([question.id, question.text, given, question.scores]).encode())
+    for passage in passages.values():
+        digest.update(json.dumps([passage.id, passage.title, passage.text]).encode())
+    digest.update(str(depth).encode())
+    return digest.hexdigest()
+
+
+class Records:
+    """A file of results, read at the start and added to; or memory alone.
+
+    Raises:
+        InvalidInput: the file holds results of other questions, or is something else.
+    """
+
+    def __init__(self, file: str | os.PathLike[str] | None, of: str) -> None:
+        self._file = None if file is None else Path(file)
+        self._known: dict[tuple[str, str, str], Record] = {}
+        if self._file is None:
+            return
+        if self._file.exists() and self._file.stat().st_size:
+            self._read(self._file, of)
+        else:
+            self._append({"format": FORMAT, "of": of})
+
+    def _read(self, file: Path, of: str) -> None:
+        content = file.read_bytes()
+        complete = content.rfind(b"\n") + 1
+        header: Any = None
+        for number, line in enumerate(content[:complete].splitlines(), start=1):
+            try:
+                row = json.loads(line)
+                if number == 1:
+                    header = row
+                    if header.get("format") != FORMAT:
+                        raise InvalidInput(f"{file} is no file of results.")
+                    continue
+                self.keep(Record(**row))
+            except (ValueError, TypeError, AttributeError) as problem:
+                if isinstance(problem, InvalidInput):
+                    raise
+                raise InvalidInput(f"{file}, line {number}, is no result: {problem}. Give another file.") from problem
+        if header is None or header.get("of") != of:
+            raise InvalidInput(f"{file} holds results of other questions, candidates or passages: give another file.")
+        if complete < len(content):  # an interruption left half a line
+            with file.open("r+b") as opened:
+                opened.truncate(complete)
+
+    def keep(self, record: Record) -> None:
+        """Remember a result; that of a later try replaces an earlier one."""
+        self._known[record.component, record.spec, record.question] = record
+
+    def get(self, component: str, spec: str, question: str) -> Record | None:
+        """The result, if there is one."""
+        return self._known.get((component, spec, question))
+
+    def add(self, record: Record) -> None:
+        """Remember a result and write it down at once."""
+        self.keep(record)
+        if self._file is not None:
+            self._append(asdict(record))
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        assert self._file is not None
+        with self._file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(row) + "\n")

@@ -1,0 +1,300 @@
+"""Comparisons on one's own questions: what is read, what is asked, what is found, and what is never lost."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from langchain_core.documents import BaseDocumentCompressor, Document
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+
+from drillrank import UPR, Passage, PathSearch, PromptRank
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.evaluation import compare
+from drillrank.evaluation.questions import read_questions
+from langchain_ext import UPRRerank as LangChainUPR
+from llama_index_ext import UPRRerank as LlamaIndexUPR
+
+MEASURES = ["AllR@1", "F1@2"]
+WORDS = ["fox", "whale", "owl", "bear", "lynx", "crow", "toad", "wasp", "newt", "hare"]
+CORPUS = [
+    Passage(f"The {word} lives in region {i}. It eats what others leave.", id=word) for i, word in enumerate(WORDS)
+]
+QUESTIONS = [
+    {"id": f"q{i}", "question": f"Where does the {word} live?", "gold": [word]} for i, word in enumerate(WORDS)
+]
+BACKWARDS = [
+    {**row, "candidates": [other for other in WORDS if other not in row["gold"]] + row["gold"]} for row in QUESTIONS
+]
+
+
+def last_first(query, passages):
+    return list(reversed(passages))
+
+
+class Backwards(BaseNodePostprocessor):
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        return nodes[::-1]
+
+
+class LostIds(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        return [Document(page_content=document.page_content) for document in reversed(documents)]
+
+
+class FailsAt:
+    """Ranks as UPR, but for some questions; counts what it was asked."""
+
+    def __init__(self, failure, *places):
+        self.failure, self.places, self.asked = failure, places, 0
+
+    def __call__(self, query, passages):
+        self.asked += 1
+        if self.asked in self.places:
+            raise self.failure
+        return UPR().rank(query, passages)
+
+
+def test_all_kinds_of_components_see_the_same_candidates():
+    seen = {}
+
+    def watching(query, passages):
+        seen.setdefault(query, []).append([passage.id for passage in passages])
+        return passages
+
+    found = compare(
+        BACKWARDS,
+        {
+            "core": "UPR",
+            "object": UPR(),
+            "PromptRank": PromptRank(),
+            "LlamaIndex": LlamaIndexUPR(),
+            "LangChain": LangChainUPR(top_n=None),
+            "postprocessor": Backwards(),
+            "compressor": LostIds(),
+            "function": last_first,
+            "one": watching,
+            "other": watching,
+        },
+        CORPUS,
+        measures=MEASURES,
+    )
+    assert found.complete
+    assert found.mean("first stage") == 0
+    for name in found.components[1:-2]:
+        assert found.mean(name, "AllR@1") == 1, name
+    for question in BACKWARDS:
+        assert seen[question["question"]] == [question["candidates"]] * 2
+    assert found.results["core"]["q3"].ids == [r.passage.id for r in UPR().rank("Where does the bear live?", [
+        next(p for p in CORPUS if p.id == id_) for id_ in BACKWARDS[3]["candidates"]
+    ])]  # fmt: skip
+    assert "would" in found.advice[0]  # so many pairs ask for more questions
+    assert found.reach["first stage"] == (1, 1, 1)
+    assert found.reach["core"].inverted == 0
+
+
+def test_components_that_look_for_themselves_and_the_first_stage():
+    found = compare(
+        QUESTIONS,
+        {"paths": {"component": "PathSearch", "hops": 1}, "search": PathSearch(PromptRank(), CORPUS, hops=1)},
+        CORPUS,
+        candidates=3,
+        measures=MEASURES,
+    )
+    assert found.mean("first stage") == found.mean("paths") == found.mean("search") == 1
+    assert all(len(record.ids) == 3 for record in found.results["first stage"].values())
+    elsewhere = compare(QUESTIONS, ["UPR"], first_stage=lambda query: CORPUS[:2], measures=MEASURES, candidates=1)
+    assert elsewhere.mean("UPR") == 0.1
+    assert elsewhere.reach["UPR"].ceiling == 0.1
+    assert "no evidence among the candidates" in elsewhere.advice[-1]
+
+
+def test_a_reranker_that_hurts_is_told():
+    found = compare(QUESTIONS, {"wrong": last_first}, CORPUS, candidates=5, measures=MEASURES)
+    assert found.pair("first stage", "wrong").verdict == "hurts"
+    assert "hurts a first stage" in found.advice[0]
+    worse, better = found.extremes("first stage", "wrong", 3)
+    assert len(worse) == 3
+    assert better == []
+
+
+def test_a_reranker_that_helps_is_told():
+    found = compare(BACKWARDS, ["UPR"], CORPUS, measures=MEASURES)
+    assert found.pair("first stage", "UPR").verdict == "helps"
+    assert found.advice == ["UPR helps: AllR@1 +1.000 (+1.000 to +1.000)."]
+
+
+def test_few_questions_cannot_tell_and_say_how_many_would():
+    found = compare(BACKWARDS[:3], ["UPR"], CORPUS, measures=MEASURES)
+    pair = found.pair("first stage", "UPR")
+    assert (pair.difference.mean, pair.verdict) == (1.0, "cannot tell")
+    assert pair.needed >= 2
+
+
+def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
+    file = tmp_path / "results.jsonl"
+    flaky = FailsAt(ValueError("quota"), 5)
+    with pytest.warns(DrillrankWarning, match=r"flaky failed on Question 5: ValueError: quota"):
+        found = compare(BACKWARDS, {"flaky": flaky, "ours": "UPR"}, CORPUS, measures=MEASURES, results=file)
+    assert not found.complete
+    assert found.pair("flaky", "ours").difference.questions == 9
+    assert found.pair("first stage", "ours").difference.questions == 10
+    again = compare(BACKWARDS, {"flaky": flaky, "ours": "UPR"}, CORPUS, measures=MEASURES, results=file)
+    assert again.complete
+    assert flaky.asked == 11  # the one that failed, and no other
+
+
+def test_a_component_that_always_raises_is_given_up():
+    broken = FailsAt(OSError("no network"), *range(100))
+    with pytest.warns(DrillrankWarning, match="failed on Question 1"):
+        found = compare(BACKWARDS, {"broken": broken, "ours": "UPR"}, CORPUS, measures=MEASURES)
+    assert broken.asked == 5
+    assert "given up" in " ".join(found.problems)
+    assert "broken answered no question." in found.advice
+    assert json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_an_interruption_leaves_a_partial_comparison_that_goes_on_later(tmp_path):
+    file = tmp_path / "results.jsonl"
+    slow = FailsAt(KeyboardInterrupt(), 7)
+    with pytest.warns(DrillrankWarning, match="Interrupted: 6 of 10"):
+        found = compare(BACKWARDS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
+    assert (found.complete, found.pair("first stage", "slow").difference.questions) == (False, 6)
+    with file.open("ab") as lines:
+        lines.write(b'{"component": "slow", "spec')  # what a kill leaves
+    again = compare(BACKWARDS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
+    assert (again.complete, slow.asked) == (True, 11)
+    assert again.mean("slow") == 1
+    with pytest.raises(InvalidInput, match="results of other questions"):
+        compare(QUESTIONS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
+
+
+def test_other_settings_are_computed_anew(tmp_path):
+    file = tmp_path / "results.jsonl"
+    first = compare(BACKWARDS, {"x": {"component": "UPR", "depth": 2}}, CORPUS, measures=MEASURES, results=file)
+    second = compare(BACKWARDS, {"x": "UPR"}, CORPUS, measures=MEASURES, results=file)
+    assert (first.mean("x"), second.mean("x")) == (0, 1)
+
+
+def test_spans_and_answers_say_what_is_right():
+    rows = [{"question": "Where does the owl live?", "spans": ["owl lives in region 2"], "answers": ["region 2"]}]
+    found = compare(rows, ["UPR"], CORPUS, measures=["AllR@1", "SpanR@9", "AnswerR@1"])
+    assert found.gold == {"1": {"owl"}}
+    assert [found.mean("UPR", name) for name in found.measures] == [1, 1, 1]
+
+
+def test_documents_are_compared_by_their_sections(tmp_path):
+    warranty = "## Warranty\n\nThe heater is covered for two years."
+    manual = f"# Kettle\n\nRead this.\n\n{warranty}\n\n## Cleaning\n\nBoil vinegar.\n"
+    (tmp_path / "manual.md").write_text(manual, encoding="utf-8")
+    rows = [{"question": "How long is the heater covered?", "spans": ["covered for two years"]}]
+    found = compare(rows, ["UPR", "D3", "MultiViewIndex"], tmp_path, measures=["SpanR@20", "AnswerR@1"][:1])
+    assert [found.mean(name) for name in found.components] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"query": "Who?", "gold": ["fox"]}], r"line 1 has no question; its columns: query, gold"),
+        ([{"question": "Who?", "gold": ["fox"]}, {"question": " ", "gold": ["fox"]}], "line 2 has no question"),
+        ([{"question": "Who?", "golds": ["fox"]}], "neither gold nor spans nor answers; its columns: question, golds"),
+        ([{"question": "Who?", "gold": []}], "gold are empty"),
+        ([{"question": "Who?", "gold": ["fox", 3]}], r"line 1, gold holds strings that are not blank; not 3"),
+        ([{"question": "Who?", "gold": ["cat"]}], r"line 1: the gold id 'cat' is not in the corpus of 10"),
+        ([{"id": "a", "question": "Who?", "gold": ["fox"]}] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": ["cat"]}], "candidate 'cat' is not in the corpus"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [1, 2]}], "2 scores for 1 candidates"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": [{"id": "fox"}]}], "a candidate is an id, or an object"),
+        ([], "There is no question"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, rows, said):
+    file = tmp_path / "questions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(InvalidInput, match=said):
+        compare(file, ["UPR"], CORPUS, measures=MEASURES)
+
+
+def test_a_bad_row_among_100000_is_named(tmp_path):
+    file = tmp_path / "questions.jsonl"
+    good = json.dumps({"question": "Who?", "gold": ["fox"]}) + "\n"
+    file.write_text(good * 99_999 + '{"question": "Who?"\n', encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"questions.jsonl, line 100000 is no JSON"):
+        read_questions(file)
+
+
+def test_csv_holds_lists_and_bars(tmp_path):
+    file = tmp_path / "questions.csv"
+    with file.open("w", newline="", encoding="utf-8") as lines:
+        table = csv.writer(lines)
+        table.writerows([["question", "gold", "answers"], ["Who, me?", "fox | owl", '["a|b"]'], ["Who?", "fox", ""]])
+    first, second = read_questions(file)
+    assert (first.text, first.gold, first.answers) == ("Who, me?", ("fox", "owl"), ("a|b",))
+    assert second.answers == ()
+    file.write_text("question,gold\nWho?,fox,owl\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="line 2 has not as many cells"):
+        read_questions(file)
+    assert read_questions([{"q": "Who?", "gold": ["fox"]}], {"question": "q"})[0].text == "Who?"
+
+
+@pytest.mark.parametrize(
+    ("components", "said"),
+    [
+        ({"x": "UPPR"}, "x: No component is called 'UPPR'"),
+        ({"x": {"component": "UPR", "temprature": 2}}, "x: .*temprature"),
+        ({"x": "MonoT5"}, "x: MonoT5 needs a neural model"),
+        ({"x": "BRMGR"}, "x: BRMGR needs more than questions"),
+        ({"x": "D3"}, "x: D3 reads documents"),
+        ({"x": "no_such_module:thing"}, "x: 'no_such_module:thing' cannot be loaded"),
+        ({"x": 7}, "x: a int does not rank"),
+        ({"first stage": "UPR"}, "takes part anyway"),
+        ({}, "Name the components"),
+    ],
+)
+def test_a_component_that_cannot_be_used_is_named(components, said):
+    with pytest.raises(InvalidInput, match=said):
+        compare(QUESTIONS, components, CORPUS, measures=MEASURES)
+
+
+def test_other_arguments_that_cannot_be_used():
+    with pytest.raises(InvalidInput, match="AnswerR@1 needs answers, and Question 1 has none"):
+        compare(QUESTIONS, ["UPR"], CORPUS, measures=["AnswerR@1"])
+    with pytest.raises(InvalidInput, match="Nothing is there to rank"):
+        compare(QUESTIONS, ["UPR"], measures=MEASURES)
+    with pytest.raises(InvalidInput, match="Prices are"):
+        compare(QUESTIONS, ["UPR"], CORPUS, measures=MEASURES, prices={"tokens": 1})
+    with pytest.raises(InvalidInput, match="Passage 2 has the id 'fox' of another"):
+        compare(QUESTIONS, ["UPR"], [CORPUS[0], Passage("Another fox.", id="fox")], measures=MEASURES)
+    with pytest.raises(InvalidInput, match="no candidates, and other questions have"):
+        compare([BACKWARDS[0], QUESTIONS[1]], ["UPR"], CORPUS, measures=MEASURES)
+
+
+def test_money_is_counted_where_tokens_are_told():
+    def paid(query, passages):
+        found = UPR().rank(query, passages)
+        found[0].details["usage"] = {"prompt_tokens": 1_000, "completion_tokens": 500, "llm_calls": 2}
+        return found
+
+    prices = {"prompt": 2.0, "completion": 10.0}
+    found = compare(BACKWARDS, {"paid": paid, "free": "UPR"}, CORPUS, measures=MEASURES, prices=prices)
+    cost = found.costs["paid"]
+    assert (cost.prompt_tokens, cost.completion_tokens, cost.calls) == (10_000, 5_000, 20)
+    assert cost.money == pytest.approx(0.07)
+    assert found.costs["free"].money is None
+    assert 0 < cost.p50 <= cost.p95
+
+
+def test_a_dotted_path_is_called_with_its_settings():
+    found = compare(
+        BACKWARDS,
+        {
+            "path": {"component": "llama_index_ext:UPRRerank", "top_n": 1},
+            "fitted": {"component": "UPR", "fitted": True},
+        },
+        CORPUS,
+        measures=MEASURES,
+    )
+    assert {len(record.ids) for record in found.results["path"].values()} == {1}
+    assert found.mean("path") == found.mean("fitted") == 1
+    assert found.costs["fitted"].preparing > 0
