@@ -22,6 +22,7 @@ BENCHMARKS = (
     "hipporag",
     "generated",
     "drilldown",
+    "inner_references",
     "views",
     "flat_headings",
     "financebench",

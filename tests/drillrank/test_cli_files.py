@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from multiprocessing import Process
 from pathlib import Path
 
@@ -25,8 +26,9 @@ from drillrank.cli.library import Library
 from drillrank.cli.sources import found_sources
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.outline import outline
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, MissingExtra
 from drillrank.structure import parse_document, read_document
+from drillrank.structure.pages import Pages
 from drillrank.structure.saved import document_from_json, document_to_json
 
 MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n## Care\n\nBoil vinegar.\n"
@@ -299,7 +301,22 @@ def test_an_interrupt_ends_with_its_status_and_no_traceback(tmp_path):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.text("#ab |-\n`*", max_size=60))
-def test_saved_documents_come_back_equal(text):
-    document = parse_document(text, "markdown")
+@given(st.text("#ab |-\n`*", max_size=60), st.sampled_from(["markdown", "text", "html"]))
+def test_saved_documents_come_back_equal(text, format):
+    document = parse_document(f"§ 1 Term\n\n{text}", format)
+    document = replace(document, pages=Pages.of([(0, 3, "iii"), (4, 5, "5")]))
     assert document_from_json(document_to_json(document)) == document
+
+
+def test_what_a_missing_extra_would_read_is_skipped_by_name(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.md").write_text(MANUAL, encoding="utf-8")
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7")
+
+    def without_pdf(path):
+        if path.suffix == ".pdf":
+            raise MissingExtra('To install it: pip install "drillrank[pdf]"')
+        return read_document(path)
+
+    monkeypatch.setattr(cache, "read_document", without_pdf)
+    assert main(["ask", str(tmp_path), "warranty"]) == 0
+    assert f"{tmp_path / 'b.pdf'}: To install it" in capsys.readouterr().err

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS postings (
     PRIMARY KEY (document, term)) WITHOUT ROWID;
 CREATE TEMP TABLE wanted (document INTEGER PRIMARY KEY);
 """
-_FORMAT = 1  # raised whenever parsing, or what is stored here, changes
+_FORMAT = 2  # raised whenever parsing, or what is stored here, changes
 _DAY = 24 * 3600.0  # seconds
 _KEPT = 30 * _DAY  # since a document was asked about
 _PATIENCE = 10.0  # seconds to wait for another process

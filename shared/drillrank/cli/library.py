@@ -62,7 +62,8 @@ class Library:
             except DrillrankError as error:
                 if source.named:
                     raise
-                self.skipped.append(Skipped(source.name, str(error)))
+                reason = str(error) if source.name in str(error) else f"{source.name}: {error}"
+                self.skipped.append(Skipped(source.name, reason))
                 continue
             if id_ in names:
                 self.skipped.append(Skipped(source.name, f"{source.name} has the same content as {names[id_]}."))

@@ -13,6 +13,7 @@ from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, 
 from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
 from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
+from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
@@ -20,7 +21,7 @@ from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import method
 
-TextLinkName = Literal["metadata", "hyperlinks", "titles", "names"]
+TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
 LinkName = Literal[TextLinkName, "relationships", "retrieval"]
 LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
 """What passages say about each other themselves."""
@@ -33,7 +34,8 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
 
     Args:
         names: `"metadata"` (ids under `metadata_key`), `"hyperlinks"`, `"titles"` (mentions of another one's title),
-            `"names"` (mentions of a name that another one mentions, too), `"relationships"` (`Passage.links`),
+            `"names"` (mentions of a name that another one mentions, too), `"references"` (such as
+            "see Section 8", within one document), `"relationships"` (`Passage.links`),
             `"retrieval"` (a second retrieval, with the passage in the query).
         metadata_key: Metadata key with linked ids.
 
@@ -48,6 +50,7 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
         "hyperlinks": Hyperlinks(),
         "titles": TitleMentions(),
         "names": NameMentions(),
+        "references": ReferenceLinks(),
         "relationships": given_links,
         "retrieval": RetrievedLinks(),
     }

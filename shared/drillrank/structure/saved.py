@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 
 from drillrank.errors import InvalidInput
 from drillrank.structure.document import Block, Document, Section
@@ -22,11 +23,8 @@ def document_to_json(document: Document) -> str:
         {
             "text": document.text,
             "format": document.format,
-            "sections": [[section.path, section.level, section.start, section.end] for section in sections],
-            "blocks": [
-                [[block.kind, block.start, block.end, block.rendering] for block in document.blocks(section)]
-                for section in sections
-            ],
+            "sections": [astuple(section) for section in sections],
+            "blocks": [[astuple(block) for block in document.blocks(section)] for section in sections],
             "pages": None if document.pages is None else document.pages.as_json(),
         }
     )
@@ -42,7 +40,7 @@ def document_from_json(text: str) -> Document:
         saved = json.loads(text)
         return Document(
             saved["text"],
-            tuple(Section(tuple(path), level, start, end) for path, level, start, end in saved["sections"]),
+            tuple(Section(tuple(path), *place) for path, *place in saved["sections"]),
             tuple(tuple(Block(*block) for block in blocks) for blocks in saved["blocks"]),
             saved["format"],
             None if saved["pages"] is None else Pages.from_json(saved["pages"]),

@@ -1,0 +1,215 @@
+"""What other tools parsed: recorded output, documented schemas, and anything else.
+
+`data/parsed` was written by docling-core (`add_heading` and its kin, `export_to_dict`, `export_to_markdown`) and by the
+element classes of unstructured, with its `set_element_hierarchy` and `elements_to_json`: its `partition` functions want
+a download. LlamaParse and PageIndex are held to their documented schemas.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3
+from drillrank.errors import InvalidInput
+from drillrank.structure.parsed import (
+    document_from_docling,
+    document_from_llamaparse,
+    document_from_pageindex,
+    document_from_unstructured,
+)
+from drillrank.structure.parsed.levels import rebuilt_levels
+
+DATA = Path(__file__).parent / "data" / "parsed"
+HARBOUR = ("Harbour report",)
+FROM_DOCLING = [
+    (HARBOUR, (1, 1)),
+    ((*HARBOUR, "1 Traffic"), (1, 1)),
+    ((*HARBOUR, "1 Traffic", "1.1 Cargo"), (2, 3)),
+    ((*HARBOUR, "2 Dredging"), (3, 3)),
+]
+
+
+def read(name: str) -> str:
+    return (DATA / name).read_text(encoding="utf-8")
+
+
+def outline_of(document):
+    return [(section.path, document.page_numbers(section.start, section.end)) for section in document.sections()]
+
+
+def test_docling_as_json_dictionary_and_object():
+    saved = json.loads(read("docling.json"))
+    for form in (read("docling.json"), saved, SimpleNamespace(export_to_dict=lambda: saved)):
+        document = document_from_docling(form)
+        assert outline_of(document) == FROM_DOCLING
+        assert "2024" not in document.text  # a running header
+        assert "Goods | Tons\nGrain | 412" in document.text
+    (cargo,) = D3().retrieve("How much grain?", [document], 1)
+    assert cargo.passage.metadata["pages"] == (2, 2)
+
+
+def test_docling_markdown_gets_its_levels_back():
+    document = document_from_docling(read("docling.md"))
+    assert document.text == read("docling.md")
+    assert [path for path, _ in outline_of(document)] == [path for path, _ in FROM_DOCLING]
+
+
+def test_unstructured_as_dictionaries_and_objects():
+    saved = json.loads(read("unstructured.json"))
+    for form in (saved, [SimpleNamespace(to_dict=lambda element=element: element) for element in saved]):
+        document = document_from_unstructured(form)
+        assert outline_of(document) == [
+            (HARBOUR, (1, 1)),
+            ((*HARBOUR, "Traffic"), (1, 1)),
+            ((*HARBOUR, "Traffic", "Cargo"), (2, 2)),
+            ((*HARBOUR, "Dredging"), (3, 3)),
+        ]
+        assert "2024" not in document.text
+        assert "Goods | Tons\nGrain | 412" in document.text
+
+
+def test_items_of_docling_that_hold_each_other_are_read_once():
+    texts = [
+        {"label": "text", "text": name, "children": [{"$ref": "#/texts/1"}, {"$ref": "#/texts/0"}]} for name in "ab"
+    ]
+    document = document_from_docling({"body": {"children": [{"$ref": "#/texts/0"}] * 2}, "texts": texts})
+    assert document.text == "a\n\nb"
+
+
+PAGES = ["# 1 Sea\n\nWide.\n\n# 1.1 Whales\n\nThey", "sing.\n\n# 2 Land\n\nDry."]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"pages": [{"page": number, "md": page} for number, page in enumerate(PAGES, 1)], "job_metadata": {}},
+        {"markdown": {"pages": [{"page_number": n, "markdown": page} for n, page in enumerate(PAGES, 1)]}},
+        [{"md": page} for page in PAGES],
+    ],
+)
+def test_llamaparse(result):
+    for form in (result, json.dumps(result) if isinstance(result, dict) else result):
+        document = document_from_llamaparse(form)
+        assert outline_of(document) == [(("1 Sea",), (1, 1)), (("1 Sea", "1.1 Whales"), (1, 2)), (("2 Land",), (2, 2))]
+
+
+TREE = {
+    "doc_name": "sea.pdf",
+    "structure": [
+        {
+            "title": "Sea",
+            "node_id": "0000",
+            "start_index": 1,
+            "end_index": 2,
+            "summary": "All about the sea.",
+            "nodes": [
+                {"title": "Deep  Sea", "node_id": "0001", "start_index": 2, "end_index": 2, "summary": "Its depth."}
+            ],
+        },
+        {"title": "Land", "node_id": "0002", "start_index": 2, "end_index": 3, "summary": "Dry things."},
+    ],
+}
+BOOK = [
+    "Cover\n\nSEA\n\n" + "The sea is wide. " * 30,
+    "Salt.\n\nDeep\nsea\n\n" + "It is dark. " * 30 + "\n\nLand\n\nOwls",
+    "live here.",
+]
+
+
+def test_pageindex_over_pages_keeps_titles_pages_and_summaries():
+    tree = document_from_pageindex(TREE, BOOK)
+    assert outline_of(tree.document) == [
+        ((), (1, 1)),
+        (("Sea",), (1, 2)),
+        (("Sea", "Deep Sea"), (2, 2)),
+        (("Land",), (2, 3)),
+    ]
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return "Deep Sea" if "section names" in prompt else "1"
+
+    (found,) = D3(llm, summarizer=tree).retrieve("Is it dark?", [tree.document])
+    assert "All about the sea." in prompts[0]
+    assert "Its depth." in prompts[0]
+    assert "dark" in found.passage.text
+
+
+def test_pageindex_with_texts_of_its_own():
+    nodes = [
+        {
+            "title": "Sea",
+            "text": "# Sea\nWide.\n\n## Deep\nDark.",
+            "nodes": [{"title": "Deep", "text": "## Deep\nDark."}],
+        }
+    ]
+    document = document_from_pageindex(json.dumps(nodes)).document
+    assert document.text.split() == ["Sea", "Wide.", "Deep", "Dark."]
+
+
+@given(st.lists(st.text("ab \n", max_size=20), min_size=1, max_size=4), st.data())
+def test_pageindex_loses_and_doubles_no_text_of_the_pages(pages, data):
+    starts = sorted(data.draw(st.lists(st.integers(1, len(pages)), max_size=4)))
+    nodes = [{"title": f"T{at}", "start_index": start, "nodes": []} for at, start in enumerate(starts)]
+    nodes = nodes or [{"title": "T", "start_index": 1}]
+    document = document_from_pageindex(nodes, pages).document
+    titles = {node["title"] for node in nodes}
+    assert [word for word in document.text.split() if word not in titles] == " ".join(pages).split()
+
+
+@pytest.mark.parametrize(
+    ("read_it", "given_", "message"),
+    [
+        (document_from_docling, {"texts": []}, "no body"),
+        (document_from_docling, 7, "mapping"),
+        (document_from_unstructured, "text", "Expected a list"),
+        (document_from_unstructured, [{"text": "a"}], "no type"),
+        (document_from_llamaparse, {"pages": [{"text": "a"}]}, "No page"),
+        (document_from_llamaparse, "no json", "no JSON"),
+        (document_from_pageindex, {"structure": [{"title": "A"}]}, "give the text"),
+        (document_from_pageindex, {"structure": [{"title": " "}]}, "no title"),
+        (document_from_pageindex, {"doc_name": "a"}, "no structure"),
+    ],
+)  # fmt: skip
+def test_what_is_something_else_is_refused(read_it, given_, message):
+    with pytest.raises(InvalidInput, match=message):
+        read_it(given_)
+
+
+KEYS = ["body", "children", "$ref", "texts", "text", "label", "level", "prov", "page_no", "data", "table_cells", "type",
+        "metadata", "page_number", "parent_id", "element_id", "pages", "page", "md", "structure", "nodes", "title",
+        "start_index", "summary"]  # fmt: skip
+LEAVES = st.sampled_from(
+    ["", "a", "Title", "Table", "section_header", "table", "#/texts/0", "1.1 b", None, 0, 1, -1, True]
+)
+ANYTHING = st.recursive(
+    LEAVES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inside, max_size=5)
+)
+
+
+@settings(max_examples=200)
+@given(ANYTHING)
+def test_anything_becomes_a_document_or_an_error_of_ours(value):
+    for read_it in (document_from_docling, document_from_unstructured, document_from_llamaparse,
+                    lambda tree: document_from_pageindex(tree, ["a", "b"]).document):  # fmt: skip
+        try:
+            document = read_it(value)
+        except InvalidInput:
+            continue
+        assert "".join(document.slice(section) for section in document.sections()) == document.text
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["1 A", "1.1 B", "2 C", "Item 7", "D", "E", "D"]))))
+def test_rebuilding_keeps_titles_and_what_had_levels(headings):
+    found = rebuilt_levels(headings)
+    assert [title for _, title in found] == [title for _, title in headings]
+    assert all(after >= before for (before, _), (after, _) in zip(headings, found, strict=True))
+    if len({level for level, _ in headings[1:]}) > 1:
+        assert found == headings
