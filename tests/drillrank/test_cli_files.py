@@ -290,7 +290,11 @@ def test_many_processes_fill_one_cache_and_one_may_die(tmp_path):
 def test_an_interrupt_ends_with_its_status_and_no_traceback(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     command = [sys.executable, "-m", "drillrank", "ask", str(tmp_path / "pipe"), "warranty"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it, and so
+    try:  # does all that it starts
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, before)
     writing = os.open(tmp_path / "pipe", os.O_WRONLY)  # opens as soon as the command reads
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
