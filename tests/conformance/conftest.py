@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from drillrank.likelihood import HuggingFaceModel, LanguageModel, ServedModel, UnigramModel
+from drillrank.likelihood import (
+    CTranslate2Model,
+    HuggingFaceModel,
+    LanguageModel,
+    ServedModel,
+    UnigramModel,
+    load_language_model,
+)
+from drillrank.likelihood.conversion import convert
 from tests.conformance.corpus import QUERY, TEXTS, SlowModel
 
 
@@ -66,6 +74,28 @@ def tiny_relevance(tiny_monot5) -> LanguageModels:
     """The same model, asked for its next token."""
     preset = {"preset": "monot5"}
     return replace(tiny_monot5, configured=tiny_monot5.configured | preset, usual=tiny_monot5.usual | preset)
+
+
+class SlowConvertedModel(CTranslate2Model):
+    def _log_likelihood(self, *arguments):
+        time.sleep(0.15)
+        return super()._log_likelihood(*arguments)
+
+    def _next_tokens(self, *arguments):
+        time.sleep(0.15)
+        return super()._next_tokens(*arguments)
+
+
+@pytest.fixture(scope="session")
+def converted(tiny_monot5) -> LanguageModels:
+    """The tiny MonoT5 through CTranslate2, in int8."""
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
+    folder = tiny_monot5.ready.spec.removeprefix("hf:")
+    ready = load_language_model(convert(folder, f"{folder}-ct2", overwrite=True))
+    slow = SlowConvertedModel(f"{folder}-ct2")
+    slow.engine  # noqa: B018  # loads it: scoring shall be slow, not the first use
+    configured = {"model": ready.spec, "model_options": {"compute_type": "float32", "batch_tokens": 100}}
+    return LanguageModels(ready, slow, configured, usual={"model": ready})
 
 
 class SlowServedModel(ServedModel):

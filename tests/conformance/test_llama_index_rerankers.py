@@ -29,6 +29,7 @@ RERANKERS = [
     (PromptRankRerank, "embedded"),
     (MonoT5Rerank, "tiny_monot5"),
     (RelevanceRerank, "tiny_relevance"),
+    (MonoT5Rerank, "converted"),
     (UPRRerank, "served"),
     (RelevanceRerank, "served_relevance"),
 ]

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.likelihood.prefix_trie import Plan, Row, TokenSequence, common_prefix, plan
 
 ids = st.lists(st.integers(0, 2), min_size=2, max_size=12)
@@ -97,8 +95,3 @@ def test_common_prefix(one, other):
     common = common_prefix(one, other)
     assert one[:common] == other[:common]
     assert common == min(len(one), len(other)) or one[common] != other[common]
-
-
-def test_a_target_needs_something_in_front():
-    with pytest.raises(InvalidInput, match="in front of the target"):
-        plan([TokenSequence([1, 2], 0, 0)], share=True, width=8)

@@ -17,12 +17,14 @@ from drillrank.likelihood.base import (
     RequestLike,
     TrainedAnswers,
 )
+from drillrank.likelihood.ctranslate2_model import CTranslate2Model
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.sentence_transformer import SentenceTransformerModel
 from drillrank.likelihood.served import ServedModel
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel
 
 __all__ = [
+    "CTranslate2Model",
     "HuggingFaceModel",
     "LanguageModel",
     "Likelihood",
@@ -44,10 +46,11 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
     Args:
         spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"unigram:<directory>"`: the same,
             fitted, as `UnigramModel.save` saved it. `"hf:<model id or directory>"`: a Hugging Face model (options of
-            `HuggingFaceModel`); its weights are loaded at the first use. `"st:<model id or directory>"`: words and
-            meaning by a sentence-transformers encoder (options of `SentenceTransformerModel`), loaded at the first use.
-            `"http://host:port/v1#<model>"`, or https: a served model (options of `ServedModel`), reached at the first
-            use.
+            `HuggingFaceModel`); its weights are loaded at the first use. `"ct2:<directory>"`: the same, converted by
+            `drillrank.likelihood.conversion.convert` (options of `CTranslate2Model`).
+            `"st:<model id or directory>"`: words and meaning by a sentence-transformers encoder (options of
+            `SentenceTransformerModel`), loaded at the first use. `"http://host:port/v1#<model>"`, or https:
+            a served model (options of `ServedModel`), reached at the first use.
         options: Options of that kind of model.
 
     Raises:
@@ -77,6 +80,8 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
         build = partial(UnigramModel.load, spec.removeprefix("unigram:"))
     elif isinstance(spec, str) and spec.startswith("hf:"):
         build = partial(HuggingFaceModel, spec.removeprefix("hf:"))
+    elif isinstance(spec, str) and spec.startswith("ct2:"):
+        build = partial(CTranslate2Model, spec.removeprefix("ct2:"))
     elif spec == f"st:{UNSAVED}":
         raise InvalidInput(
             "A model of words and meaning was fitted, and a configuration cannot hold its word counts: name the model "
@@ -89,7 +94,7 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
     else:
         raise UnknownModel(
             f'{spec!r} names no kind of language model; known: "unigram", "unigram:<directory>", '
-            '"hf:<id or directory>", "st:<id or directory>" and "http://host:port/v1#<model>".'
+            '"hf:<id or directory>", "ct2:<directory>", "st:<id or directory>" and "http://host:port/v1#<model>".'
         )
     known = inspect.signature(build).parameters
     if not set(options) <= set(known):

@@ -1,4 +1,4 @@
-"""Decoder-only models: log P(target | prompt) within one string, common token prefixes computed once."""
+"""Decoder-only models on torch: common token prefixes are computed once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import torch
 import transformers
 
-from drillrank.likelihood.base import NextTokenRequest, Request
 from drillrank.likelihood.batching import by_length, in_halves
-from drillrank.likelihood.engine import Engine, Found, Targets, to_device
+from drillrank.likelihood.decoder_only import DecoderOnly
+from drillrank.likelihood.engine import Found, Targets
 from drillrank.likelihood.prefix_trie import Plan, Row, Stem, TokenSequence, plan, row_of
-from drillrank.likelihood.prompt_tokens import as_one_string, prompts_alone
+from drillrank.likelihood.torch_engine import TorchEngine, to_device
 
 logger = logging.getLogger(__name__)
 
@@ -23,29 +23,10 @@ _States = list[tuple[torch.Tensor, torch.Tensor]]  # each layer's keys and value
 _NO_STEM = Stem([], [])
 
 
-class CausalEngine(Engine):
-    """GPT, OPT, Llama, Qwen and their kin."""
+class CausalEngine(TorchEngine, DecoderOnly):
+    """GPT, OPT, Llama, Qwen and their kin through transformers."""
 
-    include_eos_by_default = False
     _shares: bool | None = None  # not known before the first use
-
-    def _score(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> Targets:
-        end = [self.eos_id] if include_eos and self.eos_id is not None else []
-        targets, sequences = Targets(), []
-        for ids, first, cut_tokens in as_one_string(requests, self.tokenizer, self.window, end):
-            sequences.append(TokenSequence(ids, first, targets.starts[-1]))
-            targets.add(ids[first:], cut_tokens)
-        targets.found = self._found(sequences, temperature)
-        return targets
-
-    def _ask(self, requests: Sequence[NextTokenRequest], temperature: float | None) -> Targets:
-        targets, sequences = Targets(), []
-        prompts = as_one_string(prompts_alone(requests), self.tokenizer, self.window)
-        for (ids, _, cut_tokens), answers in zip(prompts, self._answer_ids(requests), strict=True):
-            sequences.append(TokenSequence(ids, len(ids), targets.starts[-1], answers))
-            targets.add(answers, cut_tokens)
-        targets.found = self._found(sequences, temperature)
-        return targets
 
     def _found(self, sequences: Sequence[TokenSequence], temperature: float | None) -> Found:
         """What is to be read of the sequences, with what they begin with computed once where that is possible."""

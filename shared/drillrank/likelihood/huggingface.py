@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput, require
-from drillrank.likelihood.base import (
-    LanguageModel,
-    Likelihood,
-    NextTokenRequest,
-    NextTokens,
-    Request,
-    TrainedAnswers,
-    as_said,
-)
 from drillrank.likelihood.loading import best_device, best_dtype, longest_input
-from drillrank.likelihood.prompt_tokens import fit_to_budgets
-from drillrank.likelihood.trained_answers import read_trained_answers
-from drillrank.prompts import Evidence
+from drillrank.likelihood.local import LocalModel
 
 if TYPE_CHECKING:
-    from drillrank.likelihood.engine import Engine
+    from drillrank.likelihood.torch_engine import TorchEngine
 
 logger = logging.getLogger(__name__)
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
-class HuggingFaceModel(LanguageModel):
+class HuggingFaceModel(LocalModel["TorchEngine"]):
     """An encoder-decoder or decoder-only language model through transformers.
 
     Args:
@@ -55,6 +41,8 @@ class HuggingFaceModel(LanguageModel):
         InvalidInput: an option cannot be used.
     """
 
+    kind = "hf"
+
     def __init__(
         self,
         name: str,
@@ -68,14 +56,11 @@ class HuggingFaceModel(LanguageModel):
         trust_remote_code: bool = False,
         chat: bool = False,
     ) -> None:
-        if not name:
-            raise InvalidInput('"hf:" needs a model id or a directory behind the colon.')
         if dtype not in _DTYPES:
             raise InvalidInput(f"dtype is one of {', '.join(_DTYPES)}; not {dtype!r}.")
         require("torch", "hf")
         require("transformers", "hf")
-        self._name = name
-        self._options: dict[str, Any] = {
+        options = {
             "device": device,
             "dtype": dtype,
             "batch_tokens": batch_tokens,
@@ -85,69 +70,9 @@ class HuggingFaceModel(LanguageModel):
             "trust_remote_code": trust_remote_code,
             "chat": chat,
         }
-        self._engine: Engine | None = None
-        self._lock = threading.Lock()
+        super().__init__(name, options)
 
-    @property
-    def spec(self) -> str:
-        """`"hf:"` and the model's name."""
-        return f"hf:{self._name}"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options, as given."""
-        return dict(self._options)
-
-    @property
-    def include_eos_by_default(self) -> bool:
-        """True for encoder-decoder models, whose training targets end with the end-of-sequence token."""
-        return self.engine.include_eos_by_default
-
-    @property
-    def engine(self) -> Engine:
-        """The loaded model; loads it if need be."""
-        with self._lock:
-            if self._engine is None:
-                self._engine = self._load()
-            return self._engine
-
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
-        return self.engine.log_likelihood(as_said(requests, self._options["chat"]), temperature, include_eos)
-
-    @property
-    def tells_next_tokens(self) -> bool:
-        """True."""
-        return True
-
-    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
-        return self.engine.next_tokens(requests, logits)
-
-    @cached_property
-    def trained_answers(self) -> TrainedAnswers | None:
-        """What the checkpoint's `1_LogitScore/config.json` names, if it has one."""
-        return read_trained_answers(self._name, self._options["revision"])
-
-    def first_tokens(self, text: str, count: int) -> str:
-        """The longest beginning of a text that has at most `count` tokens, special ones not counted.
-
-        Longest as budgets have it: it has `count` tokens, or more than that with one token more of the text.
-        """
-        request = Request((Evidence(text, count),), "")
-        [fitted] = fit_to_budgets([request], self.engine.tokenizer, None, with_targets=False)
-        return fitted.text
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text, special tokens not counted."""
-        return len(self.engine.tokenizer(text).ids)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without weights: they are loaded again."""
-        return {"name": self._name, "options": self._options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
-
-    def _load(self) -> Engine:
+    def _load(self) -> TorchEngine:
         import torch
         import transformers
 
@@ -177,6 +102,8 @@ class HuggingFaceModel(LanguageModel):
         model.to(device).eval()
         prepare(model)
         logger.info("Loaded %s on %s in %s.", self._name, device, dtype)
+        if device.type == "cpu":
+            logger.info("On a CPU, CTranslate2 in int8 is faster: drillrank.likelihood.conversion.convert.")
         engine = Seq2SeqEngine if config.is_encoder_decoder else CausalEngine
         return engine(
             model,

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from drillrank.errors import InvalidInput
-
 _ROW = 1024  # nodes of a row that holds several sequences
 _STEM = 64  # tokens that a stem must save: it costs a forward pass of its own
 
@@ -92,12 +90,7 @@ def plan(sequences: Sequence[TokenSequence], *, share: bool, width: int) -> Plan
         sequences: In any order.
         share: Whether anything may be shared; if not, each sequence is a row of its own.
         width: The model's hidden size: attention over a row costs more the smaller the model.
-
-    Raises:
-        InvalidInput: a target has nothing in front of it.
     """
-    if any(sequence.target_start < 1 for sequence in sequences):
-        raise InvalidInput("A decoder-only model needs some text, or a first token, in front of the target.")
     if not share:
         return Plan([row_of([sequence]) for sequence in sequences], [])
     ordered = sorted(sequences, key=lambda sequence: sequence.ids)

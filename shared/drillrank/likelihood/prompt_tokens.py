@@ -82,11 +82,16 @@ def as_one_string(
         tokenizer: Of the model.
         window: Tokens of the longest string, special ones included; None for no limit.
         end: Ids behind the target.
+
+    Raises:
+        InvalidInput: a target has nothing in front of it; or as `fit_to_budgets`.
     """
     left = None if window is None else window - len(tokenizer.prefix) - len(end)
     for item in fit_to_budgets(requests, tokenizer, left, with_targets=bool(requests[0].target)):
         before = tokenizer.started(item.tokens.ids)
         first = len(before) - len(item.tokens.ids) + item.in_prompt
+        if not first:
+            raise InvalidInput("A decoder-only model needs some text, or a first token, in front of the target.")
         yield [*before, *end], first, item.cut_tokens
 
 

@@ -156,8 +156,6 @@ class ServedModel(LanguageModel):
         end = [self._eos_id] if include_eos else []
         window = None if self._window is None else self._window - 1  # a server writes one token
         strings = list(as_one_string(as_said(requests, self._options["chat"]), tokenizer, window, end))
-        if not all(first for _, first, _ in strings):
-            raise InvalidInput("A served model needs some text, or a first token, in front of the target.")
         asked = [Sequenced(tuple(ids), first) for ids, first, _ in strings]
         distinct = list(dict.fromkeys(asked))
         found = dict(zip(distinct, server.score(distinct), strict=True))

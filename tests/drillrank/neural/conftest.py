@@ -10,7 +10,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, processors
 
-from drillrank.likelihood import HuggingFaceModel
+from drillrank.likelihood import HuggingFaceModel, LanguageModel, load_language_model
+from drillrank.likelihood.conversion import convert
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_fallback, byte_level, pairs, unigram, word_piece
 
@@ -128,6 +129,20 @@ def saved(family: str, tmp_path_factory) -> Path:
     model.save_pretrained(place)
     tokenizer.save_pretrained(place)
     return place
+
+
+KINDS_OF_MODELS = ("hf", "ct2")
+
+
+def loaded(folder: Path, kind: str) -> LanguageModel:
+    """A saved model in float32, by transformers or by CTranslate2, which is skipped where it is not installed."""
+    if kind == "hf":
+        return HuggingFaceModel(str(folder), dtype="float32")
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
+    place = folder.parent / f"{folder.name}-ct2"
+    return load_language_model(
+        f"ct2:{place}" if place.exists() else convert(str(folder), str(place), quantization="float32")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnsw
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.answer_presets import ANSWER_PRESETS
 from drillrank.rerank.scale import rescaled
-from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, saved
+from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import FAMILIES as NETWORKS
 from tests.drillrank.neural.float64 import Yardstick
 
@@ -76,9 +76,9 @@ def yardstick(folder):
     return Yardstick(folder)
 
 
-@pytest.fixture(scope="module")
-def model(folder):
-    return HuggingFaceModel(str(folder), dtype="float32")
+@pytest.fixture(scope="module", params=KINDS_OF_MODELS)
+def model(request, folder):
+    return loaded(folder, request.param)
 
 
 def logits_behind(yardstick: Yardstick, ids: list[int]) -> np.ndarray:
@@ -317,7 +317,7 @@ def test_nothing_is_loaded_for_nothing(folder):
     assert fresh._engine is None
 
 
-@pytest.mark.parametrize("folder", ["qwen2"], indirect=True)
+@pytest.mark.parametrize(("folder", "model"), [("qwen2", "hf")], indirect=True)
 def test_candidates_share_what_their_prompts_begin_with(model, monkeypatch):
     computed = []
     forward = type(model.engine.model).forward

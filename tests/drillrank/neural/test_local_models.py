@@ -1,0 +1,239 @@
+"""What holds for every model on this machine, whether torch computes it or CTranslate2."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from drillrank import BRMGR, UPR, MonoT5
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import NextTokenRequest, Request, load_language_model
+from drillrank.likelihood.causal import CausalEngine
+from drillrank.likelihood.ctranslate2_engine import CTranslate2Seq2Seq
+from drillrank.likelihood.decoder_only import DecoderOnly
+from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.prompts import Evidence
+from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
+from tests.drillrank.neural.float64 import Yardstick
+
+WORDS = [
+    "Basel",
+    "the Rhine",
+    "river",
+    "novel",
+    "Emma",
+    "Zürich",
+    "東京",
+    "42",
+    "who wrote it?",
+    "Question:",
+    ". ",
+    "\n",
+]
+phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join).filter(str.strip)
+requests = st.lists(st.tuples(phrases, phrases), min_size=1, max_size=6)
+DOCUMENTS = ["Basel", "The old town of Basel lies on the Rhine. ", "The old town of Basel lies on the Rhine. " * 6]
+INSTRUCTIONS = ["", "Read.", "Read. Ask.", "Read. Question:"]
+prompts = st.tuples(st.sampled_from(DOCUMENTS).map(Evidence), st.sampled_from(INSTRUCTIONS))
+related = st.lists(  # prompts that begin alike, targets that begin alike, some to be cut, some the same
+    st.builds(Request, prompts, st.sampled_from(["who?", "who wrote it?"]) | phrases, st.sampled_from([None, 50])),
+    min_size=1,
+    max_size=6,
+)
+hypothesis = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+CONTROL = ["</s>", "<s>", "<pad>", "<unk>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+
+
+# Fixtures of its own: those of the other tests would be handed the wrong folder from the session's cache.
+@pytest.fixture(scope="module", params=[*FAMILIES, *MORE_TOKENIZERS])
+def folder(request, tmp_path_factory):
+    return saved(request.param, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def yardstick(folder):
+    return Yardstick(folder)
+
+
+@pytest.fixture(scope="module", params=KINDS_OF_MODELS)
+def model(request, folder):
+    return loaded(folder, request.param)
+
+
+def usable(temperature, model):
+    """CTranslate2 scores an encoder-decoder's targets at temperature 1 alone."""
+    return 1.0 if isinstance(model.engine, CTranslate2Seq2Seq) else temperature
+
+
+@hypothesis
+@given(requests, st.booleans(), st.sampled_from([1.0, 1.4, 0.5]))
+def test_agrees_with_one_at_a_time_in_float64(model, yardstick, pairs, include_eos, temperature):
+    temperature = usable(temperature, model)
+    results = model.log_likelihood(pairs, include_eos=include_eos, temperature=temperature)
+    for (context, target), result in zip(pairs, results, strict=True):
+        expected = yardstick(context, target, include_eos=include_eos, temperature=temperature)
+        assert result.total == pytest.approx(expected.sum(), abs=1e-4, rel=1e-6)
+        np.testing.assert_allclose(result.log_probs, expected, atol=1e-4)
+        assert result.log_probs.dtype == np.float64
+        assert len(result.tokens) == len(expected)
+
+
+@hypothesis
+@given(
+    related, st.randoms(), st.sampled_from([1, 40, 100_000]), st.booleans(), st.booleans(), st.sampled_from([1, 1.4])
+)
+def test_a_score_depends_on_its_request_alone(model, asked, random, batch_tokens, sharing, include_eos, temperature):
+    """Neither on its neighbours, nor on the order, the batches, and whether prefixes are shared."""
+    settings = {"include_eos": include_eos, "temperature": usable(temperature, model)}
+    alone = [model.log_likelihood([request], **settings)[0] for request in asked]
+    order = random.choices(range(len(asked)), k=len(asked) + 2)  # some left out, some twice
+    engine = model.engine
+    changed = {"batch_tokens": batch_tokens, "batch_targets": max(1, batch_tokens // 4)}
+    if isinstance(engine, CausalEngine):
+        assert engine._shares
+        changed["_shares"] = sharing
+    before = {name: getattr(engine, name) for name in changed}
+    try:
+        vars(engine).update(changed)
+        together = model.log_likelihood([asked[i] for i in order], **settings)
+    finally:
+        vars(engine).update(before)
+    for i, found in zip(order, together, strict=True):
+        np.testing.assert_allclose(found.log_probs, alone[i].log_probs, atol=1e-4)
+        assert (found.tokens, found.cut_tokens) == (alone[i].tokens, alone[i].cut_tokens)
+
+
+@pytest.mark.parametrize("folder", ["llama"], indirect=True)
+@pytest.mark.parametrize("text", ["one\n\ttwo", "Zürich, café", "東京タワー", "🦊 👩‍👩‍👧", "½ ﷺ e\u0301", "<0x0A>"])
+def test_bytes_that_a_tokenizer_lists_as_special_reach_the_model(model, yardstick, text):
+    for context, target in ((f"{text} lies on the Rhine.", "which river?"), ("Basel.", f"what is {text} for?")):
+        [result] = model.log_likelihood([(context, target)])
+        if text != "<0x0A>":  # which the yardstick's tokenizer takes for a line break
+            expected = yardstick(context, target, include_eos=False)
+            np.testing.assert_allclose(result.log_probs, expected, atol=1e-4)
+    assert "<unk>" not in result.tokens
+    assert ("<0x0A>" in result.tokens) == ("\n" in text)
+
+
+@hypothesis
+@given(st.lists(related, min_size=1, max_size=3), st.booleans())
+def test_lists_are_scored_as_each_alone(model, lists, include_eos):
+    together = model.log_likelihood_lists([*lists, []], include_eos=include_eos)
+    assert together.pop() == []
+    for requests_, found in zip(lists, together, strict=True):
+        for one, other in zip(model.log_likelihood(requests_, include_eos=include_eos), found, strict=True):
+            np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
+
+
+@pytest.mark.parametrize("control", CONTROL)
+def test_control_tokens_in_a_document_are_text(model, control):
+    ids = model.engine.tokenizer(f"a {control} b{control}").ids
+    tokenizer = model.engine.tokenizer
+    special = {*tokenizer.prefix, *tokenizer.suffix, model.engine.eos_id}
+    assert not special & set(ids), [tokenizer.token_names[i] for i in ids]
+
+
+@hypothesis
+@given(st.lists(phrases, min_size=1, max_size=3), st.integers(4, 40))
+def test_budgets_cut_documents_and_nothing_else(model, documents, room):
+    fixed = ["Document: ", " Please write a question."]
+    prompt = (fixed[0], *(part for text in documents for part in (Evidence(text), " ")), fixed[1])
+    tokenizer = model.engine.tokenizer
+    budget = sum(len(tokenizer(part).ids) for part in fixed) + room
+    request = Request(prompt, "who wrote it?", max_tokens=budget)
+    try:
+        [result] = model.log_likelihood([request])
+    except InvalidInput:
+        return  # too little room for every document
+    whole = len(tokenizer("".join(p if isinstance(p, str) else p.text for p in prompt)).ids)
+    assert (result.cut_tokens > 0) == (whole > budget)
+
+
+def test_a_document_limit_equals_the_shorter_document(model):
+    text = "The old town of Basel lies on the Rhine"
+    ends = [end for end in model.engine.tokenizer(f"{text} Question:").ends if end <= len(text)]
+    shorter = text[: ends[4]]
+    [cut] = model.log_likelihood([Request((Evidence(text, 5), " Question:"), "who?")])
+    [plain] = model.log_likelihood([Request((Evidence(shorter), " Question:"), "who?")])
+    assert cut.total == pytest.approx(plain.total, abs=1e-5)
+    assert cut.cut_tokens == len(ends) - 5
+
+
+@pytest.mark.parametrize("limit", range(1, 8))
+def test_a_target_follows_a_cut_prompt_as_it_follows_the_shorter_one(model, limit):
+    request = Request((Evidence("Basel lies on the Rhine, a river. \n", limit),), "who?")
+    causal = isinstance(model.engine, DecoderOnly)
+    [fitted] = fit_to_budgets([request], model.engine.tokenizer, None, with_targets=causal)
+    [cut] = model.log_likelihood([request])
+    [shorter] = model.log_likelihood([(fitted.text, "who?")])
+    assert cut.tokens == shorter.tokens
+    assert cut.total == pytest.approx(shorter.total, abs=1e-4)
+
+
+@pytest.mark.parametrize("prompt", [("",), (Evidence("Basel"),), ("Read: ", Evidence("Basel " * 400), " Ask.")])
+def test_a_question_that_is_too_long_alone_is_named(model, prompt):
+    question = "which river of all " * 200
+    request = Request(prompt, question)
+    if "t5" in model.spec:  # has no longest target
+        return
+    with pytest.raises(InvalidInput, match=r"The question.* has \d{3,} tokens, .* \d+.*: shorten it.*'which river"):
+        model.log_likelihood([request])
+
+
+def test_half_a_character_is_refused_in_a_question_and_replaced_in_a_document(model):
+    half = "\ud83e"
+    with pytest.raises(InvalidInput, match="offset 3"):
+        model.log_likelihood([("Basel", f"who{half}?")])
+    [found] = model.log_likelihood([Request((half, Evidence(f"Basel {half}"), f"{half} Ask."), "who?")])
+    [replaced] = model.log_likelihood([Request(("\ufffd", Evidence("Basel \ufffd"), "\ufffd Ask."), "who?")])
+    assert found.total == pytest.approx(replaced.total, abs=1e-5)
+    assert model.first_tokens(f"{half} Basel" * 3, 100) == f"{half} Basel" * 3
+    with pytest.raises(InvalidInput, match="query"):
+        MonoT5(model).rank(f"who{half}?", ["Basel"])
+    assert len(MonoT5(model).rank("who?", [f"Basel {half}"])) == 1
+    assert len(BRMGR(model, guard=0.0).rank("who?", [f"Basel {half}"], [f"{half} Rhine"])) >= 1
+
+
+def test_a_prompt_that_cannot_fit_is_a_clear_error(model):
+    with pytest.raises(InvalidInput, match="shorten the instruction"):
+        model.log_likelihood([Request(("many words of instruction " * 5,), "who?", max_tokens=3)])
+    with pytest.raises(InvalidInput, match="Nothing would be left"):
+        model.log_likelihood([Request(("instruction " * 5, Evidence("Basel")), "who?", max_tokens=3)])
+
+
+def test_eight_threads_give_serial_results(model):
+    pairs = [[(f"Basel {i} " * (i + 1), "which river?"), ("Emma", "who wrote it? " * i + "who?")] for i in range(8)]
+    expected = [[result.total for result in model.log_likelihood(pair)] for pair in pairs]
+    barrier = threading.Barrier(8)
+
+    def work(pair):
+        barrier.wait(timeout=60)
+        return [result.total for result in model.log_likelihood(pair)]
+
+    with ThreadPoolExecutor(8) as pool:
+        np.testing.assert_allclose(list(pool.map(work, pairs)), expected, atol=1e-4)  # they share batches
+
+
+def test_loading_is_lazy_and_pickling_drops_the_weights(model):
+    fresh = load_language_model(model.spec, **model.options)
+    assert fresh._engine is None
+    used = UPR(fresh).rank("Which river?", ["Basel lies on the Rhine.", "Emma is a novel."])
+    copy = pickle.loads(pickle.dumps(fresh))
+    assert copy._engine is None
+    assert (copy.spec, copy.options) == (fresh.spec, fresh.options)
+    again = UPR(copy).rank("Which river?", ["Basel lies on the Rhine.", "Emma is a novel."])
+    assert [item.score for item in again] == pytest.approx([item.score for item in used], abs=1e-5)
+
+
+@pytest.mark.parametrize("folder", ["gpt2"], indirect=True)
+def test_a_target_needs_something_in_front(model):
+    with pytest.raises(InvalidInput, match="in front of the target"):
+        model.log_likelihood([("Basel", "who?"), ("", "who?")])
+    with pytest.raises(InvalidInput, match="in front of the target"):
+        model.next_tokens([NextTokenRequest((Evidence(""),), ("e",))])
