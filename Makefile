@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm test-serving fuzz mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm test-serving test-ray fuzz mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -61,6 +61,13 @@ $(VENV)/.serving: $(VENV)/.dev
 
 test-serving: $(VENV)/.serving  ## The example of a service: started, asked by many, overloaded, terminated
 	$(BIN)/python -m pytest -rs tests/serving
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(BIN)/python tools/install.py --editable ".[dev,ray]"
+	@touch $@
+
+test-ray: $(VENV)/.ray  ## A local Ray cluster of two workers: the nodes and scores of one process
+	$(BIN)/python -m pytest -rs tests/ray
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \
