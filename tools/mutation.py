@@ -48,8 +48,8 @@ AREAS = {
     "paths": Area(
         "multihop/search multihop/search_state multihop/residual multihop/first_hop multihop/link_prior"
         " multihop/scoring multihop/path_ranking multihop/missing rerank/path_starts",
-        "path_search path_prior path_pairs path_scoring path_ranking path_missing path_scope path_starts scale_order"
-        " unmatched",
+        "path_search search_state path_prior path_pairs path_scoring path_ranking path_missing path_scope"
+        " path_starts scale_order unmatched",
     ),
     "merging": Area(
         "views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"
@@ -79,7 +79,7 @@ def lay_out(area: str) -> Path:
     settings = {
         "source_paths": ["drillrank"],
         "only_mutate": modules(area),
-        "do_not_mutate_patterns": [r"InvalidInput\(", r"warnings\.warn\("],
+        "do_not_mutate_patterns": [r"InvalidInput\(", r"\bwarn\("],
         "pytest_add_cli_args": ["-p", "no:cacheprovider"],
         "pytest_add_cli_args_test_selection": [str(test) for test in tests],
         "timeout_multiplier": 8.0,  # times all tests of a function

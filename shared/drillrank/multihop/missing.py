@@ -117,7 +117,7 @@ def missing_query(answer: str) -> str | None:
     """
     said = (without_thoughts(answer) or "").strip()
     for line in _lines(said):
-        query = _LABEL.sub("", line, count=1).strip(_QUOTES)
+        query = _LABEL.sub("", line).strip(_QUOTES)
         words = [word.lower() for word in WORD.findall(query)]
         if not words:
             continue
