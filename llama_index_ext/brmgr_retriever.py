@@ -23,6 +23,7 @@ from drillrank.hosts.generated import (
 from drillrank.passages import check_top_n
 from drillrank.settings import method, settings_of
 from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext.brmgr import BRMGRRerank
@@ -76,6 +77,7 @@ class BRMGRRetriever(Fixed, BaseRetriever, GenerationSettings):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         GenerationSettings.__post_init__(self)
+        check_retriever(self, self.retriever)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         Guard(self.filters)  # says now what is wrong with them

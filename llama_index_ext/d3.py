@@ -32,6 +32,7 @@ from drillrank.passages import check_query
 from drillrank.settings import method, renamed
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._given import check_nodes
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
@@ -114,6 +115,7 @@ class D3Retriever(Prompted, Fixed, BaseRetriever, D3RetrieverSettings):
                 "paragraph_prompt", "choose paragraphs", prompts[1], "paragraphs", "question"
             ),
         )
+        check_nodes(self, "documents", self.documents)
         # A retriever follows a view to the copy of its section that earlier releases left there.
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
         guard = Guard(self.filters)  # says now what is wrong with them

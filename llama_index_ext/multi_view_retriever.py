@@ -22,6 +22,7 @@ from drillrank.passages import check_query
 from drillrank.settings import method
 from drillrank.views import VIEWS, MergedSection, View
 from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._given import check_nodes
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
 from llama_index_ext._sections import read_section
@@ -79,6 +80,7 @@ class MultiViewRetriever(Fixed, BaseRetriever, ViewRetrieverSettings):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         ViewRetrieverSettings.__post_init__(self)
+        check_nodes(self, "nodes", self.nodes)
         Guard(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
             self,

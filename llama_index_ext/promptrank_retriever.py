@@ -24,6 +24,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.settings import method
 from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._given import check_nodes, check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._nodes import unread
 from llama_index_ext.promptrank_nodes import NodePaths
@@ -108,6 +109,8 @@ class PromptRankRetriever(Prompted, Fixed, BaseRetriever, PathRetrieverSettings)
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         PathRetrieverSettings.__post_init__(self)
+        check_retriever(self, self.retriever)
+        check_nodes(self, "nodes", self.nodes)
         check_top_n(self.top_n)
         self._prompts = Prompts()
         prompt = self._prompts.filler(

@@ -25,6 +25,7 @@ from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.settings import method, renamed
 from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext.events import SelfAskStepEvent
@@ -80,6 +81,7 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseQueryEngine.__init__(self, callback_manager)
         SelfAskSettings.__post_init__(self)
+        check_retriever(self, self.retriever)
         self._verbose = verbose
         self._prompts = Prompts()
         Guard(self.filters)  # says now what is wrong with them

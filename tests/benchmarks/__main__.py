@@ -30,6 +30,7 @@ BENCHMARKS = (
     "tokens",
     "neural_speed",
     "neural_memory",
+    "quantised",
     "concurrent_callers",
     "light",
 )
