@@ -25,7 +25,7 @@ from . import random_models
 from .data import read
 
 CALLERS = (1, 4, 16, 64)
-PASSAGES = 20
+PASSAGES, WORDS = 20, 8
 CALLS = 16  # of all callers together in each round; one each, if there are more callers
 ROUNDS = 3
 
@@ -33,15 +33,14 @@ Rank = Callable[[str, Sequence[str]], Sequence[Ranked]]
 
 
 def main() -> None:
-    """Print throughput and waiting times for each number of callers, for short passages and for long ones."""
+    """Print throughput and waiting times for each number of callers."""
     texts = [passage["text"] for passage in read("rerank/squad_passages")]
     with tempfile.TemporaryDirectory() as folder:
         model = HuggingFaceModel(random_models.save_t5(Path(folder), texts), dtype="float32")
-        for words in (8, 40):
-            _compare(model, [" ".join(text.split()[:words]) for text in texts], words)
+        _compare(model, [" ".join(text.split()[:WORDS]) for text in texts])
 
 
-def _compare(model: HuggingFaceModel, texts: list[str], words: int) -> None:
+def _compare(model: HuggingFaceModel, texts: list[str]) -> None:
     rank = UPR(model).rank
     lock = threading.Lock()
 
@@ -56,7 +55,7 @@ def _compare(model: HuggingFaceModel, texts: list[str], words: int) -> None:
     expected = [_scores(one_by_one(*job)) for job in jobs]
     table = Table(
         *("callers", "variant", "calls/s", "times one by one", "p50 ms", "p99 ms", "furthest score"),
-        title=f"{PASSAGES} passages of at most {words} words a call",
+        title=f"{PASSAGES} passages of at most {WORDS} words a call",
     )
     for callers in CALLERS:
         some = jobs[: max(CALLS, callers)]
