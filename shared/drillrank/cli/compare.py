@@ -65,11 +65,12 @@ def run_compare(given: argparse.Namespace) -> bool:
     if given.json:
         terminal.print_json(found.to_dict())
         return found.complete
-    table = Table("component", *found.measures, "p50 ms", "p95 ms")
-    for name in found.components:
-        means = (f"{found.mean(name, measure):.3f}" for measure in found.measures)
-        cost = found.costs[name]
-        table.add_row(escape(name), *means, f"{1000 * cost.p50:.2f}", f"{1000 * cost.p95:.2f}")
+    table = Table("", *map(escape, found.components))  # there are more measures than a terminal has room for
+    for measure in found.measures:
+        table.add_row(measure, *(f"{found.mean(name, measure):.3f}" for name in found.components))
+    costs = [found.costs[name] for name in found.components]
+    table.add_row("p50 ms", *(f"{1000 * cost.p50:.2f}" for cost in costs))
+    table.add_row("p95 ms", *(f"{1000 * cost.p95:.2f}" for cost in costs))
     terminal.console.print(table)
     table = Table("pair", "difference", "95 % interval", "p, corrected", "verdict", title=escape(found.primary))
     for pair in found.pairs:
