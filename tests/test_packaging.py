@@ -138,8 +138,8 @@ def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
     entry_points = next(name for name in names if name.endswith("entry_points.txt"))
     assert "drillrank = drillrank.cli:main" in wheel.read(entry_points).decode()
     metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
-    assert "Requires-Dist: llama-index-core<0.15,>=0.14; extra == 'llama-index'" in metadata
-    assert "Requires-Dist: langchain-core<2,>=1; extra == 'langchain'" in metadata
+    assert "Requires-Dist: llama-index-core<0.15,>=0.14.10; extra == 'llama-index'" in metadata
+    assert "Requires-Dist: langchain-core<2,>=1.3; extra == 'langchain'" in metadata
     assert "Requires-Dist: tiktoken>=0.8; extra == 'tiktoken'" in metadata
     always = {
         line.split()[1].split(">")[0] for line in metadata.splitlines() if "Requires-Dist" in line and ";" not in line
