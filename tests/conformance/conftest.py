@@ -45,7 +45,7 @@ def embedded() -> LanguageModels:
     return LanguageModels(fitted, SlowModel(), {"model": "unigram", "model_options": {"mu": 77.0}})
 
 
-class SlowNeuralModel(HuggingFaceModel):
+class Slow:
     def _log_likelihood(self, *arguments):
         time.sleep(0.15)
         return super()._log_likelihood(*arguments)
@@ -53,6 +53,10 @@ class SlowNeuralModel(HuggingFaceModel):
     def _next_tokens(self, *arguments):
         time.sleep(0.15)
         return super()._next_tokens(*arguments)
+
+
+class SlowNeuralModel(Slow, HuggingFaceModel):
+    pass
 
 
 @pytest.fixture(scope="session")
@@ -76,14 +80,8 @@ def tiny_relevance(tiny_monot5) -> LanguageModels:
     return replace(tiny_monot5, configured=tiny_monot5.configured | preset, usual=tiny_monot5.usual | preset)
 
 
-class SlowConvertedModel(CTranslate2Model):
-    def _log_likelihood(self, *arguments):
-        time.sleep(0.15)
-        return super()._log_likelihood(*arguments)
-
-    def _next_tokens(self, *arguments):
-        time.sleep(0.15)
-        return super()._next_tokens(*arguments)
+class SlowConvertedModel(Slow, CTranslate2Model):
+    pass
 
 
 @pytest.fixture(scope="session")
@@ -98,14 +96,8 @@ def converted(tiny_monot5) -> LanguageModels:
     return LanguageModels(ready, slow, configured, usual={"model": ready})
 
 
-class SlowServedModel(ServedModel):
-    def _log_likelihood(self, *arguments):
-        time.sleep(0.15)
-        return super()._log_likelihood(*arguments)
-
-    def _next_tokens(self, *arguments):
-        time.sleep(0.15)
-        return super()._next_tokens(*arguments)
+class SlowServedModel(Slow, ServedModel):
+    pass
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import pytest
 import torch
 import transformers
 from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request, load_language_model
@@ -16,46 +15,17 @@ from drillrank.likelihood.engine import NotFinite
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, between, saved, wrapped
-from tests.drillrank.neural.float64 import Network, Yardstick, of_ids
+from tests.drillrank.neural.float64 import Network, of_ids
+from tests.drillrank.neural.requests import WORDS
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
-WORDS = [
-    "Basel",
-    "the Rhine",
-    "river",
-    "novel",
-    "Emma",
-    "Zürich",
-    "東京",
-    "42",
-    "who wrote it?",
-    "Question:",
-    ". ",
-    "\n",
-]
-phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join).filter(str.strip)
-requests = st.lists(st.tuples(phrases, phrases), min_size=1, max_size=6)
-DOCUMENTS = ["Basel", "The old town of Basel lies on the Rhine. ", "The old town of Basel lies on the Rhine. " * 6]
-INSTRUCTIONS = ["", "Read.", "Read. Ask.", "Read. Question:"]
-prompts = st.tuples(st.sampled_from(DOCUMENTS).map(Evidence), st.sampled_from(INSTRUCTIONS))
-related = st.lists(  # prompts that begin alike, targets that begin alike, some to be cut, some the same
-    st.builds(Request, prompts, st.sampled_from(["who?", "who wrote it?"]) | phrases, st.sampled_from([None, 50])),
-    min_size=1,
-    max_size=6,
-)
 hypothesis = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-CONTROL = ["</s>", "<s>", "<pad>", "<unk>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 
 # Fixtures of its own: those of the other tests would be handed the wrong folder from the session's cache.
 @pytest.fixture(scope="module", params=[*FAMILIES, *MORE_TOKENIZERS])
 def folder(request, tmp_path_factory):
     return saved(request.param, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def yardstick(folder):
-    return Yardstick(folder)
 
 
 @pytest.fixture(scope="module")

@@ -21,26 +21,8 @@ from drillrank.likelihood.prompt_tokens import fit_to_budgets
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
+from tests.drillrank.neural.requests import phrases, prompts, requests
 
-WORDS = [
-    "Basel",
-    "the Rhine",
-    "river",
-    "novel",
-    "Emma",
-    "Zürich",
-    "東京",
-    "42",
-    "who wrote it?",
-    "Question:",
-    ". ",
-    "\n",
-]
-phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join).filter(str.strip)
-requests = st.lists(st.tuples(phrases, phrases), min_size=1, max_size=6)
-DOCUMENTS = ["Basel", "The old town of Basel lies on the Rhine. ", "The old town of Basel lies on the Rhine. " * 6]
-INSTRUCTIONS = ["", "Read.", "Read. Ask.", "Read. Question:"]
-prompts = st.tuples(st.sampled_from(DOCUMENTS).map(Evidence), st.sampled_from(INSTRUCTIONS))
 related = st.lists(  # prompts that begin alike, targets that begin alike, some to be cut, some the same
     st.builds(Request, prompts, st.sampled_from(["who?", "who wrote it?"]) | phrases, st.sampled_from([None, 50])),
     min_size=1,
