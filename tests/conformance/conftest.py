@@ -19,6 +19,7 @@ from drillrank.likelihood import (
     load_language_model,
 )
 from drillrank.likelihood.conversion import convert
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from tests.conformance.corpus import QUERY, TEXTS, SlowModel
 
 
@@ -31,12 +32,14 @@ class LanguageModels:
         slow: One that takes long enough to show whether the event loop waits for it.
         configured: A specification and options, for configurations to make the round trip.
         usual: Arguments of every other component of the suite.
+        informed: Whether its scores know anything; those of random weights, or of others' tasks, do not.
     """
 
     ready: LanguageModel
     slow: LanguageModel
     configured: dict[str, Any]
     usual: dict[str, Any] = field(default_factory=dict)
+    informed: bool = True
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +99,26 @@ def converted(tiny_monot5) -> LanguageModels:
     return LanguageModels(ready, slow, configured, usual={"model": ready})
 
 
+@pytest.fixture(scope="session")
+def converted_relevance(converted) -> LanguageModels:
+    preset = {"preset": "monot5"}
+    return replace(converted, configured=converted.configured | preset, usual=converted.usual | preset)
+
+
+@pytest.fixture(scope="session")
+def converted_likelihood(converted) -> LanguageModels:
+    """The same model, asked for what it was not trained to say."""
+    return replace(converted, informed=False)
+
+
+@pytest.fixture(scope="session")
+def converted_paths(converted_likelihood) -> LanguageModels:
+    """Under one instruction: nothing is shared, and the suite is to stay short."""
+    return replace(
+        converted_likelihood, usual=converted_likelihood.usual | {"instructions": PROMPTRANK_INSTRUCTIONS[:1]}
+    )
+
+
 class SlowServedModel(Slow, ServedModel):
     pass
 
@@ -111,7 +134,7 @@ def served(tmp_path_factory) -> Iterator[LanguageModels]:
     ready, slow = ServedModel(server.address), SlowServedModel(server.address)
     slow.tokenizer  # noqa: B018  # loads it: scoring shall be slow, not the first use
     configured = {"model": server.address, "model_options": {"prompts_per_request": 2}}
-    yield LanguageModels(ready, slow, configured, usual={"model": ready})
+    yield LanguageModels(ready, slow, configured, usual={"model": ready}, informed=False)
     server.stop()
 
 

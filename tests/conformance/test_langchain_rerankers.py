@@ -24,7 +24,11 @@ RERANKERS = [
     (PromptRankRerank, "embedded"),
     (MonoT5Rerank, "tiny_monot5"),
     (RelevanceRerank, "tiny_relevance"),
+    (UPRRerank, "converted_likelihood"),
+    (BRMGRRerank, "converted_likelihood"),
+    (PromptRankRerank, "converted_paths"),
     (MonoT5Rerank, "converted"),
+    (RelevanceRerank, "converted_relevance"),
     (UPRRerank, "served"),
     (RelevanceRerank, "served_relevance"),
 ]
@@ -62,9 +66,9 @@ def outcome(documents) -> list[tuple[str, float]]:
     return [(document.id, document.metadata["relevance_score"]) for document in documents]
 
 
-def test_puts_the_best_evidence_first(reranker, component):
-    if component[1].startswith("served"):
-        pytest.skip("its weights are random")
+def test_puts_the_best_evidence_first(reranker, models):
+    if not models.informed:
+        pytest.skip("its weights are random, or trained for something else")
     assert reranker().compress_documents(make_documents(), QUERY)[0].id == "d1"
 
 
@@ -178,12 +182,13 @@ def test_ties_keep_the_input_order(reranker):
     assert [document.id for document in result] == ["d0", "d1", "d2", "d3"]
 
 
-def test_metadata_fields_are_read_by_the_model(reranker):
+def test_metadata_fields_are_read_by_the_model(reranker, models):
     documents = [
         Document(page_content="A text.", metadata={"topic": topic}) for topic in ("novels", "the Rhine", "chess")
     ]
-    best = reranker(metadata_fields=("topic",)).compress_documents(documents, "Where is the Rhine?")[0]
-    assert best.metadata["topic"] == "the Rhine"
+    found = reranker(metadata_fields=("topic",)).compress_documents(documents, "Where is the Rhine?")
+    assert len({document.metadata["relevance_score"] for document in found}) > 1
+    assert found[0].metadata["topic"] == "the Rhine" or not models.informed
 
 
 async def test_async_equals_sync(reranker):
