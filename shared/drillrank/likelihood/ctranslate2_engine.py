@@ -22,32 +22,21 @@ _LOGIT_BYTES = 256 * 2**20  # of float32 logits at once: a decoder's are compute
 
 
 class CTranslate2Engine(Engine):
-    """A loaded model of CTranslate2.
+    """A loaded model of CTranslate2: a `ctranslate2.Generator` or `ctranslate2.Translator`.
 
     Args:
-        model: A `ctranslate2.Generator` or `ctranslate2.Translator`.
-        tokenizer: Tokenises text as data.
-        eos_id: The end-of-sequence token, or None.
-        window: Longest input in tokens, special tokens included, or None.
         longest_target: Positions of an encoder-decoder's target, or None.
-        batch_tokens: Tokens of one batch after padding, or None for what suits a CPU.
+        limits: As for every engine.
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: TextTokenizer,
-        *,
-        eos_id: int | None,
-        window: int | None,
-        longest_target: int | None,
-        batch_tokens: int | None,
+        self, model: Any, tokenizer: TextTokenizer, *, longest_target: int | None, **limits: int | None
     ) -> None:
-        super().__init__(tokenizer, eos_id=eos_id, window=window)
-        self.model = model
-        self.batch_tokens = batch_tokens or _BATCH_TOKENS
-        self.batch_targets = max(1, _LOGIT_BYTES // (4 * len(tokenizer.token_names)))
+        super().__init__(model, tokenizer, **limits)
         self._longest_target = longest_target
+
+    def _sizes(self) -> tuple[int, int, int]:
+        return _BATCH_TOKENS, len(self.tokenizer.token_names), _LOGIT_BYTES
 
 
 class CTranslate2Causal(CTranslate2Engine, DecoderOnly):

@@ -61,14 +61,7 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
             check_positive(threads=threads)
         require("ctranslate2", "ct2")
         require("transformers", "ct2")
-        options = {
-            "compute_type": compute_type,
-            "threads": threads,
-            "batch_tokens": batch_tokens,
-            "max_length": max_length,
-            "chat": chat,
-        }
-        super().__init__(directory, options)
+        super().__init__(directory, locals())
 
     def _load(self) -> CTranslate2Engine:
         import ctranslate2

@@ -80,18 +80,36 @@ class Engine(ABC):
     """Scores requests with one loaded model.
 
     Args:
+        model: The model.
         tokenizer: Tokenises text as data.
         eos_id: The end-of-sequence token, or None.
         window: Longest input in tokens, special tokens included, or None.
+        batch_tokens: Tokens of one batch after padding, or None for what suits the device.
     """
 
     include_eos_by_default: bool
 
-    def __init__(self, tokenizer: TextTokenizer, *, eos_id: int | None, window: int | None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: TextTokenizer,
+        *,
+        eos_id: int | None,
+        window: int | None,
+        batch_tokens: int | None,
+    ) -> None:
+        self.model = model
         self.tokenizer = tokenizer
         self.eos_id = eos_id
         self.window = window
+        suitable, vocabulary, logit_bytes = self._sizes()
+        self.batch_tokens = batch_tokens or suitable
+        self.batch_targets = max(1, logit_bytes // (4 * vocabulary))
         self._turns: SharedTurns[Any, Any] = SharedTurns(self._by_turn)
+
+    @abstractmethod
+    def _sizes(self) -> tuple[int, int, int]:
+        """What suits the device: tokens of one batch, the width of logits, and bytes of float32 logits at once."""
 
     def _computing(self) -> AbstractContextManager[Any]:
         """What holds while something is computed."""

@@ -60,17 +60,8 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
             raise InvalidInput(f"dtype is one of {', '.join(_DTYPES)}; not {dtype!r}.")
         require("torch", "hf")
         require("transformers", "hf")
-        options = {
-            "device": device,
-            "dtype": dtype,
-            "batch_tokens": batch_tokens,
-            "max_length": max_length,
-            "model_kwargs": dict(model_kwargs or {}),
-            "revision": revision,
-            "trust_remote_code": trust_remote_code,
-            "chat": chat,
-        }
-        super().__init__(name, options)
+        model_kwargs = dict(model_kwargs or {})
+        super().__init__(name, locals())
 
     def _load(self) -> TorchEngine:
         import torch

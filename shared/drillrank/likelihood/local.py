@@ -9,15 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.base import (
-    LanguageModel,
-    Likelihood,
-    NextTokenRequest,
-    NextTokens,
-    Request,
-    TrainedAnswers,
-    as_said,
-)
+from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
+from drillrank.likelihood.from_options import FromOptions
 from drillrank.likelihood.prompt_tokens import fit_to_budgets
 from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence
@@ -28,12 +21,12 @@ if TYPE_CHECKING:
 Loaded = TypeVar("Loaded", bound="Engine")
 
 
-class LocalModel(LanguageModel, Generic[Loaded]):
+class LocalModel(FromOptions, Generic[Loaded]):
     """What models on this machine have in common, whatever computes them.
 
     Args:
         name: Model id or directory.
-        options: The options, as given; `chat` among them.
+        given: The constructor's `locals()`; `chat` is among the options.
 
     Raises:
         InvalidInput: the name is empty.
@@ -42,11 +35,10 @@ class LocalModel(LanguageModel, Generic[Loaded]):
     kind: ClassVar[str]
     """What stands in front of the colon of a specification."""
 
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
         if not name:
             raise InvalidInput(f'"{self.kind}:" needs a model id or a directory behind the colon.')
-        self._name = name
-        self._options = dict(options)
+        super().__init__(name, given)
         self._engine: Loaded | None = None
         self._lock = threading.Lock()
 
@@ -54,11 +46,6 @@ class LocalModel(LanguageModel, Generic[Loaded]):
     def spec(self) -> str:
         """The kind and the model's name."""
         return f"{self.kind}:{self._name}"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options, as given."""
-        return dict(self._options)
 
     @property
     def include_eos_by_default(self) -> bool:
@@ -101,13 +88,6 @@ class LocalModel(LanguageModel, Generic[Loaded]):
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, special tokens not counted."""
         return len(self.engine.tokenizer(text).ids)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without weights: they are loaded again."""
-        return {"name": self._name, "options": self._options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
 
     @abstractmethod
     def _load(self) -> Loaded: ...

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, require
-from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
+from drillrank.likelihood.base import Likelihood, Request, check_texts
+from drillrank.likelihood.from_options import FromOptions
 from drillrank.likelihood.sentence_vectors import SentenceVectors
 from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
 
@@ -34,7 +35,7 @@ MEANING = "<meaning>"  # how the token of meaning is shown
 KAPPA = 20.0  # κ of encoders trained at the usual temperature of 0.05
 
 
-class SentenceTransformerModel(LanguageModel):
+class SentenceTransformerModel(FromOptions):
     """Words and meaning: the unigram model and any sentence-transformers encoder. No training.
 
     Scores are natural log-probabilities of the target's stemmed words and of one token more, `<meaning>`, whose
@@ -75,18 +76,10 @@ class SentenceTransformerModel(LanguageModel):
         if kappa != "fit" and not number:
             raise InvalidInput(f'kappa is a positive number, or "fit"; not {kappa!r}.')
         require("sentence_transformers", "st")
-        self._name = name
+        directory = None if directory is None else os.fspath(directory)
+        super().__init__(name, locals())
         self._words = UnigramModel(mu)
         self._kappa = KAPPA if kappa == "fit" else float(kappa)
-        self._options: dict[str, Any] = {
-            "kappa": kappa,
-            "mu": mu,
-            "directory": None if directory is None else os.fspath(directory),
-            "device": device,
-            "batch_size": batch_size,
-            "revision": revision,
-            "trust_remote_code": trust_remote_code,
-        }
         encoder = _Encoder(name, self._options)
         self._targets = SentenceVectors(encoder.targets)
         self._documents = SentenceVectors(encoder.documents, directory)
@@ -110,11 +103,6 @@ class SentenceTransformerModel(LanguageModel):
     def spec(self) -> str:
         """`"st:"` and the model's name; once fitted a name that cannot be loaded, as the fit lives in this object."""
         return f"st:{self._name}" if self._words.wants_fit else f"st:{UNSAVED}"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options, as given."""
-        return dict(self._options)
 
     @property
     def wants_fit(self) -> bool:
@@ -167,10 +155,10 @@ class SentenceTransformerModel(LanguageModel):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without encoder: it is loaded again."""
-        return {"name": self._name, "options": self._options, "words": self._words, "kappa": self._kappa}
+        return {**super().__getstate__(), "words": self._words, "kappa": self._kappa}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
+        super().__setstate__(state)
         self._words, self._kappa = state["words"], state["kappa"]
 
 

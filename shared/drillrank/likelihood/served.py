@@ -12,15 +12,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, require
-from drillrank.likelihood.base import (
-    LanguageModel,
-    Likelihood,
-    NextTokenRequest,
-    NextTokens,
-    Request,
-    TrainedAnswers,
-    as_said,
-)
+from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
+from drillrank.likelihood.from_options import FromOptions
 from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
 from drillrank.likelihood.servers import OWNERS, SERVERS, Asked, Sequenced, Server
 from drillrank.likelihood.text_tokenizer import TextTokenizer
@@ -30,7 +23,7 @@ from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 logger = logging.getLogger(__name__)
 
 
-class ServedModel(LanguageModel):
+class ServedModel(FromOptions):
     """A decoder-only language model behind vLLM, SGLang, llama.cpp, Ollama or an OpenAI-compatible address.
 
     vLLM and SGLang tell likelihoods and next tokens, the others next tokens alone. Prompts are tokenised and shortened
@@ -87,19 +80,8 @@ class ServedModel(LanguageModel):
         require("transformers", "server")
         from drillrank.likelihood.http_client import HTTPClient
 
-        self._address = address
+        super().__init__(address, locals())
         self._root = url.rstrip("/").removesuffix("/v1")
-        self._options: dict[str, Any] = {
-            "engine": engine,
-            "tokenizer": tokenizer,
-            "api_key_env": api_key_env,
-            "max_length": max_length,
-            "prompts_per_request": prompts_per_request,
-            "concurrency": concurrency,
-            "timeout": timeout,
-            "retries": retries,
-            "chat": chat,
-        }
         self._client = HTTPClient(
             self._root, api_key_env=api_key_env, timeout=timeout, retries=retries, concurrency=concurrency
         )
@@ -108,12 +90,7 @@ class ServedModel(LanguageModel):
     @property
     def spec(self) -> str:
         """The address."""
-        return self._address
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options, as given."""
-        return dict(self._options)
+        return self._name
 
     @property
     def tells_next_tokens(self) -> bool:
@@ -224,13 +201,6 @@ class ServedModel(LanguageModel):
         """Tokens of a text, special tokens not counted."""
         return len(self.tokenizer(text).ids)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without connections."""
-        return {"address": self._address, "options": self._options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["address"], **state["options"])  # type: ignore[misc]
-
     @cached_property
     def _card(self) -> dict[str, Any]:
         """What the server says of the model; nothing where its engine is named and it lists no models."""
@@ -244,7 +214,7 @@ class ServedModel(LanguageModel):
         except (LookupError, TypeError) as error:
             raise ServerFailure(f"{self._root}/v1/models lists no models: name the engine. ({error!r})") from error
         if not self._model and len(named) != 1:
-            raise InvalidInput(f"{self._address!r} serves {', '.join(named) or 'nothing'}: name one behind a #.")
+            raise InvalidInput(f"{self._name!r} serves {', '.join(named) or 'nothing'}: name one behind a #.")
         name = self._model or next(iter(named))
         if name not in named and f"{name}:latest" not in named:
             if self._options["engine"] == "openai":  # gateways know more names than they list
@@ -257,7 +227,7 @@ class ServedModel(LanguageModel):
     def _server(self) -> Server:
         card = self._card
         engine = self._options["engine"] or OWNERS.get(card.get("owned_by", ""), "openai")
-        logger.info("%s is served by %s.", self._address, SERVERS[engine].engine)
+        logger.info("%s is served by %s.", self._name, SERVERS[engine].engine)
         return SERVERS[engine](self._client, self._model or card["id"], self._options["prompts_per_request"])
 
     @property
@@ -287,7 +257,7 @@ class ServedModel(LanguageModel):
             return TextTokenizer(transformers.AutoTokenizer.from_pretrained(name))
         except (OSError, ValueError) as error:
             raise InvalidInput(
-                f"The tokenizer of {self._address!r} cannot be loaded as {name!r}: give the option "
+                f"The tokenizer of {self._name!r} cannot be loaded as {name!r}: give the option "
                 f'tokenizer="<model id or directory>". {error}'
             ) from error
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
 from drillrank.likelihood.engine import Engine
-from drillrank.likelihood.text_tokenizer import TextTokenizer
 
 _LOGIT_BYTES = {"cpu": 64 * 2**20}  # of float32 logits at once
 _BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
@@ -19,33 +19,20 @@ _SOFTMAX_ROWS = {"cpu": 16}  # few enough for float32 logits to stay in the cach
 
 
 class TorchEngine(Engine):
-    """A model of transformers in evaluation mode.
+    """A model of transformers in evaluation mode."""
 
-    Args:
-        model: The model.
-        tokenizer: Tokenises text as data.
-        eos_id: The end-of-sequence token, or None.
-        window: Longest input in tokens, special tokens included, or None.
-        batch_tokens: Tokens of one batch after padding, or None for what suits the device.
-    """
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.model.parameters()).device  # type: ignore[no-any-return]
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: TextTokenizer,
-        *,
-        eos_id: int | None,
-        window: int | None,
-        batch_tokens: int | None,
-    ) -> None:
-        super().__init__(tokenizer, eos_id=eos_id, window=window)
-        self.model = model
-        self.device = next(model.parameters()).device
-        self.batch_tokens = batch_tokens or _BATCH_TOKENS.get(self.device.type, 2048)
-        self._head = model.get_output_embeddings()
-        logit_bytes = _LOGIT_BYTES.get(self.device.type, 2**30)
-        self.batch_targets = max(1, logit_bytes // (4 * self._head.weight.shape[0]))
-        self._softmax_rows = _SOFTMAX_ROWS.get(self.device.type, 4096)
+    @cached_property
+    def _head(self) -> Any:
+        return self.model.get_output_embeddings()
+
+    def _sizes(self) -> tuple[int, int, int]:
+        tokens, logit_bytes = _BATCH_TOKENS.get(self.device.type, 2048), _LOGIT_BYTES.get(self.device.type, 2**30)
+        return tokens, self._head.weight.shape[0], logit_bytes
 
     def _computing(self) -> AbstractContextManager[Any]:
         return torch.inference_mode()
@@ -83,10 +70,9 @@ class TorchEngine(Engine):
         Without a temperature, the logits themselves.
         """
         wanted = to_device(np.asarray(ids, dtype=np.int64), self.device)[:, None]
+        rows = _SOFTMAX_ROWS.get(self.device.type, 4096)
         parts = []
-        for some, at in zip(
-            torch.split(logits, self._softmax_rows), torch.split(wanted, self._softmax_rows), strict=True
-        ):
+        for some, at in zip(torch.split(logits, rows), torch.split(wanted, rows), strict=True):
             wide = some.float()
             if temperature is not None:
                 wide = torch.log_softmax(wide if temperature == 1 else wide / temperature, dim=1)
