@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.explanation import Explainable
 from drillrank.surrogates import check_surrogates
 
 
@@ -111,6 +112,10 @@ class Ranked(Generic[Item]):
     score: float
     rank: int
     details: dict[str, Any] = field(default_factory=dict)
+
+
+Ranking = Explainable[Ranked[Item]]
+"""Entries, best first; `explain` says why each stands where it stands."""
 
 
 def ranked(

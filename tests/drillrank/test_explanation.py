@@ -1,15 +1,39 @@
-"""Explanations add up to the scores, whatever ranked."""
+"""Explanations add up to the scores, whatever ranked, and show text as text, wherever they are shown."""
 
 from __future__ import annotations
+
+import copy
+import json
+import pickle
+import re
+from html.parser import HTMLParser
+from io import StringIO
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from drillrank import UPR, Passage, Path, PathSearch, PromptRank
+from drillrank import BRMGR, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import explain
+from drillrank.explanation import (
+    Answer,
+    Explanation,
+    Explanations,
+    Part,
+    PathStep,
+    TokenContribution,
+    TreeNode,
+    ViewRank,
+)
+from drillrank.explanation.text import CONTROL, on_one_line
 from drillrank.likelihood import UnigramModel
+from drillrank.multihop.links import RetrievedLinks
+from drillrank.multihop.missing import MissingSettings
+from drillrank.multihop.title_mentions import TitleMentions
+from tests.drillrank.conftest import HashModel
 
 QUERY = "Where does the red fox live?"
 TEXTS = st.lists(st.text("abfox red livewhale ", max_size=40), min_size=1, max_size=6, unique=True)
@@ -27,11 +51,18 @@ def add_up(found, ranking):
     assert [item.rank for item in found] == [entry.rank for entry in ranking]
 
 
-@given(TEXTS, st.sampled_from([None, "retrieval"]))
-def test_of_upr(texts, prior):
+@given(TEXTS, st.sampled_from([None, "retrieval"]), st.sampled_from([None, 1]))
+def test_of_upr(texts, prior, top_n):
     ranker = UPR(prior=prior)
-    ranking = ranker.rank(QUERY, texts)
-    add_up(explain(QUERY, ranking, ranker), ranking)
+    ranking = ranker.rank(QUERY, texts, top_n)
+    found = ranking.explain()
+    add_up(found, ranking)
+    assert explain(QUERY, list(ranking), ranker) == found or top_n  # of the others' words nothing is known
+    assert ranker.explain(QUERY, ranking, texts) == found == explain(QUERY, ranking)
+    independent = UnigramModel().log_likelihood([*((text, QUERY) for text in texts), ("", QUERY)])
+    for item, entry in zip(found, ranking, strict=True):
+        own = independent[entry.details["position"]].log_probs - independent[-1].log_probs
+        assert [token.gain for token in item.tokens] == pytest.approx(own.tolist(), abs=1e-6)
 
 
 @given(TEXTS, st.sampled_from([0.7, 1.0, 1.4]), st.sampled_from(["max", "mean"]))
@@ -41,48 +72,256 @@ def test_of_prompt_rank(texts, temperature, ensemble):
     ranking = ranker.rank(QUERY, paths)
     found = explain(QUERY, ranking, ranker)
     add_up(found, ranking)
+    assert found == ranking.explain()
     for item, entry in zip(found, ranking, strict=True):
         for token in item.tokens:
             assert len(token.shares) == len(entry.passage.passages)
             assert sum(token.shares) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("ensemble", ["max", "mean"])
+def test_of_several_prompts_the_one_that_counts_is_compared_with_itself(ensemble):
+    ranker = PromptRank(HashModel(), ensemble=ensemble)
+    ranking = ranker.rank(BIRTH, [Path((passage,)) for passage in CHAIN])
+    found = ranking.explain()
+    add_up(found, ranking)
+    nothing = ranker.likelihoods(BIRTH, [Path((Passage(""),))])[0]
+    for item, entry in zip(found, ranking, strict=True):
+        group = ranker.likelihoods(BIRTH, [entry.passage])[0]
+        best = max(range(len(group)), key=lambda at, group=group: group[at].total)
+        base = sum(one.total for one in nothing) / len(nothing) if ensemble == "mean" else nothing[best].total
+        assert sum(token.nothing for token in item.tokens) == pytest.approx(base)
+        assert not any(token.shares for token in item.tokens)  # it reads the path as a whole
+
+
 def test_of_path_search_with_the_document_that_brings_each_word():
     search = PathSearch(PromptRank(), CHAIN)
     ranking = search.search(BIRTH)
-    found = explain(BIRTH, ranking, search)
+    found = ranking.explain()
     add_up(found, ranking)
     assert found[0].documents == ("Turing", "Maida Vale")
+    assert {item.name for item in found[:2]} == {"Turing", "Maida Vale"}
     shares = {token.token: token.shares for token in found[0].tokens}
     assert shares["ture"][0] > 0.9
     assert shares["district"][1] > 0.9
-    assert found[0].log_prior < 0
-    assert "Turing → Maida Vale" in str(found)
-    assert "prior" in str(found)
+    assert [step.by for step in found[0].steps] == ["start", "link"]
+    assert found[0].log_prior == pytest.approx(ranking[0].details["log_prior"])
+    assert "─ link →" in str(found)
     paths = search.search_paths(BIRTH)
-    add_up(explain(BIRTH, paths, search), paths)
+    add_up(paths.explain(), paths)
+    assert paths[:1].explain()[0].name == "Turing → Maida Vale"
+    assert explain(BIRTH, list(ranking), search) == found  # which searches again
+    with pytest.raises(InvalidInput, match="is not of this search"):
+        search.explain(BIRTH, PathSearch(PromptRank(), ["another"]).search(BIRTH))
+
+
+@given(
+    links=st.lists(st.sampled_from([None, TitleMentions(), RetrievedLinks(n=1)]), unique=True, max_size=3),
+    hops=st.sampled_from([1, 2, 3]),
+    prior=st.booleans(),
+    first=st.sampled_from([None, "retrieval"]),
+    pairs=st.sampled_from([0, 3]),
+    cascade=st.sampled_from([None, 2]),
+    asks=st.booleans(),
+)
+def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, cascade, asks):
+    kinds = [link if link is not None else (lambda passage: passage.links) for link in links]
+    search = PathSearch(
+        PromptRank(prior=first),
+        CHAIN,
+        links=kinds,
+        hops=hops,
+        pairs=pairs,
+        cascade=cascade,
+        llm=(lambda prompt: "Basel") if asks else None,
+        missing=MissingSettings(),
+        **({} if prior else {"link_prior": None}),
+    )
+    paths = search.search_paths(BIRTH)
+    found = paths.explain()
+    add_up(found, paths)
+    known = {"start", "title mention", "second retrieval", "<lambda>", "jump", "named as missing"}
+    for item, entry in zip(found, paths, strict=True):
+        if item.note:
+            assert entry.details["model"] == "unigram"
+            continue
+        assert {step.by for step in item.steps} <= known
+        assert len(item.steps) == len(entry.passage.passages)
+        others = sum(part.value for part in item.parts if part.name == "prior of the first stage")
+        assert item.log_prior + others == pytest.approx(entry.details["log_prior"])
+        assert first is not None or not others
+    passages = search.search(BIRTH)
+    add_up(passages.explain(), passages)
+
+
+def test_the_kinds_of_links_along_a_path():
+    linked = [CHAIN[0], CHAIN[1], Passage("London is old.", id="london", title="London"), CHAIN[2]]
+
+    def steps(ids, **settings):
+        paths = PathSearch(PromptRank(), linked, **settings).search_paths(BIRTH)
+        [place] = [place for place, item in enumerate(paths) if item.passage.ids == ids]
+        return [step.by for step in paths.explain()[place].steps]
+
+    assert steps(("turing", "vale")) == ["start", "link"]
+    assert steps(("turing", "vale"), links=TitleMentions()) == ["start", "title mention"]
+    assert steps(("turing", "vale", "london"), links=TitleMentions()) == ["start", "title mention", "title mention"]
+    assert steps(("turing", "basel"), links=RetrievedLinks(n=3))[1] == "second retrieval"
+    assert steps(("vale", "basel"), links=lambda passage: (), pairs=4)[1] == "jump"
+    assert steps(("turing", "basel"), llm=lambda prompt: "Basel Rhine", branch=1)[1] == "named as missing"
 
 
 def test_a_word_that_is_in_the_passage_gains_and_others_lose():
     model = UnigramModel().fit(passage.titled_text for passage in CHAIN)
     ranker = UPR(model)
     ranking = ranker.rank(QUERY, CHAIN, top_n=1)  # fitted: a cut ranking will do
-    best = explain(QUERY, ranking, ranker)[0]
+    best = explain(QUERY, list(ranking), ranker)[0]
     assert {token.token for token in best.tokens if token.gain > 0} == {"the", "red", "fox"}
-    assert best.levelled == 0
+    assert best.parts == ()
 
 
-def test_html_shows_text_as_text():
-    ranking = UPR().rank("a <b> fox", [Passage("a fox", title="<script>alert(1)</script>")])
-    html = explain("a <b> fox", ranking)._repr_html_()
-    assert "<script" not in html
-    assert "&lt;script" in html
+def test_two_kinds_of_passages_tell_the_two_scores_of_a_pair():
+    found = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine.", "A third one."]
+    for written in (["Emma is by Jane Austen."], [], found[:2]):
+        ranking = BRMGR().rank("Who wrote Emma?", found, written)
+        explained = ranking.explain()
+        add_up(explained, ranking)
+        assert [len(item.parts) for item in explained] == [2 if written else 1] * len(ranking)
+    assert "Pair 1, generated" in str(explained[0])
 
 
-def test_another_ranker_and_missing_candidates_are_refused():
+def test_yes_and_no_are_told_where_there_are_no_contributions():
+    ranking = MonoT5(HashModel()).rank(QUERY, CHAIN)
+    found = ranking.explain()
+    add_up(found, ranking)
+    for item, entry in zip(found, ranking, strict=True):
+        true, false = (answer.log_prob for answer in item.answers)
+        assert (true, false) == (entry.details["log_true"], entry.details["log_false"])
+        assert item.parts[0].value == pytest.approx(true - false)
+        assert item.tokens == ()
+        assert "no contribution of a token" in str(item)
+
+
+class Counting(HashModel):
+    """Counts what it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = 0
+
+    def _log_likelihood(self, requests, temperature, include_eos):
+        self.asked += len(requests)
+        return super()._log_likelihood(requests, temperature, include_eos)
+
+
+def test_nothing_is_asked_before_it_is_explained_and_then_nothing_alone():
+    model = Counting()
+    for rank, wanted in (
+        (lambda: UPR(model).rank(QUERY, CHAIN), 1),
+        (lambda: PromptRank(model).rank(QUERY, [Path((passage,)) for passage in CHAIN]), 5),
+        (lambda: MonoT5(model).rank(QUERY, CHAIN), 0),
+    ):
+        ranking = rank()
+        before = model.asked
+        ranking.explain()
+        assert model.asked - before == wanted
+        model.asked = 0
+
+
+def test_copies_compare_alike_and_do_not_remember():
+    ranking = UPR().rank(QUERY, CHAIN)
+    for same in (copy.copy(ranking), copy.deepcopy(ranking), pickle.loads(pickle.dumps(ranking))):
+        assert same == ranking == list(ranking)
+        with pytest.raises(InvalidInput, match="takes the ranker, too"):
+            same.explain()
+        assert explain(QUERY, same) == ranking.explain()
+    explained = ranking.explain()
+    assert pickle.loads(pickle.dumps(explained)) == explained
+
+
+def test_another_ranker_missing_candidates_and_another_question_are_refused():
     ranking = UPR().rank(QUERY, CHAIN)
     with pytest.raises(InvalidInput, match="give the ranker that made the ranking"):
         explain(QUERY, ranking, UPR(UnigramModel(mu=10)))
     with pytest.raises(InvalidInput, match="all candidates"):
-        explain(QUERY, UPR().rank(QUERY, [*CHAIN, *[f"fox number {i}" for i in range(9)]])[:1])
+        explain(QUERY, list(UPR().rank(QUERY, [*CHAIN, *[f"fox number {i}" for i in range(9)]]))[:1])
+    with pytest.raises(InvalidInput, match="was made for 'Where does"):
+        explain(BIRTH, ranking)
     assert explain(QUERY, []) == []
+    assert explain(QUERY, UPR().rank(QUERY, [])) == PathSearch(PromptRank(), CHAIN).search(QUERY)[:0].explain() == []
+
+
+PIECES = [
+    *["<script>alert(1)</script>", "[red]", "[/]", ":smile:", "&amp;", "<!--", "]]>", "'\"", "a", " ", "\n", "שלום"],
+    *["漢字", "\x1b[31m", "\u202e", "\x00", "\ud83e", "\u2028", "\ufffe", "e\u0301"],
+]
+HOSTILE = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+
+
+def everything(text):
+    """Every kind of explanation, with the same text wherever there is one."""
+    token = TokenContribution(text, 1.5, -3.0, (0.4, 0.6))
+    steps = (PathStep(text, "start", -1.0), PathStep(text, text, -2.0))
+    entry = Explanation(1, -2.0, text, (text, text), (token,), (Part(text, 0.5),), steps, note=text)
+    asked = Explanation(2, -3.0, text, answers=(Answer(text or "yes", -0.1), Answer("no", -3.0, at_most=True)))
+    viewed = Explanation(3, 0.02, text, views=(ViewRank("raw", 1, 1.0, 1 / 61),))
+    tree = [TreeNode(text, "document", 0, "opened", text), *[TreeNode(text, "paragraph", 1, "read", text, -1.0)] * 5]
+    return Explanations([entry, asked, viewed], text, tree)
+
+
+class Texts(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts = set(), []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        assert all(name == "style" for name, _ in attrs)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def handle_comment(self, data):
+        raise AssertionError("a comment")
+
+
+@given(HOSTILE)
+def test_text_is_data_in_notebooks_terminals_and_pictures(text):
+    found, shown = everything(text), on_one_line(text, 48)
+    assert not CONTROL.search(shown.replace("\ufffd", ""))
+    page = Texts(found._repr_html_())
+    assert page.tags <= {"div", "p", "b", "small", "span", "bdi", "br", "ul", "li"}
+    assert shown in "".join(page.texts)
+    picture = ET.fromstring(found.svg().encode("utf-8"))
+    assert {element.tag.rpartition("}")[2] for element in picture.iter()} <= {"svg", "title", "desc", "rect", "text"}
+    assert any(element.text == shown for element in picture.iter() if element.tag.endswith("}text")) or not shown
+    console = Console(file=StringIO(), width=200, force_terminal=True, color_system="truecolor")
+    console.print(found)
+    written = console.file.getvalue()
+    plain = re.sub(r"\x1b\[[\d;]*m", "", written)
+    assert not CONTROL.search(plain.replace("\ufffd", ""))
+    assert shown.strip() in plain
+    assert json.loads(json.dumps(found.to_dict()))["question"] == text
+
+
+def test_a_long_question_wraps_inside_the_picture():
+    words = [f"word{number}" * 3 for number in range(60)]
+    tokens = tuple(TokenContribution(word, number / 10 - 3, -5.0) for number, word in enumerate(words))
+    picture = ET.fromstring(Explanation(1, -1.0, "a" * 500, ("a",), tokens, per=60).svg())
+    width = float(picture.get("width"))
+    for rect in picture.iter("{http://www.w3.org/2000/svg}rect"):
+        if rect.get("x"):
+            assert float(rect.get("x")) + float(rect.get("width")) <= width
+    heights = [float(text.get("y")) for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert max(heights) < float(picture.get("height"))
+
+
+def test_many_siblings_that_were_left_share_a_line():
+    tree = [TreeNode(f"Section {n}", "section", 1, "left", "by likelihood") for n in range(30)]
+    tree.insert(10, TreeNode("Opened", "section", 1, "opened", "by likelihood", -2.5))
+    shown = str(Explanations(tree=tree))
+    assert "Section 0" in shown
+    assert "and 8 more sections" in shown
+    assert "▾ Opened -2.500" in shown
+    assert len(shown.splitlines()) == 9

@@ -80,7 +80,7 @@ def test_mentions_of_one_passage_add_up_and_stand_apart_from_links():
 def test_before_links_are_fetched_those_to_known_passages_count_and_after_it_those_that_were_brought():
     state = state_of("b", "c", own="bc", reachable="ab", reader=Telling())
     assert told_of(state) == ({"b", "c"}, {})
-    state.followed.add(("a",))
+    state.led_to["a",] = []
     assert told_of(state) == ({"b"}, {})
 
 

@@ -13,8 +13,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
-# C0 and C1 codes, by which a text could drive the terminal, signs that turn the direction of writing, lone surrogates.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+from drillrank.explanation.text import CONTROL
+
 EXCERPT = 110
 
 
@@ -24,7 +24,7 @@ class Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of a renderable."""
         for text, style, control in super().render(renderable, options):
-            yield Segment(_CONTROL.sub("�", text), style, control)
+            yield Segment(CONTROL.sub("�", text), style, control)
 
     def on_broken_pipe(self) -> None:
         """Whoever closed the output is told by the exit status of the command."""

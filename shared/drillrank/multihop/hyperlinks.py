@@ -41,6 +41,8 @@ class Hyperlinks:
     ['2']
     """
 
+    kind = "hyperlink"
+
     def __init__(self, keys: Sequence[str] = ADDRESS_KEYS) -> None:
         self._keys = tuple(keys)
 

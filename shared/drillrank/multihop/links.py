@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.multihop.lookups import Fetch, Lookup, Retrieval, Steps
@@ -73,6 +73,7 @@ class MetadataLinks:
     """
 
     key: str = "links"
+    kind: ClassVar[str] = "metadata"
 
     def __call__(self, passage: Passage, /) -> Iterable[str]:
         """Ids in the order of the metadata."""
@@ -107,6 +108,7 @@ class RetrievedLinks:
     """
 
     n: int = 3
+    kind: ClassVar[str] = "second retrieval"
 
     def __post_init__(self) -> None:
         check_positive(n=self.n)
@@ -142,6 +144,22 @@ def bound_links(links: LinkSource | Sequence[LinkSource] | None, passages: Seque
             "or over(passages), or a list of such."
         )
     return _PassageLinks(links)
+
+
+def link_kinds(links: PathLinks) -> list[tuple[str, PathLinks]]:
+    """The kinds of links that `bound_links` has bound, each with what it is called where a path is explained.
+
+    >>> [kind for kind, _ in link_kinds(bound_links([given_links, MetadataLinks()], []))]
+    ['link', 'metadata']
+    """
+    if isinstance(links, _CombinedLinks):
+        return [named for source in links.sources for named in link_kinds(source)]
+    source: object = links.source if isinstance(links, _BoundLinks) else links
+    source = source.links if isinstance(source, _PassageLinks) else source
+    if source is given_links:
+        return [("link", links)]
+    kind = getattr(source, "kind", None)
+    return [(kind if isinstance(kind, str) else getattr(source, "__name__", type(source).__name__), links)]
 
 
 def restricted_links(links: PathLinks, ids: Container[str]) -> PathLinks:

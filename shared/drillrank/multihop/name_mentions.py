@@ -40,6 +40,8 @@ class NameMentions:
     [Mention(id='2', chance=1.0)]
     """
 
+    kind = "name mention"
+
     def over(self, passages: Sequence[Passage], /) -> NameIndex:
         """Links to these passages."""
         return NameIndex(passages)

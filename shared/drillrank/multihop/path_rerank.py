@@ -8,6 +8,7 @@ from typing import Literal
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
+from drillrank.explanation import Explainable
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
 from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
@@ -16,7 +17,7 @@ from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_
 from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranking, as_passages, by_id, check_query, check_top_n, ranked
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import method
@@ -112,7 +113,7 @@ class PathRerank(PathSearchSettings):
         scores: RetrievalScores | None = None,
         source: Source | None = None,
         on_hop: OnHop | None = None,
-    ) -> list[Ranked[Passage]]:
+    ) -> Ranking[Passage]:
         """All passages by falling score, the maximum over their paths; ties keep the input order.
 
         Args:
@@ -141,17 +142,18 @@ class PathRerank(PathSearchSettings):
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> Steps[list[Ranked[Passage]]]:
+    ) -> Steps[Ranking[Passage]]:
         """The same as a generator of lookups, for `run_steps` and `arun_steps`."""
         check_query(query)
         check_top_n(top_n)
         given = as_passages(passages)
         if not given:
-            return []
+            return Explainable()
         distinct = by_id(given)
         found = yield from self.path_search.steps(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
         reached = [item.passage for item in found if item.passage.id not in distinct]
         items = [*given, *reached]
         scored = [best[passage.id] for passage in items]
-        return ranked(items, [item.score for item in scored], [item.details for item in scored], top_n)
+        ordered = ranked(items, [item.score for item in scored], [item.details for item in scored], top_n)
+        return Explainable(ordered, found.why)

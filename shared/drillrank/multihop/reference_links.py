@@ -28,6 +28,8 @@ class ReferenceLinks:
     ['8']
     """
 
+    kind = "reference"
+
     def over(self, passages: Sequence[Passage], /) -> Links:
         """Links to these passages."""
         called: dict[tuple[Hashable, Label], list[str]] = {}

@@ -17,9 +17,11 @@ from collections import ChainMap
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import InitVar, dataclass, field
+from typing import Any
 
 from drillrank.dialogue import LLM, Usage
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.explanation import Explainable, Explanations
 from drillrank.multihop.first_hop import FirstHop, first_stage_prior
 from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
@@ -37,10 +39,11 @@ from drillrank.multihop.lookups import (
 )
 from drillrank.multihop.missing import Missing, MissingSettings
 from drillrank.multihop.path_ranking import nearly_over, ranked_passages, ranked_paths
+from drillrank.multihop.path_reasons import PathReasons
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
 from drillrank.multihop.scoring import PathScorer
 from drillrank.multihop.search_state import SearchState
-from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
+from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
@@ -127,22 +130,7 @@ class PathSearch(PathSearchSettings):
         """What the first stage's scores are, if they count."""
         return first_stage_prior(self.prompt_rank.prior, self.link_prior)
 
-    @property
-    def path_ranker(self) -> PromptRank:
-        """What scores the paths: `prompt_rank`, its model fitted with the passages if it wants to be."""
-        return self._collection.scorer.prompt_rank
-
-    def passage(self, id_: str) -> Passage:
-        """One of the own passages.
-
-        Raises:
-            InvalidInput: none has this id.
-        """
-        if id_ not in self._collection.by_id:
-            raise InvalidInput(f"None of the search's own passages has the id {id_!r}.")
-        return self._collection.by_id[id_]
-
-    def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Passage]]:
+    def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """Rank every passage that lies on a scored path.
 
         Args:
@@ -164,9 +152,7 @@ class PathSearch(PathSearchSettings):
         usage = Usage()
         return run_steps(self.steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
 
-    async def asearch(
-        self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None
-    ) -> list[Ranked[Passage]]:
+    async def asearch(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """As `search`, without blocking the event loop: an LLM that can be awaited is, all else runs on threads."""
 
         async def tell(hop: Hop) -> None:
@@ -176,11 +162,11 @@ class PathSearch(PathSearchSettings):
         usage, source = Usage(), OnThreads(self._source)
         return await arun_steps(self.steps(query, top_n, usage=usage), source, tell, llm=self.llm, usage=usage)
 
-    def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[list[Ranked[Passage]]]:
+    def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[Ranking[Passage]]:
         """`search` for each question."""
         return [self.search(query, top_n) for query in queries]
 
-    def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> list[Ranked[Path]]:
+    def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Path]:
         """The scored paths themselves, partial ones too, best first; arguments, details and errors as of `search`.
 
         >>> passages = [Passage("a fox", id="1", links=("2",)), Passage("a river", id="2")]
@@ -190,6 +176,16 @@ class PathSearch(PathSearchSettings):
         """
         usage = Usage()
         return run_steps(self.path_steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
+
+    def explain(self, query: str, ranking: Sequence[Ranked[Any]]) -> Explanations:
+        """Why passages or paths stand where they stand; of its own, `ranking.explain()` tells it.
+
+        It searches once more, to know which links lead along the paths.
+
+        Raises:
+            InvalidInput: the entries are not of such a search.
+        """
+        return Explainable(ranking, self.search_paths(query).why).explain()
 
     def steps(
         self,
@@ -201,7 +197,7 @@ class PathSearch(PathSearchSettings):
         scope: Scope = Scope(),
         missing: MissingSettings | None = None,
         usage: Usage | None = None,
-    ) -> Steps[list[Ranked[Passage]]]:
+    ) -> Steps[Ranking[Passage]]:
         """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage.
 
         Their `scores` are the first stage's, for a prior that counts it. The `scope` says which of the own passages
@@ -212,7 +208,7 @@ class PathSearch(PathSearchSettings):
         paths = yield from self.path_steps(
             query, candidates=candidates, scores=scores, scope=scope, missing=missing, usage=usage
         )
-        return ranked_passages(paths)[:top_n]
+        return Explainable(ranked_passages(paths)[:top_n], paths.why)
 
     def path_steps(
         self,
@@ -224,7 +220,7 @@ class PathSearch(PathSearchSettings):
         scope: Scope = Scope(),
         missing: MissingSettings | None = None,
         usage: Usage | None = None,
-    ) -> Steps[list[Ranked[Path]]]:
+    ) -> Steps[Ranking[Path]]:
         """`search_paths` as a generator of lookups; further arguments as of `steps`."""
         check_top_n(top_n)
         check_query(query)
@@ -255,7 +251,7 @@ class PathSearch(PathSearchSettings):
                 break
             kept = [item.passage for item in frontier[: self._beam]]
             following = yield from linked(state, query, kept, state.reachable)
-            state.followed |= {path.ids for path in kept}
+            state.led_to |= zip((path.ids for path in kept), following, strict=True)
             lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()
             state.name(kept, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best)]
@@ -273,7 +269,7 @@ class PathSearch(PathSearchSettings):
             told = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
             for item in ordered:
                 item.details |= told
-        return ordered
+        return Explainable(ordered, PathReasons(query, collection.scorer.prompt_rank, state))
 
     def _collect(self, passages: Sequence[Passage]) -> _Collection:
         return _Collection(passages, self.prompt_rank, self.links, self.cascade)

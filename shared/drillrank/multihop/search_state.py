@@ -7,12 +7,14 @@ from collections.abc import MutableMapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from drillrank.explanation import PathStep
 from drillrank.multihop.link_prior import Reader
-from drillrank.multihop.links import Mention, PathLinks, Target, targets_of
+from drillrank.multihop.links import Mention, PathLinks, Target, link_kinds, targets_of
 from drillrank.multihop.lookups import Retrieval
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathWithPrior
 from drillrank.passages import Passage, Path, Ranked
+from drillrank.rerank.contributions import name_of
 from drillrank.retrieval import top
 
 
@@ -36,7 +38,7 @@ class SearchState:
         reader: Reader | None,
     ) -> None:
         self.reachable = reachable
-        self.followed: set[tuple[str, ...]] = set()  # paths whose links have been fetched
+        self.led_to: dict[tuple[str, ...], Sequence[Passage]] = {}  # from paths whose links have been fetched
         self._query, self._links, self._own, self._reader = query, links, own, reader
         self._targets: dict[tuple[str, ...], tuple[Target, ...]] = {}
         self._known_targets: dict[tuple[tuple[str, ...], bool], _LinkTargets] = {}
@@ -99,6 +101,31 @@ class SearchState:
             and targets[other.passage.ids].isdisjoint(one.passage.ids)
         ]
 
+    def taken(self, path: Path) -> tuple[PathStep, ...]:
+        """How the path came to each of its passages, after the search."""
+        start = self.start(path.passages[0])
+        steps = [PathStep(name_of(path.passages[0]), "start", start.log_prior)]
+        for place, passage in enumerate(path.passages[1:], 1):
+            before = Path(path.passages[:place])
+            [log_prior] = self._steps(before, [passage.id])
+            steps.append(PathStep(name_of(passage), self._kind(before, passage.id), log_prior))
+        return tuple(steps)
+
+    def _kind(self, path: Path, id_: str) -> str:
+        """By which kind of link a path leads to a passage; of several the first."""
+        known = ChainMap(self.reachable, self._own)
+        retrieval = ""
+        for kind, links in link_kinds(self._links):
+            for target in targets_of(links, self._query, path):
+                if isinstance(target, Retrieval):
+                    retrieval = kind
+                elif (name := target if isinstance(target, str) else target.id) in known and known[name].id == id_:
+                    return kind
+        if id_ in self._missing.get(path.ids, ()):
+            return "named as missing"
+        led_to = {passage.id for passage in self.led_to.get(path.ids, ())}
+        return retrieval if retrieval and id_ in led_to else "jump"
+
     def _steps(self, path: Path, ids: Sequence[str]) -> list[float]:
         """Log-prior of a path's step to each of the passages."""
         if self._reader is None:
@@ -109,7 +136,7 @@ class SearchState:
     def _link_targets(self, path: Path) -> _LinkTargets:
         """Where the path's links lead; what a retrieval brought is no link, but a jump."""
         ids = path.ids
-        fetched = ids in self.followed
+        fetched = ids in self.led_to
         if (ids, fetched) in self._known_targets:
             return self._known_targets[ids, fetched]
         targets = self._known_targets[ids, fetched] = _LinkTargets(set(), {})

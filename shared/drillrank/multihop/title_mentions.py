@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 from drillrank.multihop.title_names import aliases, inflections, short_title
 from drillrank.passages import Passage
@@ -42,6 +43,7 @@ class TitleMentions:
 
     aliases: bool = True
     inflected: bool = False
+    kind: ClassVar[str] = "title mention"
 
     def over(self, passages: Sequence[Passage], /) -> TitleIndex:
         """Links to these passages."""

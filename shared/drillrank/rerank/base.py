@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
+from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.settings import Settings, method
 
 Scored = tuple[float, dict[str, Any]]
@@ -42,7 +43,11 @@ class PassageRanker(ABC):
     def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> Sequence[Sequence[Scored]]:
         """Score and details of every passage of each question's list, in order."""
 
-    def rank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> list[Ranked[Passage]]:
+    @abstractmethod
+    def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
+        """Why each entry of a ranking by this ranker stands where it stands."""
+
+    def rank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> Ranking[Passage]:
         """Rank passages for one question; ties keep the input order.
 
         Args:
@@ -60,7 +65,7 @@ class PassageRanker(ABC):
         queries: Sequence[str],
         passage_lists: Sequence[Iterable[Passage | str]],
         top_n: int | None = None,
-    ) -> list[list[Ranked[Passage]]]:
+    ) -> list[Ranking[Passage]]:
         """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
 
         Raises:
@@ -68,7 +73,10 @@ class PassageRanker(ABC):
         """
         queries, lists = paired(queries, passage_lists)
         check_top_n(top_n)
-        return ordered(lists, self._scored(queries, lists), top_n)
+        rankings = ordered(lists, self._scored(queries, lists), top_n)
+        return [
+            Explainable(ranking, partial(self.explain, query)) for query, ranking in zip(queries, rankings, strict=True)
+        ]
 
     arank = on_thread(rank)
     arank_many = on_thread(rank_many)

@@ -19,14 +19,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.explanation import Explainable, Explanation, Explanations, Part
 from drillrank.likelihood import LanguageModel, Request
-from drillrank.passages import Passage, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import GENERATED_PROMPT, check_question_templates, generated_prompt
 from drillrank.rerank.base import WithModel, paired
+from drillrank.rerank.contributions import name_of
 from drillrank.rerank.entailment import SUPPORTED, support
 from drillrank.rerank.first_stage import RetrievalScores, check_paired
 from drillrank.rerank.upr import UPR, PassageSettings
@@ -124,7 +127,7 @@ class BRMGR(BRMGRSettings, WithModel):
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> list[Ranked[Passage]]:
+    ) -> Ranking[Passage]:
         """Rank and pair; best pair first, the passages of a pair next to each other.
 
         Args:
@@ -139,13 +142,22 @@ class BRMGR(BRMGRSettings, WithModel):
         """
         return self._merged(query, as_passages(retrieved), as_passages(generated), top_n, scores)[:top_n]
 
+    def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
+        """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
+
+        >>> ranking = BRMGR().rank("Who wrote Emma?", ["Jane Austen wrote Emma."], ["Emma is by Jane Austen."])
+        >>> [part.name for part in ranking.explain()[0].parts]
+        ['log p(generated | question)', 'log p(question | retrieved)']
+        """
+        return Explanations(map(_explained, ranking), query)
+
     def rank_many(
         self,
         queries: Sequence[str],
         retrieved_lists: Sequence[Iterable[Passage | str]],
         generated_lists: Sequence[Iterable[Passage | str]],
         top_n: int | None = None,
-    ) -> list[list[Ranked[Passage]]]:
+    ) -> list[Ranking[Passage]]:
         """Rank for each question; each as `rank` would.
 
         Raises:
@@ -167,7 +179,7 @@ class BRMGR(BRMGRSettings, WithModel):
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> list[Ranked[Passage]]:
+    ) -> Ranking[Passage]:
         """The whole ranking of one list of both kinds; `details["position"]` is the place in that list.
 
         `top_n` cuts nothing here: it says how many passages the caller will use, for the share of generated ones.
@@ -196,7 +208,7 @@ class BRMGR(BRMGRSettings, WithModel):
         generated: list[Passage],
         top_n: int | None,
         scores: RetrievalScores | None,
-    ) -> list[Ranked[Passage]]:
+    ) -> Ranking[Passage]:
         check_query(query)
         check_top_n(top_n)
         model = self.language_model.fitted(passage.titled_text for passage in retrieved)
@@ -208,7 +220,7 @@ class BRMGR(BRMGRSettings, WithModel):
             ranking = self._pairs(by_question, written)
             shown = [item.details["origin"] == "generated" for item in ranking[:top_n]]
             if not shown or sum(shown) / len(shown) <= self.generated_share:
-                return ranking
+                return Explainable(ranking, partial(self.explain, query))
             written.pop()
 
     @property
@@ -271,3 +283,22 @@ class BRMGR(BRMGRSettings, WithModel):
                     details = {**item.details, "origin": origin, **pair}
                     ranking.append(Ranked(item.passage, score, len(ranking) + 1, details))
         return ranking
+
+
+def _explained(item: Ranked[Passage]) -> Explanation:
+    """Where one kind has fewer passages, its last one counts for the pairs that lack one."""
+    details = item.details
+    known = {origin: details[f"{origin}_score"] for origin in get_args(Origin)}
+    rest = item.score - sum(score for score in known.values() if score is not None)
+    names = {"generated": "log p(generated | question)", "retrieved": "log p(question | retrieved)"}
+    parts = [
+        Part(
+            names[origin] if score is not None else f"{names[origin]}, of the last one",
+            rest if score is None else score,
+        )
+        for origin, score in known.items()
+        if score is not None or rest
+    ]
+    note = f"Pair {details['pair']}, {details['origin']}: both passages of a pair have the sum of their scores."
+    named = name_of(item.passage)
+    return Explanation(item.rank, item.score, named, (named,), parts=tuple(parts), note=note)

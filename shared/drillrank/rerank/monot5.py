@@ -11,9 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits
+from drillrank.explanation import Answer, Explanation, Explanations
 from drillrank.likelihood import Likelihood, Request
-from drillrank.passages import Passage
+from drillrank.passages import Passage, Ranked
 from drillrank.prompts import MONOT5_PROMPT, Evidence, Prompt
+from drillrank.rerank.answered import answered
 from drillrank.rerank.base import PassageRanker, Scored, WithModel
 from drillrank.settings import Settings, declared, method, renamed, setting
 
@@ -78,8 +80,17 @@ class MonoT5(MonoT5Settings, WithModel, PassageRanker):
         found = self.language_model.log_likelihood_lists(requests, include_eos=False)
         return [list(map(_relevance, answers[::2], answers[1::2])) for answers in found]
 
+    def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
+        """P(true) and P(false) behind each score; of its own, `ranking.explain()` tells them. Nothing is asked anew."""
+        return Explanations(map(_explained, ranking), query)
+
     def _prompt(self, query: str, passage: Passage) -> Prompt:
         return (f"{_BEFORE}{query}{_BETWEEN}", Evidence(passage.titled_text, self.max_passage_tokens), _AFTER)
+
+
+def _explained(item: Ranked[Passage]) -> Explanation:
+    true, false = item.details["log_true"], item.details["log_false"]
+    return answered(item, (Answer("true", true), Answer("false", false)), true - false, in_logs=True)
 
 
 def _relevance(true: Likelihood, false: Likelihood) -> Scored:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits, check_positive
+from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.likelihood.base import check_temperature
-from drillrank.passages import Path, Ranked, check_query, check_top_n, ranked
+from drillrank.passages import Path, Ranked, Ranking, check_query, check_top_n, ranked
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
 from drillrank.rerank.base import Scored, WithModel, check_pairs
 from drillrank.rerank.demonstrations import (
@@ -26,6 +27,7 @@ from drillrank.rerank.demonstrations import (
     demonstration_text,
 )
 from drillrank.rerank.first_stage import NO_PRIOR, Prior, RetrievalScores, check_prior, meaning_details
+from drillrank.rerank.path_contributions import path_entries
 from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.unmatched import levelled
@@ -150,8 +152,10 @@ class PromptRank(PromptRankSettings, WithModel):
         The details are `tokens` (of the question), `reduce` (`"mean"`, or `"sum"` with a formula that adds up),
         `cut_tokens`, `nothing_matched` (see `drillrank.rerank.unmatched`) and, with an `st:` model, `log_meaning`.
         """
+        return self._scored(self.likelihoods(query, paths))
+
+    def _scored(self, groups: Sequence[Sequence[Likelihood]]) -> list[Scored]:
         scored: list[Scored] = []
-        groups = self.likelihoods(query, paths)
         for group in groups:
             score = self.combined([self._formula.score(likelihood) for likelihood in group])
             details = {
@@ -180,7 +184,7 @@ class PromptRank(PromptRankSettings, WithModel):
 
     def rank(
         self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
-    ) -> list[Ranked[Path]]:
+    ) -> Ranking[Path]:
         """Rank paths by the likelihood of the question, and the prior if there is one; ties keep the input order.
 
         Args:
@@ -209,15 +213,51 @@ class PromptRank(PromptRankSettings, WithModel):
         if self.prior is None and scores is not None:
             raise InvalidInput(NO_PRIOR)
         starts = self.prior and PathStarts.read(self.prior, paths, scores)  # what is wrong, before a model is asked
-        scored = self.score_paths(query, paths)
+        groups = self.likelihoods(query, paths)
+        scored = self._scored(groups)
         if starts:
             scored = starts.posteriors(scored)
         details = [{**detail, "path": path.ids} for path, (_, detail) in zip(paths, scored, strict=True)]
-        return ranked(paths, [score for score, _ in scored], details, top_n)
+        found = ranked(paths, [score for score, _ in scored], details, top_n)
+        return Explainable(found, partial(self._explained, query, paths, groups))
+
+    def explain(
+        self, query: str, ranking: Sequence[Ranked[Path]], candidates: Sequence[Path] | None = None
+    ) -> Explanations:
+        """What each token of the question adds to the scores of paths; of its own, `ranking.explain()` tells it.
+
+        Args:
+            query: The question.
+            ranking: What `rank` returned, or some of it.
+            candidates: All that were ranked, in order; None for those of the ranking. For a model that has not been
+                fitted they are its collection.
+
+        Returns:
+            One explanation for each entry, in order; `total` equals the score within 1e-6.
+
+        Raises:
+            InvalidInput: the scores are not those of this ranker and these candidates.
+        """
+        paths = [item.passage for item in ranking] if candidates is None else list(candidates)
+        places = range(len(paths)) if candidates is None else None
+        return self._explained(query, paths, self.likelihoods(query, paths), ranking, places)
+
+    def _explained(
+        self,
+        query: str,
+        paths: Sequence[Path],
+        groups: Sequence[Sequence[Likelihood]],
+        ranking: Sequence[Ranked[Path]],
+        places: Sequence[int] | None = None,
+    ) -> Explanations:
+        """Of a ranking of these paths, from the likelihoods that its scores were made of."""
+        places = [item.details["position"] for item in ranking] if places is None else places
+        entries = path_entries(self, query, paths, groups, ranking, places)
+        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
 
     def rank_many(
         self, queries: Sequence[str], path_lists: Sequence[Sequence[Path]], top_n: int | None = None
-    ) -> list[list[Ranked[Path]]]:
+    ) -> list[Ranking[Path]]:
         """Rank one list of paths for each question; each as `rank` would.
 
         Raises:

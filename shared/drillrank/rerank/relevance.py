@@ -18,10 +18,12 @@ from functools import cached_property
 from typing import Any
 
 from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
+from drillrank.explanation import Answer, Explanation, Explanations
 from drillrank.likelihood import NextTokenRequest, NextTokens
-from drillrank.passages import Passage
+from drillrank.passages import Passage, Ranked
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.answer_presets import AnswerPreset, Transform, answer_preset
+from drillrank.rerank.answered import answered
 from drillrank.rerank.base import PassageRanker, Scored, WithModel
 from drillrank.rerank.scale import log_sigmoid
 from drillrank.settings import Settings, check_one_of, declared, method, setting
@@ -175,6 +177,15 @@ class Relevance(RelevanceSettings, WithModel, PassageRanker):
         scored = iter([self._score(one) for one in found])
         return [[next(scored) for _ in passages] for passages in lists]
 
+    def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
+        """The answers' probabilities behind each score; of its own, `ranking.explain()` tells them.
+
+        The model says yes or no to the whole question, so that there are no contributions of its tokens. Nothing is
+        asked anew.
+        """
+        asked = self.asked if ranking else None
+        return Explanations((_explained(item, asked) for item in ranking if asked), query)
+
     def _prompt(self, query: str, passage: Passage) -> Prompt:
         asked = self.asked
         instruction = (
@@ -201,6 +212,20 @@ class Relevance(RelevanceSettings, WithModel, PassageRanker):
             name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound
         ]
         return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
+
+
+def _explained(item: Ranked[Passage], asked: AnswerPreset) -> Explanation:
+    details, told = item.details, (asked.positive, asked.negative)
+    answers = [
+        Answer(_shown(answer), details[name], at_most=name in details["bounded"])
+        for name, answer in zip(("positive", "negative"), told, strict=True)
+        if name in details
+    ] or [Answer(_shown(asked.positive), details["logit"], is_logit=True)]
+    return answered(item, tuple(answers), details["log_odds"], in_logs=asked.transform == "softmax")
+
+
+def _shown(answer: str | int | None) -> str:
+    return answer if isinstance(answer, str) else f"token {answer}"
 
 
 def _warn_of_unknown(found: Sequence[NextTokens]) -> None:

@@ -6,15 +6,17 @@ score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (202
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits
+from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood
-from drillrank.passages import Passage, Ranked, check_top_n
+from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
-from drillrank.rerank.base import PassageRanker, Scored, WithModel, ordered, paired
+from drillrank.rerank.base import Scored, WithModel, ordered, paired
+from drillrank.rerank.contributions import Entry
 from drillrank.rerank.first_stage import (
     NO_PRIOR,
     FirstStage,
@@ -79,7 +81,7 @@ class UPRSettings(PassageSettings):
 
 @renamed(lm="model")
 @method
-class UPR(UPRSettings, WithModel, PassageRanker):
+class UPR(UPRSettings, WithModel):
     """Ranks passages by the mean log-likelihood of the question, given the passage.
 
     Args:
@@ -127,7 +129,7 @@ class UPR(UPRSettings, WithModel, PassageRanker):
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> list[Ranked[Passage]]:
+    ) -> Ranking[Passage]:
         """Rank passages for one question; ties keep the input order.
 
         Args:
@@ -156,7 +158,7 @@ class UPR(UPRSettings, WithModel, PassageRanker):
         top_n: int | None = None,
         *,
         scores: Sequence[RetrievalScores | None] | None = None,
-    ) -> list[list[Ranked[Passage]]]:
+    ) -> list[Ranking[Passage]]:
         """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
 
         Raises:
@@ -164,22 +166,27 @@ class UPR(UPRSettings, WithModel, PassageRanker):
         """
         queries, lists = paired(queries, passage_lists)
         check_top_n(top_n)
-        if self.prior is None:
-            if scores is not None:
-                raise InvalidInput(NO_PRIOR)
-            return ordered(lists, self._scored(queries, lists), top_n)
+        if self.prior is None and scores is not None:
+            raise InvalidInput(NO_PRIOR)
         if scores is None:
             scores = [None] * len(lists)
         elif len(scores) != len(lists):
             raise InvalidInput(f"{len(scores)} lists of scores and {len(lists)} lists of passages cannot be paired.")
-        pairs = zip(lists, scores, strict=True)
-        stages = [FirstStage.read(self.prior, *pair) for pair in pairs]  # what is wrong, before a model is asked
+        stages: list[FirstStage] = []
+        if self.prior is not None:  # what is wrong, before a model is asked
+            stages = [FirstStage.read(self.prior, *pair) for pair in zip(lists, scores, strict=True)]
         found = self._likelihoods(queries, lists)
-        scored = map(self._mean_likelihoods, found)
-        return ordered(lists, [posteriors(*pair) for pair in zip(scored, stages, strict=True)], top_n)
+        scored = list(map(self._mean_likelihoods, found))
+        if stages:
+            scored = [posteriors(*pair) for pair in zip(scored, stages, strict=True)]
+        rankings = ordered(lists, scored, top_n)
+        return [
+            Explainable(ranking, partial(self._explained, query, passages, likelihoods))
+            for ranking, query, passages, likelihoods in zip(rankings, queries, lists, found, strict=True)
+        ]
 
-    arank = on_thread(rank)  # type: ignore[arg-type]  # with scores, which the base has not
-    arank_many = on_thread(rank_many)  # type: ignore[arg-type]
+    arank = on_thread(rank)
+    arank_many = on_thread(rank_many)
 
     def likelihoods(self, query: str, passages: Iterable[Passage | str]) -> list[Likelihood]:
         """Log-probabilities of the question's tokens after each passage, in order: what the scores are made of.
@@ -193,8 +200,51 @@ class UPR(UPRSettings, WithModel, PassageRanker):
         """
         return self._likelihoods(*paired([query], [passages]))[0]
 
-    def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
-        return list(map(self._mean_likelihoods, self._likelihoods(queries, lists)))
+    def explain(
+        self, query: str, ranking: Sequence[Ranked[Passage]], candidates: Iterable[Passage | str] | None = None
+    ) -> Explanations:
+        """What each token of the question adds to the scores of a ranking; of its own, `ranking.explain()` tells it.
+
+        Args:
+            query: The question.
+            ranking: What `rank` returned, or some of it.
+            candidates: All that were ranked, in order; None for those of the ranking. For a model that has not been
+                fitted they are its collection.
+
+        Returns:
+            One explanation for each entry, in order; `total` equals the score within 1e-6.
+
+        Raises:
+            InvalidInput: the scores are not those of this ranker and these candidates.
+
+        >>> texts = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
+        >>> best = UPR().rank("Who wrote Emma?", texts, top_n=1).explain()[0]
+        >>> max(best.tokens, key=lambda token: token.gain).token, abs(best.total - best.score) < 1e-6
+        ('emma', True)
+        """
+        given = [item.passage for item in ranking] if candidates is None else as_passages(candidates)
+        places = range(len(given)) if candidates is None else None
+        return self._explained(query, given, self.likelihoods(query, given), ranking, places)
+
+    def _explained(
+        self,
+        query: str,
+        passages: Sequence[Passage],
+        found: Sequence[Likelihood],
+        ranking: Sequence[Ranked[Passage]],
+        places: Sequence[int] | None = None,
+    ) -> Explanations:
+        """Of a ranking of these passages, from the likelihoods that its scores were made of."""
+        if not ranking:
+            return Explanations(question=query)
+        collection = passages if self.language_model.wants_fit else ()  # all of them are
+        nothing = self.likelihoods(query, [*collection, Passage("")])[-1]
+        places = [item.details["position"] for item in ranking] if places is None else places
+        entries = [
+            Entry(item, Path((passages[place],)), found[place], nothing)
+            for item, place in zip(ranking, places, strict=True)
+        ]
+        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
 
     def _likelihoods(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Likelihood]]:
         formula = self._formula

@@ -1,0 +1,72 @@
+"""Why the passages and paths of a search stand where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drillrank.errors import InvalidInput
+from drillrank.explanation import Explanation, Explanations, Part
+from drillrank.multihop.search_state import SearchState
+from drillrank.passages import Path, Ranked
+from drillrank.rerank.contributions import name_of
+from drillrank.rerank.path_contributions import path_entries
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.scale import divisor
+
+
+@dataclass(frozen=True)
+class PathReasons:
+    """Explains what one search has found.
+
+    Attributes:
+        query: The question.
+        prompt_rank: Scored the paths.
+        state: Of the search, after it.
+    """
+
+    query: str
+    prompt_rank: PromptRank
+    state: SearchState
+
+    def __call__(self, ranking: Sequence[Ranked[Any]]) -> Explanations:
+        """What each token of the question adds, in which document of the path, and how a reader takes that path.
+
+        Raises:
+            InvalidInput: an entry is not of this search.
+        """
+        paths = list(map(self._path, ranking))
+        steps = list(map(self.state.taken, paths))
+        read = [
+            at for at, item in enumerate(ranking) if item.details.get("model") != "unigram"
+        ]  # not left by a cascade
+        own = [paths[at] for at in read]
+        groups = self.prompt_rank.likelihoods(self.query, own)
+        entries = path_entries(
+            self.prompt_rank, self.query, own, groups, [ranking[at] for at in read], range(len(read)),
+            [steps[at] for at in read],
+        )  # fmt: skip
+        explained = {at: entry.explained("the path search") for at, entry in zip(read, entries, strict=True)}
+        return Explanations(
+            (explained.get(at) or _pruned(item, paths[at]) for at, item in enumerate(ranking)), self.query
+        )
+
+    def _path(self, item: Ranked[Any]) -> Path:
+        """The path that brought an entry."""
+        if isinstance(item.passage, Path):
+            return item.passage
+        try:
+            return Path(tuple(self.state.reachable[name] for name in item.details["path"]))
+        except KeyError:
+            raise InvalidInput(
+                f"Passage {item.passage.id!r} is not of this search: explain what it returned."
+            ) from None
+
+
+def _pruned(item: Ranked[Any], path: Path) -> Explanation:
+    part = Part("order of the pruning model", item.score * divisor(item.details))
+    note = "The cascade left this path to the pruning model: its score says how far it is behind, and no more."
+    per = divisor(item.details)
+    read = tuple(map(name_of, path.passages))
+    return Explanation(item.rank, item.score, name_of(item.passage), read, parts=(part,), per=per, note=note)
