@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
@@ -12,9 +12,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from drillrank.calling import awaited
 from drillrank.errors import InvalidInput
-from drillrank.hosts.lookups import ById, Holding, Lookup, Search, widths
+from drillrank.hosts.calls import Call, CalledOnce, Calls, call, on_thread, unless
+from drillrank.hosts.lookups import ById, Holding, StoreAnswers
 from langchain_ext._filters import Guard, store_behind
 
 _ALL = 10_000  # records of one document at most
@@ -22,7 +22,7 @@ _ALL = 10_000  # records of one document at most
 Source = VectorStore | Runnable[str, list[Document]] | Mapping[str, Runnable[str, list[Document]]]
 
 
-class StoreLookups:
+class StoreLookups(StoreAnswers):
     """Answers the look-ups of one question; the question is embedded once at most.
 
     Args:
@@ -45,102 +45,54 @@ class StoreLookups:
         docstore: BaseStore[str, Document] | VectorStore | None = None,
         told_by: str = "",
     ) -> None:
+        super().__init__(source, Runnable)
         self._query = query
         self._guard = guard
         self._config = config
-        self._retrievers: dict[Any, Runnable[str, list[Document]]] = {}
-        if isinstance(source, Runnable):
-            self._retrievers = {None: source}
-        elif isinstance(source, Mapping):
-            self._retrievers = {**source}
         self.store = store_behind(source, config)
         if self.store is None and isinstance(docstore, VectorStore):
             self.store = docstore
         self._by_key = docstore if self.store is None and isinstance(docstore, BaseStore) else None
         self._told_by = told_by
-        self._vector: list[float] | None = None
-        self._embedding = asyncio.Lock()
+        self._vectors: CalledOnce[list[float]] = CalledOnce()
 
-    def answer(self, lookup: Lookup) -> list[Document] | None:
-        """Documents, or None where the store cannot be asked."""
-        if isinstance(lookup, Search):
-            if self._retrievers:
-                found = self._retrievers[lookup.source].invoke(self._query, self._config)
-                return self._guard.kept(found, self._told_by)
-            return self._searched(lookup.k, lookup.wanted)
-        if self._by_key is not None and isinstance(lookup, ById):
-            return self._guard.allowed(_of_keys(lookup.ids, self._by_key.mget(lookup.ids)))
-        if self.store is None:
-            return None
-        if isinstance(lookup, Holding):
-            form = self._guard.for_store(self.store, **_values(lookup))
-            held = _held(self.store, form)
-            return self._guard.allowed(self._similar(_ALL, form) if held is None else held)
-        try:
-            return self._guard.allowed(self.store.get_by_ids(list(lookup.ids)))
-        except NotImplementedError:
-            return None
+    def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Calls[list[Document]]:
+        asked = self._query, self._config
+        found = yield Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))
+        return self._guard.kept(found, self._told_by)
 
-    async def aanswer(self, lookup: Lookup) -> list[Document] | None:
-        """As `answer`, without blocking the event loop."""
-        if isinstance(lookup, Search):
-            if self._retrievers:
-                found = await self._retrievers[lookup.source].ainvoke(self._query, self._config)
-                return self._guard.kept(found, self._told_by)
-            return await self._asearched(lookup.k, lookup.wanted)
-        if self._by_key is not None and isinstance(lookup, ById):
-            return self._guard.allowed(_of_keys(lookup.ids, await awaited(self._by_key.amget, lookup.ids)))
-        if self.store is None:
-            return None
-        if isinstance(lookup, Holding):
-            form = self._guard.for_store(self.store, **_values(lookup))
-            held = await asyncio.to_thread(_held, self.store, form)
-            return self._guard.allowed(await self._asimilar(_ALL, form) if held is None else held)
-        try:
-            return self._guard.allowed(await awaited(self.store.aget_by_ids, list(lookup.ids)))
-        except NotImplementedError:
-            return None
-
-    def _searched(self, k: int, wanted: Mapping[str, str]) -> list[Document]:
+    def _searched(self, k: int, wanted: Mapping[str, str]) -> Calls[tuple[list[Document], int]]:
         assert self.store is not None
-        form = self._guard.for_store(self.store, **wanted)
-        for asked in widths(k):
-            hits = self._similar(asked, form)
-            kept = self._guard.kept(hits)
-            if len(kept) >= k or len(hits) < asked:
-                break
-        return kept[:k]
+        hits = yield from self._similar(self.store, k, self._guard.for_store(self.store, **wanted))
+        return self._guard.kept(hits), len(hits)
 
-    async def _asearched(self, k: int, wanted: Mapping[str, str]) -> list[Document]:
-        assert self.store is not None
-        form = self._guard.for_store(self.store, **wanted)
-        for asked in widths(k):
-            hits = await self._asimilar(asked, form)
-            kept = self._guard.kept(hits)
-            if len(kept) >= k or len(hits) < asked:
-                break
-        return kept[:k]
-
-    def _similar(self, k: int, form: Any) -> list[Document]:
+    def _fetched(self, lookup: ById | Holding) -> Calls[list[Document] | None]:
+        if self._by_key is not None and isinstance(lookup, ById):
+            found = yield call(self._by_key.mget, self._by_key.amget, lookup.ids)
+            return self._guard.allowed(_of_keys(lookup.ids, found))
         store = self.store
-        assert store is not None
+        if store is None:
+            return None
+        if isinstance(lookup, Holding):
+            form = self._guard.for_store(store, **_values(lookup))
+            held = yield on_thread(_held, store, form)
+            return self._guard.allowed((yield from self._similar(store, _ALL, form)) if held is None else held)
+        asked = call(store.get_by_ids, store.aget_by_ids, list(lookup.ids))
+        found = yield unless(NotImplementedError, asked)  # stores that bring records by search only
+        return None if found is None else self._guard.allowed(found)
+
+    def _similar(self, store: VectorStore, k: int, form: Any) -> Calls[list[Document]]:
         named = {} if form is None else {"filter": form}  # a store that knows no filter is asked without one
-        if not _embeds_before(store):
-            return store.similarity_search(self._query, k=k, **named)
-        if self._vector is None:
-            self._vector = store.embeddings.embed_query(self._query)  # type: ignore[union-attr]
-        return store.similarity_search_by_vector(self._vector, k=k, **named)
-
-    async def _asimilar(self, k: int, form: Any) -> list[Document]:
-        store = self.store
-        assert store is not None
-        named = {} if form is None else {"filter": form}
-        if not _embeds_before(store):
-            return await awaited(store.asimilarity_search, self._query, k=k, **named)
-        async with self._embedding:
-            if self._vector is None:
-                self._vector = await awaited(store.embeddings.aembed_query, self._query)  # type: ignore[union-attr]
-        return await awaited(store.asimilarity_search_by_vector, self._vector, k=k, **named)
+        model = store.embeddings
+        if model is None or type(store).similarity_search_by_vector is VectorStore.similarity_search_by_vector:
+            found: list[Document] = yield call(
+                store.similarity_search, store.asimilarity_search, self._query, k=k, **named
+            )
+            return found
+        vector = yield from self._vectors.get(model, call(model.embed_query, model.aembed_query, self._query))
+        search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
+        found = yield call(search, asearch, vector, k=k, **named)
+        return found
 
 
 def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:
@@ -171,8 +123,3 @@ def _held(store: VectorStore, form: Any) -> list[Document] | None:
     found = get(where=form, include=["documents", "metadatas"])
     rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
     return [Document(text or "", id=id_, metadata=metadata or {}) for id_, text, metadata in rows]
-
-
-def _embeds_before(store: VectorStore) -> bool:
-    own = type(store).similarity_search_by_vector is not VectorStore.similarity_search_by_vector
-    return own and store.embeddings is not None

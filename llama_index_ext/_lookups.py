@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
@@ -18,10 +16,11 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
+from drillrank.hosts.calls import Calls, arun_calls, call, on_thread, run_calls
 from drillrank.hosts.keys import is_old_record
-from drillrank.hosts.lookups import ById, Holding, Lookup, Search, widths
+from drillrank.hosts.lookups import ById, Holding, StoreAnswers
 from llama_index_ext._filters import Guard, index_behind, indexes_behind
-from llama_index_ext._waiting import QuestionVectors, afetched, aretrieved_by
+from llama_index_ext._waiting import Question, nodes_of
 
 DOCUMENT = "ref_doc_id"
 """The key under which `Holding` names a node's document: stores filter by it, though it is not among the metadata."""
@@ -29,7 +28,7 @@ DOCUMENT = "ref_doc_id"
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
 
-class StoreLookups:
+class StoreLookups(StoreAnswers):
     """Answers the look-ups of one question; the question is embedded once at most.
 
     A search of an index returns nodes with scores, as the store has them: a keyword view, not what it leads to. Behind
@@ -51,55 +50,31 @@ class StoreLookups:
         docstore: BaseDocumentStore | None = None,
         told_by: str = "",
     ) -> None:
-        self._question = QuestionVectors(query_bundle)
+        super().__init__(source, BaseRetriever)
+        self._question = Question(query_bundle)
         self._guard = guard
         self._docstore = docstore
         self._told_by = told_by
-        self._retrievers: dict[Any, BaseRetriever] = {}
-        if isinstance(source, BaseRetriever):
-            self._retrievers = {None: source}
-        elif isinstance(source, Mapping):
-            self._retrievers = {**source}
         self.index = index_behind(source)
 
-    def answer(self, lookup: Lookup) -> list[Any] | None:
-        """Nodes, with scores if searched for, or None where the store cannot be asked."""
-        if not isinstance(lookup, Search):
-            return self._fetched(lookup)
-        if self.index is None or self._retrievers:
-            retriever = self._retrievers[lookup.source]
-            found = self._guard.hits(retriever.retrieve(self._question.query_of(retriever)), self._told_by)
-            return without_copies(found, retriever, self._guard)
-        for asked in widths(lookup.k):
-            search = _AsStored(self.index, asked, self._guard, lookup.wanted)
-            hits = search.retrieve(self._question.query_of(search))
-            if len(hits) >= lookup.k or search.brought < asked:
-                break
-        return hits[: lookup.k]
+    def _retrieved(self, retriever: BaseRetriever) -> Calls[list[NodeWithScore]]:
+        found = self._guard.hits((yield from self._question.asked(retriever)), self._told_by)
+        fresh: list[NodeWithScore] = yield on_thread(without_copies, found, retriever, self._guard)
+        return fresh
 
-    async def aanswer(self, lookup: Lookup) -> list[Any] | None:
-        """As `answer`, without blocking the event loop."""
-        if isinstance(lookup, ById) and self.index is None and self._docstore is not None:
-            return self._guard.allowed(await afetched(self._docstore, lookup.ids))
-        if not isinstance(lookup, Search):
-            return await asyncio.to_thread(self._fetched, lookup)
-        if self.index is None or self._retrievers:
-            retriever = self._retrievers[lookup.source]
-            found = self._guard.hits(await aretrieved_by(retriever, self._question), self._told_by)
-            return await asyncio.to_thread(without_copies, found, retriever, self._guard)
-        for asked in widths(lookup.k):
-            search = _AsStored(self.index, asked, self._guard, lookup.wanted)
-            hits = await aretrieved_by(search, self._question)
-            if len(hits) >= lookup.k or search.brought < asked:
-                break
-        return hits[: lookup.k]
+    def _searched(self, k: int, wanted: Mapping[str, str]) -> Calls[tuple[list[NodeWithScore], int]]:
+        assert self.index is not None
+        search = _AsStored(self.index, k, self._guard, wanted)
+        return (yield from self._question.asked(search)), search.brought
 
-    def _fetched(self, lookup: ById | Holding) -> list[BaseNode] | None:
+    def _fetched(self, lookup: ById | Holding) -> Calls[list[BaseNode] | None]:
+        found: list[BaseNode] | None
         if self.index is not None:
-            return _looked_up(self.index, lookup, self._guard)
+            found = yield on_thread(_looked_up, self.index, lookup, self._guard)
+            return found
         if self._docstore is None or not isinstance(lookup, ById):
             return None
-        return self._guard.allowed(self._docstore.get_nodes(list(lookup.ids), raise_error=False))
+        return self._guard.allowed((yield nodes_of(self._docstore, lookup.ids)))
 
 
 def without_copies(hits: list[NodeWithScore], source: BaseRetriever, guard: Guard) -> list[NodeWithScore]:
@@ -158,20 +133,22 @@ class _AsStored(VectorIndexRetriever):
         self._guard = guard
         self.brought = 0
 
-    # As the host's, which shows traces and the log what the guard has not seen yet.
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        result = self._vector_store.query(self._build_vector_store_query(query_bundle))
-        ids = self._determine_nodes_to_fetch(result)
-        return self._seen(result, self._docstore.get_nodes(ids, raise_error=False) if ids else [])
+        return run_calls(self._found(query_bundle))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        result = await self._vector_store.aquery(self._build_vector_store_query(query_bundle))
-        ids = self._determine_nodes_to_fetch(result)
-        return self._seen(result, await afetched(self._docstore, ids) if ids else [])
+        return await arun_calls(self._found(query_bundle))
 
-    def _seen(self, result: VectorStoreQueryResult, fetched: list[BaseNode]) -> list[NodeWithScore]:
-        if fetched:
-            result.nodes = self._insert_fetched_nodes_into_query_result(result, fetched)
+    def _found(self, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+        """As the host's, which shows traces and the log what the guard has not seen yet."""
+        store = self._vector_store
+        result: VectorStoreQueryResult = yield call(
+            store.query, store.aquery, self._build_vector_store_query(query_bundle)
+        )
+        if ids := self._determine_nodes_to_fetch(result):
+            fetched = yield nodes_of(self._docstore, ids)
+            if fetched:
+                result.nodes = self._insert_fetched_nodes_into_query_result(result, fetched)
         hits = self._convert_nodes_to_scored_nodes(result)
         self.brought = len(hits)
         return [NodeWithScore(node=_without_copy(hit.node), score=hit.score) for hit in self._guard.hits(hits)]

@@ -8,12 +8,14 @@ look-ups that may be done at the same time, receives their answers, and returns 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from drillrank.calling import to_thread
 from drillrank.dialogue import Finished, advance
+from drillrank.hosts.calls import Calls, arun_calls, run_calls
 from drillrank.passages import Passage
 
 Result = TypeVar("Result")
@@ -94,6 +96,51 @@ class RetrievedPassages:
     async def aretrieve(self, question: str) -> list[Passage]:
         """As `retrieve`, without blocking the event loop."""
         return list(map(self.passage, await self.store(question).aanswer(Search(0)) or ()))
+
+
+class StoreAnswers(ABC):
+    """Answers look-ups out of a host's retrievers and stores; which call does what is the host's.
+
+    Args:
+        source: A store, a retriever, or retrievers by name; None has nothing.
+        retriever: The host's kind of retriever.
+    """
+
+    def __init__(self, source: object, retriever: type) -> None:
+        self._retrievers: Mapping[Any, Any] = {None: source} if isinstance(source, retriever) else {}
+        if isinstance(source, Mapping):
+            self._retrievers = source
+
+    def answer(self, lookup: Lookup) -> Any:
+        """Records, as far as they may be seen, or None where the store cannot be asked."""
+        return run_calls(self._answer(lookup))
+
+    async def aanswer(self, lookup: Lookup) -> Any:
+        """As `answer`, without blocking the event loop."""
+        return await arun_calls(self._answer(lookup))
+
+    def _answer(self, lookup: Lookup) -> Calls[Answer]:
+        if not isinstance(lookup, Search):
+            return (yield from self._fetched(lookup))
+        if self._retrievers:
+            return (yield from self._retrieved(self._retrievers[lookup.source]))
+        for asked in widths(lookup.k):
+            kept, brought = yield from self._searched(asked, lookup.wanted)
+            if len(kept) >= lookup.k or brought < asked:
+                break
+        return kept[: lookup.k]
+
+    @abstractmethod
+    def _retrieved(self, retriever: Any) -> Calls[Records]:
+        """What a retriever finds, as far as it may be seen."""
+
+    @abstractmethod
+    def _searched(self, k: int, wanted: Mapping[str, str]) -> Calls[tuple[Records, int]]:
+        """Of the nearest `k` records with these metadata those that may be seen, and how many there were."""
+
+    @abstractmethod
+    def _fetched(self, lookup: ById | Holding) -> Calls[Answer]:
+        """Records that are not searched for."""
 
 
 _WIDER, _TRIES = 4, 3
