@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -20,11 +21,11 @@ from langchain_core.runnables.config import ensure_config
 from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.hosts.prompting import Filler, asked_with
 from drillrank.reported import Answer, Tokens, reported_tokens
-from drillrank.structured import StructuredPrompt
 
 
-def _as_template(prompt: object) -> object:
+def _as_template(prompt: Any) -> Any:
     return PromptTemplate.from_template(prompt) if isinstance(prompt, str) else prompt
 
 
@@ -32,31 +33,14 @@ PromptField = Annotated[InstanceOf[BasePromptTemplate], BeforeValidator(_as_temp
 """A component's prompt: a template, or its text."""
 
 
-class FilledPrompt(str):
-    """A prompt made from a template; the model is asked with the template's own value, so that roles are kept."""
-
-    value: PromptValue
-    step: str
-
-    def __new__(cls, value: PromptValue, step: str) -> FilledPrompt:
-        """What the value says, for the step of that name."""
-        prompt = super().__new__(cls, value.to_string())
-        prompt.value, prompt.step = value, step
-        return prompt
+def filler(name: str, template: BasePromptTemplate[Any] | str) -> Filler:
+    """A function for the core that fills the places of a template, or of its text."""
+    return Filler(name, partial(_filled, _as_template(template)))
 
 
-class Filler:
-    """A function for the core that fills the places of a template, for a step that has a name in traces."""
-
-    def __init__(self, step: str, template: BasePromptTemplate[Any] | str, *places: str) -> None:
-        self._step = step
-        self._template = PromptTemplate.from_template(template) if isinstance(template, str) else template
-        self._places = places
-
-    def __call__(self, **values: str) -> FilledPrompt:
-        """The prompt."""
-        value = self._template.format_prompt(**{place: values[place] for place in self._places})
-        return FilledPrompt(value, self._step)
+def _filled(template: BasePromptTemplate[Any], values: dict[str, str]) -> tuple[str, PromptValue]:
+    value = template.format_prompt(**values)
+    return value.to_string(), value
 
 
 class _Report(BaseCallbackHandler):
@@ -101,36 +85,38 @@ class FrameworkLLM:
 
     def complete(self, prompt: str) -> str:
         """The model's answer."""
-        report = _Report()
-        return report.answer(self._chain.invoke(_value(prompt), self._named(prompt, report)))
+        return self._ask(self._chain, prompt)
 
     async def acomplete(self, prompt: str) -> str:
         """The model's answer, by its own asynchronous call."""
-        report = _Report()
-        return report.answer(await self._chain.ainvoke(_value(prompt), self._named(prompt, report)))
+        return await self._aask(self._chain, prompt)
 
     def complete_json(self, prompt: str, schema: dict[str, Any]) -> str:
         """The model's answer, held to the schema if it can be."""
-        report = _Report()
-        return report.answer(_as_json(self._held_to(schema).invoke(_value(prompt), self._named(prompt, report))))
+        return self._ask(self._held_to(schema), prompt)
 
     async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> str:
         """As `complete_json`, by the model's own asynchronous call."""
-        report = _Report()
-        answer = await self._held_to(schema).ainvoke(_value(prompt), self._named(prompt, report))
-        return report.answer(_as_json(answer))
+        return await self._aask(self._held_to(schema), prompt)
 
-    def _named(self, prompt: str, report: _Report) -> RunnableConfig:
-        given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
-        step = given.step if isinstance(given, FilledPrompt) else self._step
+    def _ask(self, chain: Runnable[Any, Any], prompt: str) -> Answer:
+        value, config, report = self._asked(prompt)
+        return report.answer(_as_text(chain.invoke(value, config)))
+
+    async def _aask(self, chain: Runnable[Any, Any], prompt: str) -> Answer:
+        value, config, report = self._asked(prompt)
+        return report.answer(_as_text(await chain.ainvoke(value, config)))
+
+    def _asked(self, prompt: str) -> tuple[str | PromptValue, RunnableConfig, _Report]:
+        value, step = asked_with(prompt, str, self._step)
         config = ensure_config({**self._config, "run_name": f"drillrank: {step}"})  # with what surrounds the call
-        handlers = config["callbacks"]
+        report, handlers = _Report(), config["callbacks"]
         if isinstance(handlers, BaseCallbackManager):
             handlers = handlers.copy()
             handlers.add_handler(report)
         else:
             handlers = [*(handlers or []), report]
-        return {**config, "callbacks": handlers}
+        return value, {**config, "callbacks": handlers}, report
 
     def _held_to(self, schema: dict[str, Any]) -> Runnable[Any, Any]:
         return held_to(self._llm, schema) or self._chain
@@ -179,12 +165,7 @@ def _identity(llm: Runnable[Any, Any]) -> str | None:
     return None
 
 
-def _as_json(answer: Any) -> str:
+def _as_text(answer: Any) -> str:
     if answer is None:
         raise InvalidInput("The model gave no structured output.")
     return answer if isinstance(answer, str) else json.dumps(answer)
-
-
-def _value(prompt: str) -> str | PromptValue:
-    given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
-    return given.value if isinstance(given, FilledPrompt) else str(given)

@@ -32,7 +32,7 @@ from drillrank.settings import renamed
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+from langchain_ext._llm import FrameworkLLM, PromptField, filler
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 
@@ -112,8 +112,8 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             self._language_model,
             embed=_embed(self.embed),
-            section_prompt=Filler("choose sections", prompts[0], "outline", "question"),
-            paragraph_prompt=Filler("choose paragraphs", prompts[1], "paragraphs", "question"),
+            section_prompt=filler("section_prompt", prompts[0]),
+            paragraph_prompt=filler("paragraph_prompt", prompts[1]),
         )
         guard = Guard(self.filter)  # says now what is wrong with it
         self._drilling = Drilling(

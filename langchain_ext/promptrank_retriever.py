@@ -18,7 +18,7 @@ from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.passages import check_query, check_top_n
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Guard
-from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+from langchain_ext._llm import FrameworkLLM, PromptField, filler
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
 from langchain_ext.promptrank import PathFields
 from langchain_ext.promptrank_documents import DocumentPaths
@@ -100,9 +100,6 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
     _paths: PathRetrieval[Document] = PrivateAttr()
 
     def _prepare(self) -> None:
-        missing = None
-        if self.llm is not None:
-            missing = Filler("name what is missing", self.missing_prompt, "documents", "question")
         self._paths = PathRetrieval(
             self,
             PromptRank.configured(self, self._language_model, demonstrations=self.demonstrations),
@@ -110,7 +107,7 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
             self._host(Guard(self.filter)),
             links=self.links,
             restricts=lambda: Guard(self.filter, self.retriever).restricts,
-            missing_prompt=missing,
+            missing_prompt=None if self.llm is None else filler("missing_prompt", self.missing_prompt),
             given_as="documents",
             component=type(self).__name__,
             fields=index_fields(self, self._language_model),

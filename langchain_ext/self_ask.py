@@ -27,7 +27,7 @@ from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.workers import Workers
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import Filler, FrameworkLLM, PromptField
+from langchain_ext._llm import FrameworkLLM, PromptField, filler
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import Retriever
 
@@ -139,8 +139,8 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAsk
             FrameworkLLM(self.llm, "ask", config),
             RetrievedPassages(store, self._passage),
             workers=self._workers,
-            prompt=Filler("ask a follow-up question", self.prompt, "question", "transcript"),
-            answer_prompt=Filler("answer from documents", self.answer_prompt, "contents", "question"),
+            prompt=filler("prompt", self.prompt),
+            answer_prompt=filler("answer_prompt", self.answer_prompt),
         )
 
     def _passage(self, found: Document) -> Passage:

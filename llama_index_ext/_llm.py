@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from inspect import getclosurevars
 from typing import Any
 
@@ -15,25 +16,11 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
 from drillrank.calling import gives_way
+from drillrank.hosts.prompting import STEPS, Filler, asked_with
 from drillrank.prompts import check_places
-from drillrank.structured import StructuredPrompt
 from llama_index_ext._reports import step
 
 _PROMPT = PromptTemplate("{text}")  # a dialogue's prompts are complete; braces in them are text
-
-
-class FilledPrompt(str):
-    """A prompt made from a template; the LLM is asked with the template, so that roles and events are the host's."""
-
-    template: BasePromptTemplate
-    values: dict[str, Any]
-    step: str
-
-    def __new__(cls, template: BasePromptTemplate, values: dict[str, Any], step: str) -> FilledPrompt:
-        """Fill the template, for the step of that name."""
-        prompt = super().__new__(cls, template.format(**values))
-        prompt.template, prompt.values, prompt.step = template, values, step
-        return prompt
 
 
 class Prompts:
@@ -45,19 +32,24 @@ class Prompts:
 
     def __init__(self) -> None:
         self.templates: dict[str, BasePromptTemplate] = {}
-        self._places: dict[str, tuple[str, ...]] = {}
 
-    def filler(self, name: str, step: str, template: BasePromptTemplate | str, *places: str) -> Filler:
+    def filler(self, name: str, template: BasePromptTemplate | str) -> Filler:
         """Take in a template, or its text; a function for the core that fills in what has this name at the time."""
-        self._places[name] = places
-        self.update({name: PromptTemplate(template) if isinstance(template, str) else template})
-        return Filler(self, name, step, places)
+        self._take(name, PromptTemplate(template) if isinstance(template, str) else template)
+        return Filler(name, partial(self._filled, name))
 
     def update(self, templates: dict[str, BasePromptTemplate]) -> None:
         """Replace the templates that are given; other names belong to other components."""
-        for name in templates.keys() & self._places.keys():
-            check_places(templates[name].format, *self._places[name])
-            self.templates[name] = templates[name]
+        for name in templates.keys() & self.templates.keys():
+            self._take(name, templates[name])
+
+    def _take(self, name: str, template: BasePromptTemplate) -> None:
+        check_places(template.format, *STEPS[name][1:])
+        self.templates[name] = template
+
+    def _filled(self, name: str, values: dict[str, Any]) -> tuple[str, tuple[BasePromptTemplate, dict[str, Any]]]:
+        template = self.templates[name]
+        return template.format(**values), (template, values)
 
 
 class Prompted(PromptMixin):
@@ -70,21 +62,6 @@ class Prompted(PromptMixin):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         self._prompts.update(prompts)
-
-
-class Filler:
-    """Fills the places of one template as it is at the time."""
-
-    def __init__(self, prompts: Prompts, name: str, step: str, places: tuple[str, ...]) -> None:
-        self._prompts = prompts
-        self._name = name
-        self._step = step
-        self._places = places
-
-    def __call__(self, **values: str) -> FilledPrompt:
-        """The prompt."""
-        template = self._prompts.templates[self._name]
-        return FilledPrompt(template, {place: values[place] for place in self._places}, self._step)
 
 
 class FrameworkLLM:
@@ -108,53 +85,39 @@ class FrameworkLLM:
     def complete(self, prompt: str) -> str:
         """The LLM's answer."""
         # A failed call leaves an event open in the host's trace; in a context of its own, the next is no child of it.
-        return copy_context().run(self._complete, prompt)
+        return copy_context().run(self._ask, prompt)
 
-    def _complete(self, prompt: str) -> str:
-        template, values = _with_values(prompt)
-        with step(self._step_of(prompt)) as report:
-            return report.answer(self._llm.predict(template, **values))
+    def complete_json(self, prompt: str, schema: dict[str, Any]) -> str:
+        """The LLM's answer, held to the schema if it is a model that calls functions."""
+        return copy_context().run(self._ask, prompt, schema)
 
     @property
     def acomplete(self) -> Callable[[str], Any] | None:
         """`complete` by the LLM's own asynchronous call, as a blocking one if it waits for nothing; None without it."""
-        return _own(self._llm, self._acomplete)
-
-    def complete_json(self, prompt: str, schema: dict[str, Any]) -> str:
-        """The LLM's answer, held to the schema if it is a model that calls functions."""
-        llm = self._llm
-        if not llm.metadata.is_function_calling_model:
-            return self.complete(prompt)
-        return copy_context().run(self._complete_json, llm, prompt, schema)
-
-    def _complete_json(self, llm: LLM, prompt: str, schema: dict[str, Any]) -> str:
-        template, values = _with_values(prompt)
-        with step(self._step_of(prompt)) as report:
-            answer = llm.structured_predict(_model_of(schema), template, **values)
-            return report.answer(answer.model_dump_json())
+        return _own(self._llm, self._aask)
 
     @property
     def acomplete_json(self) -> Callable[[str, dict[str, Any]], Any] | None:
         """The same of `complete_json`."""
-        return _own(self._llm, self._acomplete_json)
+        return _own(self._llm, self._aask)
 
-    async def _acomplete(self, prompt: str) -> str:
-        template, values = _with_values(prompt)
-        with step(self._step_of(prompt)) as report:
-            return report.answer(await self._llm.apredict(template, **values))
-
-    async def _acomplete_json(self, prompt: str, schema: dict[str, Any]) -> str:
+    def _ask(self, prompt: str, schema: dict[str, Any] | None = None) -> str:
         llm = self._llm
-        if not llm.metadata.is_function_calling_model:
-            return await self._acomplete(prompt)
-        template, values = _with_values(prompt)
-        with step(self._step_of(prompt)) as report:
-            answer = await llm.astructured_predict(_model_of(schema), template, **values)
+        (template, values), name = asked_with(prompt, _template_of, self._step)
+        with step(name) as report:
+            if schema is None or not llm.metadata.is_function_calling_model:
+                return report.answer(llm.predict(template, **values))
+            answer = llm.structured_predict(_model_of(schema), template, **values)
             return report.answer(answer.model_dump_json())
 
-    def _step_of(self, prompt: str) -> str:
-        given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
-        return given.step if isinstance(given, FilledPrompt) else self._step
+    async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> str:
+        llm = self._llm
+        (template, values), name = asked_with(prompt, _template_of, self._step)
+        with step(name) as report:
+            if schema is None or not llm.metadata.is_function_calling_model:
+                return report.answer(await llm.apredict(template, **values))
+            answer = await llm.astructured_predict(_model_of(schema), template, **values)
+            return report.answer(answer.model_dump_json())
 
 
 def identity(llm: LLM) -> str | None:
@@ -173,11 +136,8 @@ def _own(llm: LLM, asked: Callable[..., Any]) -> Callable[..., Any] | None:
     return None if own.__module__ == CustomLLM.__module__ else lambda *given: asyncio.run(asked(*given))
 
 
-def _with_values(prompt: str) -> tuple[BasePromptTemplate, dict[str, Any]]:
-    given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
-    if isinstance(given, FilledPrompt):
-        return given.template, given.values
-    return _PROMPT, {"text": str(given)}
+def _template_of(text: str) -> tuple[BasePromptTemplate, dict[str, str]]:
+    return _PROMPT, {"text": text}
 
 
 def _model_of(schema: dict[str, Any]) -> type[BaseModel]:

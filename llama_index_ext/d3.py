@@ -110,10 +110,8 @@ class D3Retriever(Prompted, Fixed, BaseRetriever, D3RetrieverSettings):
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             load_evidence_model(self.model, **(self.model_options or {})),
             embed=_embed(self.embed),
-            section_prompt=self._prompts.filler("section_prompt", "choose sections", prompts[0], "outline", "question"),
-            paragraph_prompt=self._prompts.filler(
-                "paragraph_prompt", "choose paragraphs", prompts[1], "paragraphs", "question"
-            ),
+            section_prompt=self._prompts.filler("section_prompt", prompts[0]),
+            paragraph_prompt=self._prompts.filler("paragraph_prompt", prompts[1]),
         )
         check_nodes(self, "documents", self.documents)
         # A retriever follows a view to the copy of its section that earlier releases left there.

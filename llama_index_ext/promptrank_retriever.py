@@ -113,9 +113,7 @@ class PromptRankRetriever(Prompted, Fixed, BaseRetriever, PathRetrieverSettings)
         check_nodes(self, "nodes", self.nodes)
         check_top_n(self.top_n)
         self._prompts = Prompts()
-        prompt = self._prompts.filler(
-            "missing_prompt", "name what is missing", self.missing_prompt, "documents", "question"
-        )
+        prompt = self._prompts.filler("missing_prompt", self.missing_prompt)
         self._asked = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         model = load_language_model(self.model, **(self.model_options or {}))
         self._paths = PathRetrieval(

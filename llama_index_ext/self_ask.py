@@ -89,10 +89,8 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
             self,
             FrameworkLLM(self.llm, "ask"),
             RetrievedPassages(self._store, _passage),
-            prompt=self._prompts.filler("prompt", "ask a follow-up question", self.prompt, "question", "transcript"),
-            answer_prompt=self._prompts.filler(
-                "answer_prompt", "answer from documents", self.answer_prompt, "contents", "question"
-            ),
+            prompt=self._prompts.filler("prompt", self.prompt),
+            answer_prompt=self._prompts.filler("answer_prompt", self.answer_prompt),
         )
 
     def _store(self, question: str) -> StoreLookups:
