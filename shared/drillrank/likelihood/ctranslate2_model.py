@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput, check_positive, require
+from drillrank.likelihood.loading import told
 from drillrank.likelihood.local import LocalModel
 
 if TYPE_CHECKING:
     from drillrank.likelihood.ctranslate2_engine import CTranslate2Engine
+    from drillrank.likelihood.text_tokenizer import TextTokenizer
 
 logger = logging.getLogger(__name__)
 
 LIMITS = "drillrank.json"
 """File beside a converted model: how much it can read, which CTranslate2's own configuration does not say."""
+_VOCABULARIES = ("shared_vocabulary.json", "vocabulary.json")
 _COMPUTE_TYPES = ("default", "auto", "int8", "int8_float32", "int16", "float32")
 
 
@@ -76,13 +79,12 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
                 f"{self._name!r} holds no model of CTranslate2: convert one, as in "
                 "drillrank.likelihood.conversion.convert(model, directory)."
             )
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(place)
-        except (OSError, ValueError) as error:
-            raise InvalidInput(
-                f"The tokenizer's files (tokenizer.json, tokenizer_config.json) must lie in {self._name!r}, beside "
-                f"model.bin: {error}"
-            ) from error
+        with told(
+            f"The tokenizer's files (tokenizer.json, tokenizer_config.json) must lie in {self._name!r}, beside model.bin"
+        ):
+            named = transformers.AutoTokenizer.from_pretrained(place)
+            tokenizer = TextTokenizer(named)
+            _check_vocabulary(place, tokenizer)
         limits = _read(place / LIMITS)
         arguments = {
             "compute_type": self._options["compute_type"],
@@ -90,20 +92,30 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
         }
         encoder_decoder = "decoder_start_token" in _read(place / "config.json")
         kind = ctranslate2.Translator if encoder_decoder else ctranslate2.Generator
-        try:
+        with told(f"CTranslate2 cannot load {self._name!r}"):
             model = kind(str(place), device="cpu", **arguments)
-        except (RuntimeError, ValueError) as error:
-            raise InvalidInput(f"CTranslate2 cannot load {self._name!r}: {error}") from error
         logger.info("Loaded %s by CTranslate2 in %s.", self._name, model.compute_type)
-        told = tokenizer.model_max_length if tokenizer.model_max_length < 10_000_000 else None
+        longest = named.model_max_length if named.model_max_length < 10_000_000 else None
         return (CTranslate2Seq2Seq if encoder_decoder else CTranslate2Causal)(
             model,
-            TextTokenizer(tokenizer),
-            eos_id=tokenizer.eos_token_id,
-            window=self._options["max_length"] or limits.get("max_length", told),
+            tokenizer,
+            eos_id=tokenizer.eos_id,
+            window=self._options["max_length"] or limits.get("max_length", longest),
             longest_target=limits.get("longest_target"),
             batch_tokens=self._options["batch_tokens"],
         )
+
+
+def _check_vocabulary(place: Path, tokenizer: TextTokenizer) -> None:
+    """Reject a tokenizer whose tokens are not the model's, which CTranslate2 knows by their names.
+
+    Raises:
+        InvalidInput: they are another's.
+    """
+    for file in (place / name for name in _VOCABULARIES if (place / name).is_file()):
+        known = json.loads(file.read_text(encoding="utf-8"))
+        if tokenizer.token_names[: tokenizer.text_tokens] != known[: tokenizer.text_tokens]:
+            raise InvalidInput(f"The tokenizer in {str(place)!r} is that of another model than {file.name}.")
 
 
 def _read(place: Path) -> dict[str, Any]:
@@ -112,8 +124,5 @@ def _read(place: Path) -> dict[str, Any]:
     Raises:
         InvalidInput: it cannot be read.
     """
-    try:
-        read: dict[str, Any] = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{place} cannot be read: {error}") from error
-    return read
+    with told(f"{place} cannot be read"):
+        return dict(json.loads(place.read_text(encoding="utf-8"))) if place.is_file() else {}

@@ -6,7 +6,15 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput, require
-from drillrank.likelihood.loading import best_device, best_dtype, longest_input
+from drillrank.likelihood.loading import (
+    best_device,
+    best_dtype,
+    check_predicts,
+    check_vocabulary,
+    longest_input,
+    pretrained,
+    told,
+)
 from drillrank.likelihood.local import LocalModel
 
 if TYPE_CHECKING:
@@ -74,23 +82,17 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
 
         options = self._options
         source = {"revision": options["revision"], "trust_remote_code": options["trust_remote_code"]}
-        try:
+        with told(f"{self._name!r} is no model that can be loaded"):
             config = transformers.AutoConfig.from_pretrained(self._name, **source)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, **source)
-        except OSError as error:
-            raise InvalidInput(f"{self._name!r} is no model that can be loaded: {error}") from error
+            named = transformers.AutoTokenizer.from_pretrained(self._name, **source)
+            tokenizer = TextTokenizer(named)
         device = torch.device(options["device"] or best_device())
         dtype = getattr(torch, options["dtype"]) if options["dtype"] != "auto" else best_dtype(device)
         kind = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
         arguments = {"use_safetensors": True, **source, **options["model_kwargs"]}
-        try:
-            model: Any = kind.from_pretrained(self._name, config=config, dtype=dtype, **arguments)
-        except OSError as error:
-            raise InvalidInput(
-                f"The weights of {self._name!r} cannot be loaded: {error} Only safetensors files are read; "
-                'model_kwargs={"use_safetensors": False} reads pickled weights, which can run code: trust their source.'
-            ) from error
-        model.to(device).eval()
+        model = pretrained(kind, self._name, config=config, dtype=dtype, **arguments).to(device)
+        check_vocabulary(self._name, tokenizer.text_tokens, model.get_input_embeddings().weight.shape[0])
+        check_predicts(model, self._name)
         prepare(model)
         logger.info("Loaded %s on %s in %s.", self._name, device, dtype)
         if device.type == "cpu":
@@ -98,8 +100,8 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         engine = Seq2SeqEngine if config.is_encoder_decoder else CausalEngine
         return engine(
             model,
-            TextTokenizer(tokenizer),
-            eos_id=tokenizer.eos_token_id,
-            window=options["max_length"] or longest_input(config, tokenizer),
+            tokenizer,
+            eos_id=tokenizer.eos_id,
+            window=options["max_length"] or longest_input(config, named),
             batch_tokens=options["batch_tokens"],
         )

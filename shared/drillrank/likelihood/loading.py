@@ -1,11 +1,107 @@
-"""What every Hugging Face model is loaded with here: device, precision, and how much it can read."""
+"""What every Hugging Face model is loaded with here: device, precision, how much it can read, and whether it is whole."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from drillrank.errors import DrillrankError, InvalidInput
 
 if TYPE_CHECKING:
     import torch
+
+
+@contextmanager
+def told(message: str, advice: str = "") -> Iterator[None]:
+    """Tell what a library raises over a model's files, which may be anything, as one error of ours.
+
+    Args:
+        message: What cannot be done; the library's words follow.
+        advice: Stands after them.
+
+    Raises:
+        InvalidInput: the block raised an error that is not ours.
+
+    >>> with told("'m' is no model that can be loaded"):
+    ...     {}["weight"]
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: 'm' is no model that can be loaded: KeyError: 'weight'.
+    """
+    try:
+        yield
+    except DrillrankError:
+        raise
+    except Exception as error:
+        kind = "" if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: "
+        raise InvalidInput(f"{message}: {kind}{str(error).rstrip('.')}. {advice}".rstrip()) from error
+
+
+def pretrained(kind: Any, name: str, **options: Any) -> Any:
+    """A model of transformers in evaluation mode, with every weight from the checkpoint: others would be random.
+
+    Args:
+        kind: A class with `from_pretrained`.
+        name: Model id or directory.
+        options: Passed on.
+
+    Raises:
+        InvalidInput: the weights cannot be read, or some are missing.
+    """
+    with told(
+        f"The weights of {name!r} cannot be loaded",
+        'Only safetensors files are read, whole ones; model_kwargs={"use_safetensors": False} reads pickled weights, '
+        "which can run code: trust their source.",
+    ):
+        model, report = kind.from_pretrained(name, output_loading_info=True, **options)
+    parameters = dict(model.named_parameters())
+    missing = sorted(parameters.keys() & report["missing_keys"])
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise InvalidInput(
+            f"{name!r} lacks weights of a {type(model).__name__}, which would be random: {', '.join(missing[:3])}{more}."
+            " The checkpoint is incomplete, or of another kind of model."
+        )
+    return model.eval()
+
+
+def check_predicts(model: Any, name: str) -> None:
+    """Reject what has no likelihood of a target, token by token.
+
+    Raises:
+        InvalidInput: an encoder-decoder that does not say where targets begin; a decoder that sees the tokens it is to
+            predict, as a model for masked tokens does.
+    """
+    import torch
+
+    if model.config.is_encoder_decoder:
+        if not isinstance(getattr(model.config, "decoder_start_token_id", None), int):
+            raise InvalidInput(f"config.json of {name!r} has no decoder_start_token_id, with which its targets begin.")
+        return
+    ids = torch.tensor([[1, 2, 2], [1, 3, 3]], device=model.device)
+    with torch.inference_mode():
+        one, other = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, 0].float()
+    if (one - other).abs().max() > 0.05 * (one.max() - one.min()):
+        raise InvalidInput(
+            f"{name!r} is no causal language model: what it says at a token depends on the tokens that follow, which "
+            "it is to predict. Models for masked tokens, such as BERT, have no likelihood of a question."
+        )
+
+
+def check_vocabulary(name: str, tokens: int, known: int) -> None:
+    """Reject the tokenizer of another model.
+
+    Args:
+        name: Of the model.
+        tokens: That the tokenizer makes of text.
+        known: That the model has.
+
+    Raises:
+        InvalidInput: the model has fewer.
+    """
+    if tokens > known:
+        raise InvalidInput(f"The tokenizer of {name!r} has {tokens} tokens and the model {known}: it is another's.")
 
 
 def best_device() -> str:

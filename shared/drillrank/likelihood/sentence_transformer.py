@@ -23,6 +23,7 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.base import Likelihood, Request, check_texts
 from drillrank.likelihood.from_options import FromOptions
+from drillrank.likelihood.loading import told
 from drillrank.likelihood.sentence_vectors import SentenceVectors
 from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
 
@@ -116,8 +117,9 @@ class SentenceTransformerModel(FromOptions):
             InvalidInput: an item is not a string.
         """
         checked = check_texts(texts)
-        self._words = UnigramModel(self._words.mu).fit(checked)
-        self._documents.index(checked)
+        words = UnigramModel(self._words.mu).fit(checked)
+        self._documents.index(checked)  # may fail: then the model is as it was
+        self._words = words
         if self._options["kappa"] == "fit":
             from drillrank.likelihood.concentration import fitted_concentration  # loads scipy's optimisers
 
@@ -194,9 +196,7 @@ class _Encoder:
             if self._model is None:
                 library = require("sentence_transformers", "st")
                 chosen = {name: self._options[name] for name in ("device", "revision", "trust_remote_code")}
-                try:
+                with told(f"{self._name!r} is no encoder that can be loaded"):
                     self._model = library.SentenceTransformer(self._name, **chosen)
-                except (OSError, ValueError) as error:
-                    raise InvalidInput(f"{self._name!r} is no encoder that can be loaded: {error}") from error
                 logger.info("Loaded %s.", self._name)
             return self._model

@@ -16,6 +16,7 @@ from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, 
 from drillrank.likelihood.from_options import FromOptions
 from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
 from drillrank.likelihood.servers import OWNERS, SERVERS, Asked, Sequenced, Server
+from drillrank.likelihood.loading import told
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
@@ -253,13 +254,11 @@ class ServedModel(FromOptions):
         import transformers
 
         name = self._tokenizer_name
-        try:
+        with told(
+            f"The tokenizer of {self._name!r} cannot be loaded as {name!r}",
+            'Give the option tokenizer="<model id or directory>".',
+        ):
             return TextTokenizer(transformers.AutoTokenizer.from_pretrained(name))
-        except (OSError, ValueError) as error:
-            raise InvalidInput(
-                f"The tokenizer of {self._name!r} cannot be loaded as {name!r}: give the option "
-                f'tokenizer="<model id or directory>". {error}'
-            ) from error
 
 
 def _defused(prompt: Prompt, tokenizer: TextTokenizer) -> Prompt:

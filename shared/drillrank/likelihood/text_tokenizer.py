@@ -54,6 +54,7 @@ class TextTokenizer:
         suffix: Ids that it puts behind a text, such as an end-of-sequence token.
         chat: Its template for conversations.
         eos_id: The end-of-sequence token, or None.
+        text_tokens: One more than the highest id of a token that text may become.
 
     Raises:
         InvalidInput: the tokenizer has no fast backend, or surrounds a text in a way that is not understood.
@@ -69,6 +70,7 @@ class TextTokenizer:
         longest_first = sorted(self._secret_names, key=lambda name: -len(name))  # as the tokenizer itself matches them
         self._control = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
         self._marks_in = lru_cache(256)(self._find)  # candidates share their wording
+        self.text_tokens = max(self._backend.get_vocab(with_added_tokens=False).values(), default=-1) + 1
         self.token_names: list[str] = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
         bare = self("a").ids
         whole: list[int] = tokenizer("a")["input_ids"]

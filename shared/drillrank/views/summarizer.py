@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from drillrank.errors import InvalidInput, check_positive, require
-from drillrank.likelihood.loading import best_device, best_dtype, longest_input
+from drillrank.likelihood.loading import best_device, best_dtype, longest_input, pretrained, told
 from drillrank.structure.sentences import sentences
 from drillrank.views.summaries import is_short
 
@@ -98,17 +98,16 @@ class HuggingFaceSummarizer:
 
             name, revision, dtype = (self._options[key] for key in ("name", "revision", "dtype"))
             device = torch.device(self._options["device"] or best_device())
-            try:
+            with told(f"{name!r} is no sequence-to-sequence model that can be loaded"):
                 tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
-                model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-                    name,
-                    revision=revision,
-                    dtype=best_dtype(device) if dtype == "auto" else dtype,
-                    use_safetensors=True,
-                )
-            except (OSError, ValueError) as error:
-                raise InvalidInput(f"{name!r} is no sequence-to-sequence model that can be loaded: {error}") from error
-            self._loaded = tokenizer, model.to(device).eval()
+            model = pretrained(
+                transformers.AutoModelForSeq2SeqLM,
+                name,
+                revision=revision,
+                dtype=best_dtype(device) if dtype == "auto" else dtype,
+                use_safetensors=True,
+            )
+            self._loaded = tokenizer, model.to(device)
         return self._loaded
 
     def _windows(self, text: str) -> list[str]:
