@@ -79,9 +79,7 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
                 f"{self._name!r} holds no model of CTranslate2: convert one, as in "
                 "drillrank.likelihood.conversion.convert(model, directory)."
             )
-        with told(
-            f"The tokenizer's files (tokenizer.json, tokenizer_config.json) must lie in {self._name!r}, beside model.bin"
-        ):
+        with told(f"The tokenizer's files (tokenizer.json, tokenizer_config.json) must lie in {self._name!r}"):
             named = transformers.AutoTokenizer.from_pretrained(place)
             tokenizer = TextTokenizer(named)
             _check_vocabulary(place, tokenizer)

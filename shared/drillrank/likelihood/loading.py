@@ -1,4 +1,4 @@
-"""What every Hugging Face model is loaded with here: device, precision, how much it can read, and whether it is whole."""
+"""What every Hugging Face model is loaded with here: device, precision, what it can read, whether it is whole."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def pretrained(kind: Any, name: str, **options: Any) -> Any:
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise InvalidInput(
-            f"{name!r} lacks weights of a {type(model).__name__}, which would be random: {', '.join(missing[:3])}{more}."
-            " The checkpoint is incomplete, or of another kind of model."
+            f"{name!r} lacks weights of a {type(model).__name__}, which would be random: {', '.join(missing[:3])}{more}. "
+            "The checkpoint is incomplete, or of another kind of model."
         )
     return model.eval()
 

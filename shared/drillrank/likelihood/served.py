@@ -14,9 +14,9 @@ import numpy as np
 from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, require
 from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
 from drillrank.likelihood.from_options import FromOptions
+from drillrank.likelihood.loading import told
 from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
 from drillrank.likelihood.servers import OWNERS, SERVERS, Asked, Sequenced, Server
-from drillrank.likelihood.loading import told
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text

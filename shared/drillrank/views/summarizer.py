@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from drillrank.errors import InvalidInput, check_positive, require
+from drillrank.errors import check_positive, require
 from drillrank.likelihood.loading import best_device, best_dtype, longest_input, pretrained, told
 from drillrank.structure.sentences import sentences
 from drillrank.views.summaries import is_short
