@@ -13,6 +13,7 @@ from rich.table import Table
 
 from drillrank.cli import terminal
 from drillrank.errors import InvalidInput
+from drillrank.whole_files import whole_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +60,8 @@ def run_compare(given: argparse.Namespace) -> bool:
         )
     if given.html:
         try:
-            Path(given.html).write_text(html_report(found), encoding="utf-8")
+            with whole_file(Path(given.html)) as file:
+                file.write(html_report(found).encode())
         except OSError as problem:
             raise InvalidInput(f"{given.html} cannot be written: {problem.strerror}.") from problem
     if given.json:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.questions import Question
 from drillrank.passages import Passage
 
 FORMAT = "drillrank-compare-1"
+_BEGINNING = json.dumps({"format": FORMAT}).encode()[:-1]
 
 
 @dataclass
@@ -67,7 +69,7 @@ class Records:
     """A file of results, read at the start and added to; or memory alone.
 
     Raises:
-        InvalidInput: the file holds results of other questions, or is something else.
+        InvalidInput: the file holds results of other questions, is something else, or cannot be written.
     """
 
     def __init__(self, file: str | os.PathLike[str] | None, of: str) -> None:
@@ -75,16 +77,21 @@ class Records:
         self._known: dict[tuple[str, str, str], Record] = {}
         if self._file is None:
             return
-        if self._file.exists() and self._file.stat().st_size:
-            self._read(self._file, of)
-        else:
+        try:
+            content = self._file.read_bytes() if self._file.exists() else b""
+        except OSError as problem:
+            raise InvalidInput(f"{self._file} cannot be read: {problem.strerror}.") from problem
+        complete = content.rfind(b"\n") + 1
+        if complete or not _BEGINNING.startswith(content[: len(_BEGINNING)]):
+            self._read(self._file, content[:complete], of)
+        with self._written() as lines:
+            lines.truncate(complete)  # an interruption left half a line
+        if not complete:
             self._append({"format": FORMAT, "of": of})
 
-    def _read(self, file: Path, of: str) -> None:
-        content = file.read_bytes()
-        complete = content.rfind(b"\n") + 1
+    def _read(self, file: Path, content: bytes, of: str) -> None:
         header: Any = None
-        for number, line in enumerate(content[:complete].splitlines(), start=1):
+        for number, line in enumerate(content.splitlines(), start=1):
             try:
                 row = json.loads(line)
                 if number == 1:
@@ -99,9 +106,6 @@ class Records:
                 raise InvalidInput(f"{file}, line {number}, is no result: {problem}. Give another file.") from problem
         if header is None or header.get("of") != of:
             raise InvalidInput(f"{file} holds results of other questions, candidates or passages: give another file.")
-        if complete < len(content):  # an interruption left half a line
-            with file.open("r+b") as opened:
-                opened.truncate(complete)
 
     def keep(self, record: Record) -> None:
         """Remember a result; that of a later try replaces an earlier one."""
@@ -118,6 +122,16 @@ class Records:
             self._append(asdict(record))
 
     def _append(self, row: Mapping[str, Any]) -> None:
+        with self._written() as lines:
+            lines.write(json.dumps(row).encode() + b"\n")
+
+    @contextmanager
+    def _written(self) -> Iterator[BinaryIO]:
         assert self._file is not None
-        with self._file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(row) + "\n")
+        try:
+            with self._file.open("ab") as lines:
+                yield lines
+        except OSError as problem:
+            raise InvalidInput(
+                f"{self._file} cannot be written: {problem.strerror}. What it holds is kept: make room, and run again."
+            ) from problem

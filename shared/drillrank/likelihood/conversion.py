@@ -12,7 +12,8 @@ from typing import Any
 
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.ctranslate2_model import LIMITS
-from drillrank.likelihood.loading import longest_input, longest_target
+from drillrank.likelihood.loading import longest_input, longest_target, told
+from drillrank.whole_files import whole_folder
 
 _QUANTIZATIONS = ("int8", "int8_float32", "int16", "float32")
 
@@ -63,17 +64,16 @@ def convert(
             loaded.add_tokens([f"<no-token-{id_}>" for id_ in range(len(loaded), self.tokens)])  # rows without a name
             return loaded
 
-    place = Path(directory)
-    try:
+    if Path(directory).exists() and not overwrite:
+        raise InvalidInput(f"{directory!r} is there already: give overwrite=True to replace it, or another directory.")
+    with told(f"{model!r} cannot be converted to {directory!r}"), whole_folder(Path(directory)) as place:
         config = transformers.AutoConfig.from_pretrained(model, revision=revision)
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
-        Converter(model, revision=revision).convert(directory, quantization=quantization, force=overwrite)
-    except (OSError, ValueError, AttributeError, NotImplementedError, RuntimeError) as error:
-        raise InvalidInput(f"{model!r} cannot be converted to {directory!r}: {error}") from error
-    tokenizer.save_pretrained(directory)
-    own = json.loads((place / "config.json").read_text(encoding="utf-8"))
-    named = {name: "" if name.endswith("_token") and value is None else value for name, value in own.items()}
-    (place / "config.json").write_text(json.dumps(named, indent=2), encoding="utf-8")  # a missing token stops it
-    limits = {"max_length": longest_input(config, tokenizer), "longest_target": longest_target(config)}
-    (place / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
+        Converter(model, revision=revision).convert(str(place), quantization=quantization, force=True)
+        tokenizer.save_pretrained(place)
+        own = json.loads((place / "config.json").read_text(encoding="utf-8"))
+        named = {name: "" if name.endswith("_token") and value is None else value for name, value in own.items()}
+        (place / "config.json").write_text(json.dumps(named, indent=2), encoding="utf-8")  # a missing token stops it
+        limits = {"max_length": longest_input(config, tokenizer), "longest_target": longest_target(config)}
+        (place / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
     return f"ct2:{directory}"

@@ -58,10 +58,9 @@ def pretrained(kind: Any, name: str, **options: Any) -> Any:
     parameters = dict(model.named_parameters())
     missing = sorted(parameters.keys() & report["missing_keys"])
     if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise InvalidInput(
-            f"{name!r} lacks weights of a {type(model).__name__}, which would be random: {', '.join(missing[:3])}{more}. "
-            "The checkpoint is incomplete, or of another kind of model."
+            f"{name!r} lacks {len(missing)} weights of a {type(model).__name__}, which would be random, such as "
+            f"{missing[0]}: the checkpoint is incomplete, or of another kind of model."
         )
     return model.eval()
 

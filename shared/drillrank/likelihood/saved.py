@@ -11,6 +11,7 @@ from typing import cast
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.collection import Collection
+from drillrank.whole_files import whole_file
 
 FILE = "unigram.json"
 FORMAT, VERSION = "drillrank unigram", 1
@@ -24,11 +25,9 @@ def write_collection(directory: str | os.PathLike[str], mu: float, collection: C
     """
     folder = Path(directory).expanduser().absolute()
     content = {"format": FORMAT, "version": VERSION, "mu": mu, "counts": collection.frequencies()}
-    unfinished = folder / f"{FILE}.{os.getpid()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(json.dumps(content).encode())
-        unfinished.replace(folder / FILE)
+        with whole_file(folder / FILE) as file:
+            file.write(json.dumps(content).encode())
     except OSError as cause:
         raise InvalidInput(f"The unigram model cannot be saved in {str(folder)!r}: {cause}") from cause
     return str(folder)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.whole_files import whole_file
 
 Floats32 = npt.NDArray[np.float32]
 Encode = Callable[[list[str]], Any]
@@ -31,8 +32,9 @@ class SentenceVectors:
 
     Args:
         encode: From texts to one vector each.
-        directory: Where indexed vectors are kept, a file for each call of `index`; None keeps them in memory only.
-            Vectors of another encoder must lie in another directory.
+        directory: Where indexed vectors are kept, a file for each call of `index`; None keeps them in memory only,
+            and so does, with a warning, a directory that cannot be written. Vectors of
+            another encoder must lie in another directory.
 
     Raises:
         InvalidInput: the directory holds files that are not vectors.
@@ -108,17 +110,18 @@ def _key(text: str) -> bytes:
 
 
 def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
-    """A new file, whole or not at all."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """A new file. Where none can be written, the vectors serve this process alone."""
     keys = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(-1, 16)
-    handle, name = tempfile.mkstemp(suffix=".part", dir=directory)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with whole_file(directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}") as file:
             np.savez(file, keys=keys, vectors=np.stack(list(vectors.values())))
-        os.replace(name, directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}")
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    except OSError as cause:
+        warnings.warn(
+            f"{len(vectors)} vectors cannot be kept in {str(directory)!r}, and are made again by the next process: "
+            f"{cause}.",
+            DrillrankWarning,
+            stacklevel=4,
+        )
 
 
 def _read(file: Path) -> dict[bytes, Floats32]:

@@ -1,0 +1,167 @@
+"""What is written where there is no room for it: whole or not at all, told, and taken up again."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drillrank.__main__ import main
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.evaluation.records import Record, Records
+from drillrank.likelihood.sentence_vectors import SentenceVectors
+from drillrank.likelihood.unigram import UnigramModel
+from drillrank.whole_files import whole_file, whole_folder
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process grows beyond so many bytes; the system refuses the rest, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def written(place: Path, then: Callable[[Any], object]) -> None:
+    with whole_file(place) as file:
+        file.write(b"new")
+        assert place.read_bytes() == b"old"
+        then(file)
+
+
+def filled(place: Path, then: Callable[[Any], object] = id) -> None:
+    with whole_folder(place) as folder:
+        (folder / "new").touch()
+        then(folder)
+
+
+def interrupted(_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def words(count: int) -> list[str]:
+    return [f"word{number}" for number in range(count)]
+
+
+def test_a_file_keeps_its_content_until_the_new_one_is_whole(tmp_path):
+    place = tmp_path / "notes"
+    place.write_bytes(b"old")
+    with room_for(100), pytest.raises(OSError, match="File too large"):
+        written(place, lambda file: file.write(bytes(100_000)))
+    with pytest.raises(KeyboardInterrupt):
+        written(place, interrupted)
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("notes", b"old")]
+    with whole_file(place) as file:
+        file.write(b"new")
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("notes", b"new")]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_keeps_its_content_until_the_new_one_is_whole(tmp_path, there):
+    place = tmp_path / "model"
+    if there:
+        place.mkdir()
+        (place / "old").touch()
+    with pytest.raises(KeyboardInterrupt):
+        filled(place, interrupted)
+    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == (["model", "model/old"] if there else [])
+    filled(place)
+    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == ["model", "model/new"]
+
+
+def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkeypatch):
+    place = tmp_path / "model"
+    place.mkdir()
+    (place / "old").touch()
+    rename, calls = type(place).rename, []
+
+    def refused_once(self, target):
+        calls.append(self)
+        if len(calls) == 2:
+            raise OSError("refused")
+        return rename(self, target)
+
+    monkeypatch.setattr(type(place), "rename", refused_once)
+    with pytest.raises(OSError, match="refused"):
+        filled(place)
+    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == ["model", "model/old"]
+
+
+def test_a_fit_that_cannot_be_saved_leaves_the_one_before(tmp_path):
+    small, large = UnigramModel().fit(["old words"]), UnigramModel().fit(words(2_000))
+    spec = small.save(tmp_path)
+    before = [one.read_bytes() for one in tmp_path.iterdir()]
+    with room_for(4_000), pytest.raises(InvalidInput, match=r"cannot be saved .* File too large"):
+        large.save(tmp_path)
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == before
+    assert large.save(tmp_path) == spec
+
+
+def test_vectors_that_cannot_be_kept_serve_the_process_that_made_them(tmp_path):
+    asked: list[str] = []
+
+    def encode(texts):
+        asked.extend(texts)
+        return [[len(text), 1.0] for text in texts]
+
+    vectors = SentenceVectors(encode, tmp_path)
+    with room_for(1_000), pytest.warns(DrillrankWarning, match=r"500 vectors cannot be kept .* File too large"):
+        vectors.index(words(500))
+    assert len(vectors.of(words(500))) == len(asked) == 500
+    assert not [*tmp_path.iterdir()]
+    SentenceVectors(encode, tmp_path).index(words(500))
+    assert len(SentenceVectors(encode, tmp_path).of(words(500))) == 500
+    assert len(asked) == 1_000
+
+
+def test_results_that_were_written_are_not_lost(tmp_path):
+    file, known = tmp_path / "results.jsonl", [Record("UPR", "", name, ["p"], [1.0]) for name in words(50)]
+    records = Records(file, "these questions")
+    with room_for(2_000), pytest.raises(InvalidInput, match=r"cannot be written: .* make room, and run again"):
+        [*map(records.add, known)]
+    kept = file.read_bytes().count(b"\n") - 1
+    assert 0 < kept < 50
+    assert not file.read_bytes().endswith(b"\n")
+    again = Records(file, "these questions")
+    assert [again.get("UPR", "", name) for name in words(50)] == known[:kept] + [None] * (50 - kept)
+    for record in known[kept:]:
+        again.add(record)
+    assert [Records(file, "these questions").get("UPR", "", name) for name in words(50)] == known
+
+
+@pytest.mark.parametrize("size", [0, 1, 30])
+def test_results_whose_first_line_was_not_finished(tmp_path, size):
+    file, record = tmp_path / "results.jsonl", Record("UPR", "", "q", ["p"], [1.0])
+    with room_for(size), pytest.raises(InvalidInput, match="cannot be written"):
+        Records(file, "these questions")
+    assert file.stat().st_size == size
+    Records(file, "these questions").add(record)
+    assert Records(file, "these questions").get("UPR", "", "q") == record
+
+
+def test_a_half_line_of_something_else_is_not_overwritten(tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_text("notes of mine, without an end of line")
+    with pytest.raises(InvalidInput, match="holds results of other"):
+        Records(file, "these questions")
+    assert file.read_text() == "notes of mine, without an end of line"
+
+
+def test_a_cache_that_cannot_grow_costs_no_answer(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = "\n\n".join(f"# Part {number}\n\nOwls of kind {number} hunt at night." for number in range(300))
+    (tmp_path / "owls.md").write_text(text)
+    ask = ["ask", str(tmp_path / "owls.md"), "What hunts at night?", "--json"]
+    with room_for(40_000):
+        assert main(ask) == 0
+    first, told = capsys.readouterr()
+    assert "cache cannot be used, all is read anew" in told
+    assert main(ask) == 0
+    assert capsys.readouterr().out == first != ""
