@@ -61,26 +61,22 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Chunk
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     metadata, pages = theirs(node.metadata), pages_of(node.metadata)
-    if is_section(node.metadata) and start is not None:
+    if is_section(node.metadata):
         raw = found["view"] == "raw"
+        placed = start is not None  # if not, it was cut out of what another parser cut
         return ChunkRecord(
             node,
             node.node_id if raw else str(found["section_id"]),
             text if raw else "",
             document,
-            kind="section",
+            kind="section" if placed else "chunk",
             raw=raw and itself,  # the copy that earlier releases left in a view is not the section
-            path=str(found.get("section_path", "")),
+            path=str(found.get("section_path", "")) if placed else (),
             start=start,
-            end=end,
+            end=end if placed else None,
             metadata=metadata,
             pages=pages,
         )
-    if is_section(node.metadata):  # cut out of what another parser cut, nobody knows where
-        raw = found["view"] == "raw"
-        id_ = node.node_id if raw else str(found["section_id"])
-        held = text if raw else ""
-        return ChunkRecord(node, id_, held, document, kind="chunk", raw=raw and itself, metadata=metadata, pages=pages)
     if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
         return ChunkRecord(node, node.node_id, text, document, metadata=metadata, pages=pages)
     headings = headings_of_path(metadata.get(_HEADINGS))

@@ -28,6 +28,7 @@ Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""
 
 _Predicate = Callable[[BaseNode], bool]
+_End = VectorStoreIndex | VectorIndexRetriever | VectorIndexAutoRetriever
 
 _OPERATORS = {
     FilterOperator.EQ: "eq",
@@ -106,37 +107,32 @@ class Guard(Guarding[BaseNode]):
 
 def index_behind(source: object) -> VectorStoreIndex | None:
     """The index that all records of a source come from, as they are; None if there are several, or other things."""
-    if isinstance(source, VectorStoreIndex):
-        return source
-    if _leads_on(source):
-        return None
-    if isinstance(source, VectorIndexRetriever | VectorIndexAutoRetriever):
-        return source._index
-    found = list(map(index_behind, _sources_of(source)))
-    return found[0] if found and all(index is found[0] for index in found) else None
+    indexes, whole = indexes_behind(source)
+    return indexes[0] if whole and len(indexes) == 1 else None
 
 
 def indexes_behind(source: object) -> tuple[list[VectorStoreIndex], bool]:
     """All indexes that records of a source come from, and whether none comes from anything else."""
-    if isinstance(source, VectorStoreIndex):
-        return [source], True
-    if _leads_on(source):
-        return [], False
-    if isinstance(source, VectorIndexRetriever | VectorIndexAutoRetriever):
-        return [source._index], True
-    found = list(map(indexes_behind, _sources_of(source)))
-    indexes = {id(index): index for own, _ in found for index in own}
-    return list(indexes.values()), bool(found) and all(whole for _, whole in found)
+    ends, whole = _ends(source)
+    indexes = [end if isinstance(end, VectorStoreIndex) else end._index for end in ends]
+    return list({id(index): index for index in indexes}.values()), whole
 
 
 def _documents_of(source: object) -> frozenset[str] | None:
     """Ids of the documents that a source is to search; None if it may bring others."""
+    ends, whole = _ends(source)
+    ids = [end._doc_ids if isinstance(end, VectorIndexRetriever) else None for end in ends]
+    return frozenset(id_ for of_one in ids for id_ in of_one or ()) if whole and all(ids) else None
+
+
+def _ends(source: object) -> tuple[list[_End], bool]:
+    """The indexes and retrievers over one that a source asks in the end, and whether it brings nothing else."""
     if _leads_on(source):
-        return None
-    if isinstance(source, VectorIndexRetriever):
-        return frozenset(source._doc_ids) if source._doc_ids else None
-    found = list(map(_documents_of, _sources_of(source)))
-    return None if not found or None in found else frozenset().union(*(ids for ids in found if ids is not None))
+        return [], False
+    if isinstance(source, _End):
+        return [source], True
+    found = list(map(_ends, _sources_of(source)))
+    return [end for ends, _ in found for end in ends], bool(found) and all(whole for _, whole in found)
 
 
 def _sources_of(source: object) -> Iterable[object]:
