@@ -17,7 +17,7 @@ from drillrank.hosts.notes import notes
 from drillrank.hosts.reranking import Reranker
 from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._documents import passage_of
-from langchain_ext._retriever import with_score
+from langchain_ext._retriever import SCORE_KEY, with_score
 
 
 class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
@@ -30,10 +30,7 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
     top_n: int | None = Field(default=3, gt=0, description="Documents to keep; None keeps all.")
-    score_key: str | None = Field(
-        default="relevance_score",
-        description="Metadata key of the score; None adds nothing that depends on the question.",
-    )
+    score_key: str | None = SCORE_KEY
     title_key: str = Field(default="title", description="Metadata key of the title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 

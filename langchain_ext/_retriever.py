@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
 from langchain_core.vectorstores import VectorStore
-from pydantic import BeforeValidator, InstanceOf
+from pydantic import BeforeValidator, Field, InstanceOf
 
+from drillrank.hosts.calls import Calls, arun_calls, run_calls
 from drillrank.hosts.notes import noted
+from drillrank.passages import check_query, check_top_n
+
+SCORE_KEY: Any = Field(
+    default="relevance_score",
+    description="Metadata key of the score; None adds nothing that depends on the question.",
+)
 
 
 def _as_runnable(given: object) -> object:
@@ -37,6 +46,31 @@ class ConfiguredRetriever(BaseRetriever):
         """As `invoke`, without blocking the event loop."""
         with _handed_on(config):
             return await super().ainvoke(input, config, **kwargs)
+
+
+class AskedRetriever(ConfiguredRetriever):
+    """Base of those that find what a question asks for; `invoke(query, top_n=...)` overrides `top_n`."""
+
+    score_key: str | None = SCORE_KEY
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
+    ) -> list[Document]:
+        return run_calls(self._asked(query, top_n, run_manager))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
+    ) -> list[Document]:
+        return await arun_calls(self._asked(query, top_n, run_manager))
+
+    def _asked(self, query: str, top_n: int | None, run_manager: Any) -> Calls[list[Document]]:
+        own: int | None = self.top_n  # type: ignore[attr-defined]  # a field of each
+        check_top_n(top_n)
+        return self._found(check_query(query), own if top_n is None else top_n, child_config(run_manager))
+
+    @abstractmethod
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
+        """Documents for a question, best first."""
 
 
 @contextmanager

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-)
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field
 
 from drillrank import Passage
+from drillrank.hosts.calls import Calls, call, on_thread
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.generated import (
     GeneratedRecordSettings,
@@ -22,16 +18,15 @@ from drillrank.hosts.generated import (
     retrieve_and_generate,
 )
 from drillrank.hosts.lookups import Answer
-from drillrank.passages import check_top_n
 from drillrank.settings import settings_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
+from langchain_ext._retriever import AskedRetriever, Retriever
 from langchain_ext.brmgr import BRMGRRerank
 
 
-class BRMGRRetriever(WithModel, ConfiguredRetriever, GenerationSettings):
+class BRMGRRetriever(WithModel, AskedRetriever, GenerationSettings):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -68,34 +63,17 @@ class BRMGRRetriever(WithModel, ConfiguredRetriever, GenerationSettings):
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
-    score_key: str | None = Field(
-        default="relevance_score",
-        description="Metadata key of the score; None adds nothing that depends on the question.",
-    )
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
     def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        config = child_config(run_manager)
-        check_top_n(top_n)
-        found, written = retrieve_and_generate(self, query, *self._asked(query, config))
-        return self._merged(query, top_n, found, written)
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        config = child_config(run_manager)
-        check_top_n(top_n)
-        found, written = await aretrieve_and_generate(self, query, *self._asked(query, config))
-        return await asyncio.to_thread(self._merged, query, top_n, found, written)
-
-    def _asked(self, query: str, config: RunnableConfig) -> tuple[int, StoreLookups, FrameworkLLM]:
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
         store = StoreLookups(query, self.retriever, Guard(self.filter), config, told_by=type(self).__name__)
-        return self.n_generated, store, FrameworkLLM(self.llm, "write a passage", config)
+        asked = self, query, self.n_generated, store, FrameworkLLM(self.llm, "write a passage", config)
+        found, written = yield call(retrieve_and_generate, aretrieve_and_generate, *asked)
+        merged: list[Document] = yield on_thread(self._merged, query, top_n, found, written)
+        return merged
 
     def _merged(self, query: str, top_n: int | None, found: Answer, written: list[Passage]) -> list[Document]:
         generated = [
@@ -104,7 +82,7 @@ class BRMGRRetriever(WithModel, ConfiguredRetriever, GenerationSettings):
         ]
         ranking = settings_of(self, GeneratedRecordSettings) | {
             "model": self._language_model,
-            "top_n": self.top_n if top_n is None else top_n,
+            "top_n": top_n,
             "title_key": self.title_key,
             "score_key": self.score_key,
         }

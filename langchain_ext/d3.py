@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-    adispatch_custom_event,
-    dispatch_custom_event,
-)
+from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -22,26 +19,26 @@ from drillrank import D3, LanguageModel, MonoT5, Relevance
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.embedding import Embed, HostEmbedding
+from drillrank.hosts.calls import Call, Calls, arun_calls, call, run_calls
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import own, with_own
 from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.passages import check_query, check_top_n
 from drillrank.settings import renamed
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
+from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 
 _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
 @renamed(summarise="summarizer")
-class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
+class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -94,10 +91,6 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
     monot5: InstanceOf[MonoT5] | InstanceOf[Relevance] | None
     section_prompt: PromptField | None  # type: ignore[assignment]  # the host's
     paragraph_prompt: PromptField | None  # type: ignore[assignment]
-    score_key: str | None = Field(
-        default="relevance_score",
-        description="Metadata key of the score; None adds nothing that depends on the question.",
-    )
 
     _drilling: Drilling[Document] = PrivateAttr()
 
@@ -127,48 +120,15 @@ class D3Retriever(WithModel, ConfiguredRetriever, D3RetrieverSettings):
             fields=index_fields(self, self._language_model),
         )
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        config = child_config(run_manager)
-        found = self._drilling.retrieve(
-            *self._asked(query, top_n, config),
-            llm=self._llm(config),
-            on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
-        )
-        dispatch_custom_event(END_EVENT, _told(found), config=config)
-        return list(map(self._document, found.evidence))
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        config = child_config(run_manager)
-        asked = self._asked(query, top_n, config)
-        loop = asyncio.get_running_loop()
-        steps: asyncio.Queue[Step | None] = asyncio.Queue()
-        telling = asyncio.ensure_future(_tell(steps, config))
-        try:
-            found = await self._drilling.aretrieve(
-                *asked,
-                llm=self._llm(config),
-                on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step),
-            )
-        finally:
-            steps.put_nowait(None)
-            await telling
-        await adispatch_custom_event(END_EVENT, _told(found), config=config)
-        return list(map(self._document, found.evidence))
-
-    def _asked(
-        self, query: str, top_n: int | None, config: RunnableConfig
-    ) -> tuple[str, StoreLookups, Guard, int | None]:
-        check_top_n(top_n)
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
         guard = Guard(self.filter, self.source, config)
-        store = StoreLookups(check_query(query), self.source, guard, config)
-        return query, store, guard, self.top_n if top_n is None else top_n
-
-    def _llm(self, config: RunnableConfig) -> FrameworkLLM | None:
-        return None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
+        store = StoreLookups(query, self.source, guard, config)
+        llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
+        drilled = partial(self._drilling.retrieve, query, store, guard, top_n, llm=llm)
+        found = yield Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))
+        told = {**found.usage, "problems": found.problems}
+        yield call(dispatch_custom_event, adispatch_custom_event, END_EVENT, told, config=config)
+        return list(map(self._document, found.evidence))
 
     def _document(self, evidence: Evidence[Document]) -> Document:
         paragraph = evidence.paragraph
@@ -197,8 +157,20 @@ def _with_start(chunk: ChunkRecord[Document], metadata: dict[str, Any], start: i
     return metadata if start is None else {**metadata, _START: start}
 
 
-def _told(found: Drilled[Document]) -> dict[str, Any]:
-    return {**found.usage, "problems": found.problems}
+def _drill(drilled: Callable[..., Calls[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
+    """Drill down, and dispatch each step."""
+    return run_calls(drilled(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
+
+
+async def _adrill(drilled: Callable[..., Calls[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
+    loop = asyncio.get_running_loop()
+    steps: asyncio.Queue[Step | None] = asyncio.Queue()
+    telling = asyncio.ensure_future(_tell(steps, config))
+    try:
+        return await arun_calls(drilled(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
+    finally:
+        steps.put_nowait(None)
+        await telling
 
 
 async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:

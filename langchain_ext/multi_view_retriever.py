@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import InvalidInput
+from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
-from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
-from drillrank.hosts.merged_views import Merged
 from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
-from drillrank.passages import check_query, check_top_n
 from drillrank.views import VIEWS, MergedSection, View
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
+from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext._sections import as_raw, read_section, stored_sections
 
 Source = InstanceOf[VectorStore] | Retriever | dict[View, Retriever]
 
 
-class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
+class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -74,10 +71,6 @@ class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
     documents: list[Document] = Field(default_factory=list)
     source: Source | None = Field(default=None, description="Where to look; None indexes the documents in memory.")
     filter: Filter | None = Field(default=None, description="Which documents may be seen.")
-    score_key: str | None = Field(
-        default="relevance_score",
-        description="Metadata key of the score; None adds nothing that depends on the question.",
-    )
 
     _views: ViewRetrieval = PrivateAttr()
 
@@ -100,26 +93,11 @@ class MultiViewRetriever(Component, ConfiguredRetriever, ViewRetrieverSettings):
         """Where all results are from."""
         return self.source
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        store, lookups = self._lookups(query, top_n, child_config(run_manager))
-        return [self._document(*merged) for merged in run_lookups(lookups, store.answer)]
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        store, lookups = self._lookups(query, top_n, child_config(run_manager))
-        return [self._document(*merged) for merged in await arun_lookups(lookups, store.aanswer)]
-
-    def _lookups(
-        self, query: str, top_n: int | None, config: RunnableConfig
-    ) -> tuple[StoreLookups, Lookups[list[Merged]]]:
-        check_query(query)
-        check_top_n(top_n)
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
-        return store, self._views.lookups(query, self.top_n if top_n is None else top_n, guard)
+        found = yield from self._views.retrieve(query, store, guard, top_n or self.top_n)
+        return [self._document(*merged) for merged in found]
 
     def _document(self, section: StoredSection, merged: MergedSection, origin: str | None) -> Document:
         document = as_raw(section.record, section.text) if section.view else section.record

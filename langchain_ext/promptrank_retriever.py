@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from drillrank import PromptRank
+from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.paths import PathRetrieverSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
-from drillrank.passages import check_query, check_top_n
 from langchain_ext._documents import index_fields
 from langchain_ext._filters import Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
-from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config, with_score
+from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext.promptrank import PathFields
 from langchain_ext.promptrank_documents import DocumentPaths
 
 
 @link_prior_was_prior
-class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrieverSettings):
+class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSettings):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
@@ -67,9 +66,10 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
         InvalidInput: two of the `documents` that may be seen share an id, the question is blank, or the retriever has a
             filter that cannot be checked on linked documents.
 
+    >>> from langchain_core.retrievers import BaseRetriever
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})
     >>> vale = Document("It is a residential district.", id="vale", metadata={"title": "Maida Vale"})
-    >>> class OnlyTuring(ConfiguredRetriever):
+    >>> class OnlyTuring(BaseRetriever):
     ...     def _get_relevant_documents(self, query, *, run_manager):
     ...         return [turing]
     >>> retriever = PromptRankRetriever(retriever=OnlyTuring(), documents=[turing, vale])
@@ -90,10 +90,6 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
     llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
     missing_prompt: PromptField  # type: ignore[assignment]  # the host's
     top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
-    score_key: str | None = Field(
-        default="relevance_score",
-        description="Metadata key of the score; None adds nothing that depends on the question.",
-    )
     title_key: str = Field(default="title", description="Metadata key of the title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
 
@@ -118,26 +114,10 @@ class PromptRankRetriever(WithModel, PathFields, ConfiguredRetriever, PathRetrie
         """Whose store all results are from; none, if some are from another one."""
         return self.retriever if self.docstore is None else None
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        found = self._paths.retrieve(*self._asked(query, top_n, child_config(run_manager)))
-        return list(map(self._document, found))
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
-    ) -> list[Document]:
-        found = await self._paths.aretrieve(*self._asked(query, top_n, child_config(run_manager)))
-        return list(map(self._document, found))
-
-    def _asked(
-        self, query: str, top_n: int | None, config: RunnableConfig
-    ) -> tuple[str, DocumentPaths, int | None, FrameworkLLM | None]:
-        check_query(query)
-        check_top_n(top_n)
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
         llm = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
         host = self._host(Guard(self.filter, self.retriever, config), config)
-        return query, host, self.top_n if top_n is None else top_n, llm
+        return list(map(self._document, (yield from self._paths.retrieve(query, host, top_n, llm))))
 
     def _host(self, guard: Guard, config: RunnableConfig | None = None) -> DocumentPaths:
         return DocumentPaths(guard, self.retriever, self.docstore, config, self.title_key, self.metadata_fields)

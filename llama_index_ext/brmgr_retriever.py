@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive
-from drillrank.hosts.fields import Fixed
+from drillrank.hosts.calls import Calls, call
 from drillrank.hosts.generated import (
     GeneratedRecordSettings,
     GenerationSettings,
@@ -26,11 +26,12 @@ from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.brmgr import BRMGRRerank
 
 
 @method
-class BRMGRRetriever(Fixed, BaseRetriever, GenerationSettings):
+class BRMGRRetriever(AskedRetriever, GenerationSettings):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -89,22 +90,16 @@ class BRMGRRetriever(Fixed, BaseRetriever, GenerationSettings):
         }
         self._rerank = BRMGRRerank(**ranking)
 
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        query, store = query_bundle.query_str, self._store(query_bundle)
-        found, written = retrieve_and_generate(self, query, self.n_generated, store, self._asked())
-        return self._rerank.postprocess_nodes([*(found or ()), *map(self._node, written)], query_bundle)
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        query, store = query_bundle.query_str, self._store(query_bundle)
-        found, written = await aretrieve_and_generate(self, query, self.n_generated, store, self._asked())
-        return await self._rerank.apostprocess_nodes([*(found or ()), *map(self._node, written)], query_bundle)
-
-    def _store(self, query_bundle: QueryBundle) -> StoreLookups:
+    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
         guard = Guard(self.filters, self.retriever)
-        return StoreLookups(query_bundle, self.retriever, guard, told_by=type(self).__name__)
-
-    def _asked(self) -> FrameworkLLM:
-        return FrameworkLLM(self.llm or Settings.llm, "write a passage")
+        store = StoreLookups(query_bundle, self.retriever, guard, told_by=type(self).__name__)
+        asked = self, query, self.n_generated, store, FrameworkLLM(self.llm or Settings.llm, "write a passage")
+        found, written = yield call(retrieve_and_generate, aretrieve_and_generate, *asked)
+        rerank, nodes = self._rerank, [*(found or ()), *map(self._node, written)]
+        merged: list[NodeWithScore] = yield call(
+            rerank.postprocess_nodes, rerank.apostprocess_nodes, nodes, query_bundle
+        )
+        return merged
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(

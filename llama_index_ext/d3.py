@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
@@ -22,13 +21,12 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.embedding import Embed, HostEmbedding
 from drillrank.errors import InvalidInput
+from drillrank.hosts.calls import Calls, on_thread
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
-from drillrank.hosts.fields import Fixed
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.proposing import Reading
 from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.passages import check_query
 from drillrank.settings import method, renamed
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._filters import Filters, Guard
@@ -36,6 +34,7 @@ from llama_index_ext._given import check_nodes
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
+from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent
 
 dispatcher = get_dispatcher(__name__)
@@ -43,7 +42,7 @@ dispatcher = get_dispatcher(__name__)
 
 @renamed(summarise="summarizer")
 @method
-class D3Retriever(Prompted, Fixed, BaseRetriever, D3RetrieverSettings):
+class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -127,16 +126,12 @@ class D3Retriever(Prompted, Fixed, BaseRetriever, D3RetrieverSettings):
             given_alone=guard if source is None else None,
         )
 
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        question, guard = check_query(query_bundle.query_str), Guard(self.filters, self.source)
+    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+        guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)
-        return self._nodes(self._drilling.retrieve(question, store, guard, self.top_n, on_step=self._tell))
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        question, guard = check_query(query_bundle.query_str), Guard(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, guard)
-        found = await self._drilling.aretrieve(question, store, guard, self.top_n, on_step=self._tell)
-        return await asyncio.to_thread(self._nodes, found)  # hosts hash texts for their references
+        found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
+        nodes: list[NodeWithScore] = yield on_thread(self._nodes, found)  # hosts hash texts for their references
+        return nodes
 
     def _tell(self, step: Step) -> None:
         problems = list(step.problems)

@@ -11,27 +11,25 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.fields import Fixed
+from drillrank.hosts.calls import Calls
 from drillrank.hosts.keys import prefixed, with_own
-from drillrank.hosts.lookups import Lookups, arun_lookups, run_lookups
-from drillrank.hosts.merged_views import Merged
 from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
-from drillrank.passages import check_query
 from drillrank.settings import method
 from drillrank.views import VIEWS, MergedSection, View
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
+from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext._sections import read_section
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
 
 @method
-class MultiViewRetriever(Fixed, BaseRetriever, ViewRetrieverSettings):
+class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -99,18 +97,11 @@ class MultiViewRetriever(Fixed, BaseRetriever, ViewRetrieverSettings):
         """Where all results are from."""
         return self.source
 
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        store, lookups = self._lookups(query_bundle)
-        return [_node(*merged) for merged in run_lookups(lookups, store.answer)]
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        store, lookups = self._lookups(query_bundle)
-        return [_node(*merged) for merged in await arun_lookups(lookups, store.aanswer)]
-
-    def _lookups(self, query_bundle: QueryBundle) -> tuple[StoreLookups, Lookups[list[Merged]]]:
-        query, guard = check_query(query_bundle.query_str), Guard(self.filters, self.source)
+    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+        guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
-        return store, self._views.lookups(query, self.top_n, guard)
+        found = yield from self._views.retrieve(query, store, guard, self.top_n)
+        return [_node(*merged) for merged in found]
 
 
 def _searched(source: Source | None) -> Searched:

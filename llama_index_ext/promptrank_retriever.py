@@ -14,25 +14,26 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, PromptRank, load_language_model
-from drillrank.hosts.fields import Fixed
+from drillrank.hosts.calls import Calls
 from drillrank.hosts.notes import noted
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.paths import PathRetrieverSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_top_n
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.settings import method
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes, check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._nodes import unread
+from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.promptrank_nodes import NodePaths
 
 
 @link_prior_was_prior
 @method
-class PromptRankRetriever(Prompted, Fixed, BaseRetriever, PathRetrieverSettings):
+class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:
@@ -133,15 +134,9 @@ class PromptRankRetriever(Prompted, Fixed, BaseRetriever, PathRetrieverSettings)
         """Whose store all results are from; none, if some are from another one."""
         return self.retriever if self.docstore is None else None
 
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        query = check_query(query_bundle.query_str)
+    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
         host = self._host(Guard(self.filters, self.retriever))
-        return list(map(_node, self._paths.retrieve(query, host, self.top_n, self._asked, asked=query_bundle)))
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        query = check_query(query_bundle.query_str)
-        host = self._host(Guard(self.filters, self.retriever))
-        found = await self._paths.aretrieve(query, host, self.top_n, self._asked, asked=query_bundle)
+        found = yield from self._paths.retrieve(query, host, self.top_n, self._asked, asked=query_bundle)
         return list(map(_node, found))
 
     def _host(self, guard: Guard) -> NodePaths:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from drillrank.calling import Function, awaited
+from drillrank.calling import Function, awaited, to_thread
 from drillrank.dialogue import Finished, advance
 
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ def call(function: Function, afunction: Function, *arguments: Any, own: Function
 
 def on_thread(function: Function, *arguments: Any) -> Call:
     """A function without a twin."""
-    return Call(partial(function, *arguments), partial(asyncio.to_thread, function, *arguments))
+    return Call(partial(function, *arguments), partial(to_thread, function, *arguments))
 
 
 def unless(error: type[Exception], asked: Call) -> Call:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from drillrank.calling import to_thread
 from drillrank.dialogue import LLM
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
+from drillrank.hosts.calls import Calls, call, on_thread
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import Lookups, Store, arun_lookups, run_lookups
+from drillrank.hosts.lookups import Lookups, Store, looked_up
 from drillrank.hosts.notes import notes
 from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
 from drillrank.hosts.proposing import Paragraph, Proposed, Reading, grouped, proposed
@@ -114,7 +114,7 @@ class Drilling(Generic[Record]):
         *,
         llm: LLM | None = None,
         on_step: Callable[[Step], object],
-    ) -> Drilled[Record]:
+    ) -> Calls[Drilled[Record]]:
         """Evidence for a question.
 
         Args:
@@ -123,27 +123,14 @@ class Drilling(Generic[Record]):
             guard: What may be seen.
             top_n: Paragraphs wanted.
             llm: Is asked in place of that of `d3`.
-            on_step: Is told of each step.
+            on_step: Is told of each step, on worker threads in asynchronous use.
         """
-        stored = run_lookups(self._documents(guard), store.answer)
-        found = self._d3.retrieve(question, self._prepared(stored), top_n, llm=llm, on_step=on_step)
-        return self._drilled(found, stored)
-
-    async def aretrieve(
-        self,
-        question: str,
-        store: Store,
-        guard: Guarding[Any],
-        top_n: int | None,
-        *,
-        llm: LLM | None = None,
-        on_step: Callable[[Step], object],
-    ) -> Drilled[Record]:
-        """As `retrieve`, without blocking the event loop; `on_step` is called on worker threads."""
-        stored = await arun_lookups(self._documents(guard), store.aanswer)
-        ready = await to_thread(self._prepared, stored)
-        found = await self._d3.aretrieve(question, ready, top_n, llm=llm, on_step=on_step)
-        return await to_thread(self._drilled, found, stored)
+        stored = yield looked_up(self._documents(guard), store)
+        ready = yield on_thread(self._prepared, stored)
+        asked = question, ready, top_n
+        found = yield call(self._d3.retrieve, self._d3.aretrieve, *asked, llm=llm, on_step=on_step)
+        drilled: Drilled[Record] = yield on_thread(self._drilled, found, stored)
+        return drilled
 
     def _documents(self, guard: Guarding[Any]) -> Lookups[Proposed[Record]]:
         """What the question is asked about."""

@@ -11,11 +11,12 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from drillrank.calling import to_thread
 from drillrank.dialogue import Finished, advance
-from drillrank.hosts.calls import Calls, arun_calls, run_calls
+from drillrank.hosts.calls import Call, Calls, arun_calls, run_calls
 from drillrank.passages import Passage
 
 Result = TypeVar("Result")
@@ -170,6 +171,11 @@ def run_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Answer]) ->
         if isinstance(step, Finished):
             return step.result
         answers = [answer(lookup) for lookup in step]
+
+
+def looked_up(lookups: Lookups[Any], store: Store) -> Call:
+    """Look-ups that a store answers, as one call: its result is theirs."""
+    return Call(partial(run_lookups, lookups, store.answer), partial(arun_lookups, lookups, store.aanswer))
 
 
 async def arun_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Awaitable[Answer]]) -> Result:

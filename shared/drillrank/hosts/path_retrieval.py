@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from drillrank.calling import to_thread
 from drillrank.dialogue import LLM, Usage
+from drillrank.hosts.calls import Call, Calls, call, on_thread
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.path_records import PathHost, RecordSource
 from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.first_hop import check_by_order, first_stage_prior
-from drillrank.multihop.lookups import Steps, arun_steps, run_steps
+from drillrank.multihop.lookups import arun_steps, run_steps
 from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.record_names import GivenPassages, RecordNames
@@ -107,7 +107,7 @@ class PathRetrieval(Generic[Record]):
 
     def retrieve(
         self, query: str, host: PathHost[Record], top_n: int | None, llm: LLM | None = None, *, asked: Any = None
-    ) -> list[FoundRecord[Record]]:
+    ) -> Calls[list[FoundRecord[Record]]]:
         """Records for a question, best first.
 
         Args:
@@ -117,21 +117,16 @@ class PathRetrieval(Generic[Record]):
             llm: Names what a path lacks.
             asked: The question as the host asks its retriever, if that is not the string.
         """
-        source, search = self._source(host)
-        first = source.found(query if asked is None else asked, self._component)
+        source, search = yield on_thread(self._source, host)  # filters look at all that was given
+        asked = query if asked is None else asked
+        first = yield call(source.found, source.afound, asked, self._component)
         usage = Usage()
-        steps = self._steps(query, source, search, first, top_n, usage)
-        return self._found(run_steps(steps, source, partial(source.tell, query), llm=llm, usage=usage), source)
-
-    async def aretrieve(
-        self, query: str, host: PathHost[Record], top_n: int | None, llm: LLM | None = None, *, asked: Any = None
-    ) -> list[FoundRecord[Record]]:
-        """As `retrieve`, without blocking the event loop."""
-        source, search = await to_thread(self._source, host)  # filters look at all that was given
-        first = await source.afound(query if asked is None else asked, self._component)
-        usage = Usage()
-        steps = self._steps(query, source, search, first, top_n, usage)
-        ranking = await arun_steps(steps, source, partial(source.atell, query), llm=llm, usage=usage)
+        scope = Scope(None if len(source.given) == len(self._records) else source.given.keys(), fetched=True)
+        steps = search.steps(query, top_n, candidates=first, scope=scope, missing=self._missing, usage=usage)
+        ranking = yield Call(
+            partial(run_steps, steps, source, partial(source.tell, query), llm=llm, usage=usage),
+            partial(arun_steps, steps, source, partial(source.atell, query), llm=llm, usage=usage),
+        )
         return self._found(ranking, source)
 
     def _source(self, host: PathHost[Record]) -> tuple[RecordSource[Record], PathSearch]:
@@ -155,18 +150,6 @@ class PathRetrieval(Generic[Record]):
             return shared("paths", made_of, made)
 
         return self._prepared.get(chosen, prepared).made
-
-    def _steps(
-        self,
-        query: str,
-        source: RecordSource[Record],
-        search: PathSearch,
-        first: list[Passage],
-        top_n: int | None,
-        usage: Usage,
-    ) -> Steps[list[Ranked[Passage]]]:
-        scope = Scope(None if len(source.given) == len(self._records) else source.given.keys(), fetched=True)
-        return search.steps(query, top_n, candidates=first, scope=scope, missing=self._missing, usage=usage)
 
     def _found(self, ranking: list[Ranked[Passage]], source: RecordSource[Record]) -> list[FoundRecord[Record]]:
         source.record_names.warn(source.missed, self._told)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from drillrank.hosts.calls import Calls
 from drillrank.hosts.guarding import Guarding
-from drillrank.hosts.lookups import Lookups
+from drillrank.hosts.lookups import Lookups, Store, looked_up
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.shared import Shared, shared
@@ -69,14 +70,19 @@ class ViewRetrieval:
                 "views", fields, lambda: MultiViewIndex.configured(settings, indexed)
             )
 
-    def lookups(self, query: str, top_n: int, guard: Guarding[Any]) -> Lookups[list[Merged]]:
-        """The sections found, best first, each once, and behind each those around it.
+    def retrieve(self, query: str, store: Store, guard: Guarding[Any], top_n: int) -> Calls[list[Merged]]:
+        """The sections found, best first, each once, and after each those around it.
 
         Args:
             query: The question.
-            top_n: Sections wanted.
+            store: Answers look-ups.
             guard: What may be seen.
+            top_n: Sections wanted.
         """
+        found: list[Merged] = yield looked_up(self._lookups(query, top_n, guard), store)
+        return found
+
+    def _lookups(self, query: str, top_n: int, guard: Guarding[Any]) -> Lookups[list[Merged]]:
         searched = self._searched
         if searched == "memory":
             return self._in_memory(query, top_n, guard)
