@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import field
+from itertools import chain
 from typing import Any
 
 from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.runnables import Runnable
 
-from drillrank import parse_document
+from drillrank.hosts.calls import Calls, arun_calls, on_thread, run_calls
 from drillrank.hosts.fields import Fixed
-from drillrank.hosts.keys import theirs, with_own
-from drillrank.hosts.namespaces import in_namespace, namespace_of
-from drillrank.hosts.pages import at_pages, pages_of
+from drillrank.hosts.namespaces import namespace_of
 from drillrank.hosts.settings import SplitterSettings
+from drillrank.hosts.splitting import Uncut, split
 from drillrank.settings import method
-from drillrank.structure import Document as ParsedDocument
-from drillrank.structure import breadcrumb
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 from langchain_ext._documents import document_names, with_pages_joined
 from langchain_ext._llm import FrameworkLLM, identity
@@ -80,9 +77,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
-        documents = self._whole(documents)
-        parsed = self._parsed(documents)
-        return self._pieces(documents, self._chunker.chunks(parsed, self.show_progress))
+        return run_calls(self._split(documents))
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""
@@ -90,24 +85,16 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `transform_documents`; computes on a worker thread and awaits the LLM."""
-        documents = self._whole(documents)
-        parsed = await asyncio.to_thread(self._parsed, documents)
-        chunks = await self._chunker.achunks(parsed, self.show_progress)
-        return await asyncio.to_thread(self._pieces, documents, chunks)
+        return await arun_calls(self._split(documents))
 
-    def _whole(self, documents: Iterable[Document]) -> list[Document]:
-        """The documents; pages of one file as one."""
-        documents = list(documents)
-        return with_pages_joined(documents) if self.join_pages else documents
+    def _split(self, documents: Iterable[Document]) -> Calls[list[Document]]:
+        uncut = yield on_thread(self._uncut, list(documents))
+        chunks = yield from split(self._chunker, uncut, self.show_progress)
+        pieces: list[Document] = yield on_thread(lambda: [*chain(*map(self._pieces, uncut, chunks))])
+        return pieces
 
-    def _parsed(self, documents: Sequence[Document]) -> list[tuple[str, ParsedDocument]]:
-        return [
-            (in_namespace(name, namespace), parse_document(document.page_content, metadata=document.metadata))
-            for (name, namespace), document in zip(self._names(documents), documents, strict=True)
-        ]
-
-    def _names(self, documents: Sequence[Document]) -> list[tuple[str, str | None]]:
-        """Of each document its name, different from all others of its namespace, and that."""
+    def _uncut(self, documents: Sequence[Document]) -> list[Uncut]:
+        documents = with_pages_joined(documents) if self.join_pages else documents
         settings = {"namespace": self.namespace, "key": self.namespace_key}
         spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
         names = {
@@ -116,39 +103,24 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
             )
             for space in dict.fromkeys(spaces)
         }
-        return [(next(names[space]), space) for space in spaces]
+        return [
+            Uncut(next(names[space]), space, document.page_content, document.metadata)
+            for document, space in zip(documents, spaces, strict=True)
+        ]
 
-    def _pieces(self, documents: Sequence[Document], chunks: Sequence[Sequence[SectionChunk]]) -> list[Document]:
-        named = zip(self._names(documents), documents, chunks, strict=True)
-        return [piece for (name, space), document, own in named for piece in self._views_of(name, space, document, own)]
-
-    def _views_of(
-        self, source_id: str, namespace: str | None, document: Document, chunks: Sequence[SectionChunk]
-    ) -> list[Document]:
+    def _pieces(self, document: Uncut, chunks: Sequence[SectionChunk]) -> Iterator[Document]:
         raw = [chunk for chunk in chunks if chunk.view == "raw"]
         order = [None, *(chunk.id for chunk in raw), None]
         around = {
             chunk.id: {"previous_id": before, "next_id": behind, "parent_id": chunk.parent_id}
             for before, chunk, behind in zip(order, raw, order[2:], strict=False)
         }
-        given, pages = theirs(document.metadata), pages_of(document.metadata)
-        pieces = []
         for chunk in chunks:
-            metadata = with_own(
-                {"start_index": chunk.start, **at_pages(given, pages, chunk.start, chunk.end)},
-                section_path=breadcrumb(chunk.path, self.separator),
-                section_level=chunk.level,
-                section_id=chunk.section_id,
-                view=chunk.view,
-                start=chunk.start,
-                end=chunk.end,
-                source_id=source_id,
-                namespace=namespace,
-                section_text=chunk.text if chunk.context else None,
-                **around[chunk.section_id],
+            names: dict[str, Any] = {"source_id": document.name, "section_text": chunk.text if chunk.context else None}
+            metadata = document.metadata_of(chunk, self, **names | around[chunk.section_id])
+            yield Document(
+                id=chunk.id, page_content=chunk.indexed_text, metadata={"start_index": chunk.start, **metadata}
             )
-            pieces.append(Document(id=chunk.id, page_content=chunk.indexed_text, metadata=metadata))
-        return pieces
 
 
 def _called(document: Document) -> str:

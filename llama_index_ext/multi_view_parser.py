@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 from uuid import uuid4
@@ -23,17 +23,16 @@ from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelations
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field
 
-from drillrank import parse_document
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.beginnings import Cut, beginnings
+from drillrank.hosts.calls import Calls, arun_calls, on_thread, run_calls
 from drillrank.hosts.component import Component
-from drillrank.hosts.keys import prefixed, theirs, with_own
-from drillrank.hosts.namespaces import in_namespace, namespace_of
-from drillrank.hosts.pages import PAGES, at_pages, pages_of
+from drillrank.hosts.keys import prefixed
+from drillrank.hosts.namespaces import namespace_of
+from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import SplitterSettings
+from drillrank.hosts.splitting import Uncut, split
 from drillrank.once import Told
-from drillrank.structure import Document as ParsedDocument
-from drillrank.structure import breadcrumb
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext._nodes import with_pages_joined
@@ -134,52 +133,43 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         return "MultiViewNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        nodes = self._whole(nodes)
-        return self._nodes(nodes, self._chunker().chunks(self._parsed(nodes, show_progress), show_progress))
+        return run_calls(self._split(nodes, show_progress))
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        nodes = self._whole(nodes)
-        parsed = await asyncio.to_thread(self._parsed, nodes, show_progress)
-        return await asyncio.to_thread(self._nodes, nodes, await self._chunker().achunks(parsed, show_progress))
+        return await arun_calls(self._split(nodes, show_progress))
 
-    def _whole(self, nodes: Sequence[BaseNode]) -> Sequence[BaseNode]:
-        """The documents; pages of one file as one."""
-        return with_pages_joined(nodes) if self.join_pages else nodes
-
-    def _chunker(self) -> MultiViewChunker:
-        return MultiViewChunker.configured(
+    def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Calls[list[BaseNode]]:
+        nodes = with_pages_joined(nodes) if self.join_pages else nodes
+        chunker = MultiViewChunker.configured(
             self,
             llm=FrameworkLLM(self.llm, "write a view") if self.llm else None,
-            writer=ViewWriter(self._model(), self.cache, on_failure=self.on_failure),
+            writer=ViewWriter(
+                (identity(self.llm) or self._own) if self.llm else "", self.cache, on_failure=self.on_failure
+            ),
         )
-
-    def _model(self) -> str:
-        return (identity(self.llm) or self._own) if self.llm else ""
-
-    def _parsed(self, documents: Sequence[BaseNode], show_progress: bool) -> list[tuple[str, ParsedDocument]]:
+        documents = yield on_thread(lambda: list(map(self._uncut, nodes)))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
-        return [
-            (
-                in_namespace(document.node_id, self._namespace(document)),
-                parse_document(document.get_content(), metadata=document.metadata),
-            )
-            for document in shown
-        ]
+        chunks = yield from split(chunker, shown, show_progress)
+        made: list[BaseNode] = yield on_thread(self._nodes, nodes, documents, chunks)
+        return made
 
-    def _namespace(self, document: BaseNode) -> str | None:
-        return namespace_of(document.metadata, document.node_id, namespace=self.namespace, key=self.namespace_key)
+    def _uncut(self, node: BaseNode) -> Uncut:
+        space = namespace_of(node.metadata, node.node_id, namespace=self.namespace, key=self.namespace_key)
+        return Uncut(node.node_id, space, node.get_content(), node.metadata)
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
         """Nothing to do: the host would guess offsets with `find` and chain all views to each other."""
         return nodes
 
-    def _nodes(self, documents: Sequence[BaseNode], chunks: Sequence[Sequence[SectionChunk]]) -> list[BaseNode]:
-        begins = beginnings(list(map(_cut, documents)))
-        self._tell_unplaced([document for document, begin in zip(documents, begins, strict=True) if begin is None])
-        triples = zip(documents, chunks, begins, strict=True)
-        return [node for document, own, begin in triples for node in self._section_nodes(document, own, begin)]
+    def _nodes(
+        self, nodes: Sequence[BaseNode], documents: Sequence[Uncut], chunks: Sequence[Sequence[SectionChunk]]
+    ) -> list[BaseNode]:
+        begins = beginnings(list(map(_cut, nodes)))
+        self._tell_unplaced([node for node, begin in zip(nodes, begins, strict=True) if begin is None])
+        each = zip(nodes, documents, chunks, begins, strict=True)
+        return [made for one in each for made in self._section_nodes(*one)]
 
     def _tell_unplaced(self, nodes: Sequence[BaseNode]) -> None:
         if documents := self._told.anew("offsets", [node.ref_doc_id for node in nodes]):
@@ -191,49 +181,28 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
                 stacklevel=2,
             )
 
-    def _section_nodes(self, document: BaseNode, chunks: Sequence[SectionChunk], begin: int | None) -> list[BaseNode]:
-        ids = {chunk.id: self.id_func(i, document) if self.id_func else chunk.id for i, chunk in enumerate(chunks)}
-        source = document.source_node or document.as_related_node_info()
+    def _section_nodes(
+        self, node: BaseNode, document: Uncut, chunks: Sequence[SectionChunk], begin: int | None
+    ) -> list[BaseNode]:
+        ids = {chunk.id: self.id_func(i, node) if self.id_func else chunk.id for i, chunk in enumerate(chunks)}
+        source = node.source_node or node.as_related_node_info()
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
+        described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
-            fields = self._fields(chunk, document, ids, begin) | {"relationships": {NodeRelationship.SOURCE: source}}
+            names = {"section_id": ids[chunk.section_id], "context": chunk.context or None}
+            metadata = described.metadata_of(chunk, self, begin, **names)
+            fields = _fields(node, metadata) | {
+                "id_": ids[chunk.id],
+                "text": chunk.text,
+                "relationships": {NodeRelationship.SOURCE: source},
+            }
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, TextNode(**fields)))
             else:
                 nodes.append(IndexNode(**fields, index_id=ids[chunk.section_id]))
         self._relate([chunk for chunk in chunks if chunk.view == "raw"], raw)
         return nodes
-
-    def _fields(
-        self, chunk: SectionChunk, document: BaseNode, ids: dict[str, str], begin: int | None
-    ) -> dict[str, Any]:
-        start, end = (None, None) if begin is None else (begin + chunk.start, begin + chunk.end)
-        given = at_pages(theirs(document.metadata), pages_of(document.metadata), start, end)
-        names = {
-            "section_path": breadcrumb(chunk.path, self.separator),
-            "section_level": chunk.level,
-            "section_id": ids[chunk.section_id],
-            "view": chunk.view,
-            "start": start,
-            "end": end,
-            "namespace": self._namespace(document),
-            "context": chunk.context or None,
-        }
-        metadata = with_own(given if self.include_metadata else {}, **names)
-        unread = [prefixed(name) for name in UNREAD if prefixed(name) in metadata]
-        return {
-            "id_": ids[chunk.id],
-            "text": chunk.text,
-            "start_char_idx": start,
-            "end_char_idx": end,
-            "metadata": metadata,
-            "excluded_embed_metadata_keys": [*document.excluded_embed_metadata_keys, *unread],
-            "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *unread, prefixed("context")],
-            "metadata_seperator": document.metadata_separator,
-            "metadata_template": document.metadata_template,
-            "text_template": getattr(document, "text_template", TextNode.model_fields["text_template"].default),
-        }
 
     def _relate(self, chunks: Sequence[SectionChunk], raw: dict[str, TextNode]) -> None:
         # Without metadata: a node with a hundred children would carry theirs into every store.
@@ -253,6 +222,21 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
                 relationships[NodeRelationship.NEXT] = infos[chunks[position + 1].id]
         for parent, below in children.items():
             raw[parent].relationships[NodeRelationship.CHILD] = below
+
+
+def _fields(document: BaseNode, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a node with these metadata that are the document's, or say what is read by whom."""
+    unread = [prefixed(name) for name in UNREAD if prefixed(name) in metadata]
+    return {
+        "start_char_idx": metadata.get(prefixed("start")),
+        "end_char_idx": metadata.get(prefixed("end")),
+        "metadata": metadata,
+        "excluded_embed_metadata_keys": [*document.excluded_embed_metadata_keys, *unread],
+        "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *unread, prefixed("context")],
+        "metadata_seperator": document.metadata_separator,
+        "metadata_template": document.metadata_template,
+        "text_template": getattr(document, "text_template", TextNode.model_fields["text_template"].default),
+    }
 
 
 def _cut(node: BaseNode) -> Cut:
