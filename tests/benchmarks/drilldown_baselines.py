@@ -34,7 +34,7 @@ class _Unlikely:
 def chunk(question: str, texts: Sequence[str]) -> Dialogue[list[int]]:
     """CHUNK: BASE on fragments of 3,500 tokens."""
     selection = Selection(question, CHUNK_TOKENS, calls_left=10**6)
-    found, _ = yield from selection.choose(PARAGRAPH_PROMPT, [Item(text) for text in texts], _Unlikely())
+    found, *_ = yield from selection.choose(PARAGRAPH_PROMPT, [Item(text) for text in texts], _Unlikely())
     return found
 
 

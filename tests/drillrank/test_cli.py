@@ -54,6 +54,38 @@ def cache(tmp_path_factory):
         yield folder
 
 
+def test_ask_explains_on_request(manual, tmp_path, capsys):
+    other = tmp_path / "other[red].md"
+    other.write_text("# Other\n\nThe kettle [red]is\x1b[31m red.\n\nThe heater again.\n", encoding="utf-8")
+    asked = [str(manual), str(other), "What does the warranty of the heater cover?"]
+    assert cli.main(["ask", *asked]) == 0
+    plain = capsys.readouterr().out
+    assert cli.main(["ask", "--explain", *asked]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(plain)
+    why = told.removeprefix(plain)
+    assert f"1. {manual}: Kettle > Warranty: The warranty covers" in why
+    assert "Gain of each token" in why
+    assert "▾ Warranty" in why
+    assert f"▾ {other}" in why
+    assert "\x1b" not in told
+    assert cli.main(["ask", "--json", *asked]) == 0
+    without = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert cli.main(["ask", "--json", "--explain", *asked]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [{k: v for k, v in record.items() if k not in ("explanation", "tree")} for record in records] == without
+    assert ["tree" in record for record in records] == [True] + [False] * (len(records) - 1)
+    for record in records:
+        entry = record["explanation"]
+        total = sum(token["gain"] + token["nothing"] for token in entry["tokens"]) / entry["per"]
+        assert total == pytest.approx(record["score"])
+    assert {node["name"] for node in records[0]["tree"] if node["kind"] == "document"} == {str(manual), str(other)}
+    assert cli.main(["ask", "--explain", str(manual), "xylophone"]) == 1
+    assert "What was opened, read and left" in capsys.readouterr().out
+    assert cli.main(["ask", "--explain", "--json", str(manual), "xylophone"]) == 1
+    assert capsys.readouterr().out == ""
+
+
 def test_ask_prints_evidence_and_outline_the_sections(manual, capsys):
     assert cli.main(["outline", str(manual)]) == 0
     tree = capsys.readouterr().out

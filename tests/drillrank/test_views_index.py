@@ -128,3 +128,35 @@ def test_weights_reach_the_merging():
 def test_the_number_of_sections_goes_on_under_its_old_name_for_one_release():
     with pytest.warns(DeprecationWarning, match="search: 'k' is called 'top_n' now"):
         assert len(MultiViewIndex(FRUIT).search("pears", k=1)) == 1
+
+
+@given(
+    texts.filter(bool),
+    phrases.filter(str.strip),
+    st.integers(1, 5),
+    st.none() | st.fixed_dictionaries({"raw": st.sampled_from([0.0, 1.0, 2.5]), "summary": st.just(0.5)}),
+)
+def test_every_view_says_what_it_adds(pairs, query, k, weights):
+    chunks = [
+        ViewText(str(number), view, text)
+        for number, pair in enumerate(pairs)
+        for view, text in zip(("raw", "summary"), pair, strict=True)
+    ]
+    found = MultiViewIndex(chunks, weights=weights).search(query, k)
+    explained = found.explain()
+    assert explained.question == query
+    for rank, (item, section) in enumerate(zip(explained, found, strict=True), 1):
+        assert (item.rank, item.name) == (rank, section.section_id)
+        assert item.total == pytest.approx(section.score, abs=1e-12)
+        assert {view.view: view.rank for view in item.views} == section.ranks
+        assert {view.weight for view in item.views} <= ({1.0} if weights is None else {0.0, 0.5, 1.0, 2.5})
+        assert item.note.startswith("It has a place") == (
+            weights is None and (section.best_rank or 99) <= -(-2 * k // 3)
+        )
+    assert found[1:].explain() == explained[1:]
+
+
+def test_a_section_is_called_by_its_headings():
+    chunks = section_chunks(parse_document("# Foxes\n\nThey hunt.\n\n## Red\n\nThey sing.\n"), "animals")
+    explained = MultiViewIndex(chunks).search("Who sings?", 2).explain()
+    assert "1. Foxes > Red: " in str(explained)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from drillrank.cli import terminal
 from drillrank.cli.library import Library
 from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
 from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
-from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.errors import InvalidInput
+from drillrank.explanation import Explanations
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.structure import read_document
@@ -40,6 +41,7 @@ class Asked:
         model: A language model's specification.
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
+        explain: Whether to say why.
         cache: Where documents are cached; None for nowhere.
     """
 
@@ -48,6 +50,7 @@ class Asked:
     model: str
     top_n: int
     as_json: bool
+    explain: bool
     cache: Path | None
 
 
@@ -73,7 +76,7 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
     for question in questions:
         check_query(question)
     check_top_n(given.top_n)
-    return Asked(files, questions, given.model, given.top_n, given.json, cache)
+    return Asked(files, questions, given.model, given.top_n, given.json, given.explain, cache)
 
 
 def readable(argument: str) -> str:
@@ -112,17 +115,21 @@ def run_ask(asked: Asked) -> bool:
             raise InvalidInput("There is no file to read among those given.")
         found_any = False
         for question, names, ranking in _rankings(d3, library, asked):
-            found = [item for item in ranking if not item.details.get("nothing_matched")]
-            found_any = found_any or bool(found)
+            matched = bool(ranking) and not ranking[0].details.get("nothing_matched")
+            found_any = found_any or matched
+            found = ranking if matched else ranking[:0]
+            why = _told(ranking, found, names) if asked.explain else None
             if asked.as_json:
-                for item in found:
-                    print_json(_record(question, names, item))
+                for place, item in enumerate(found):
+                    print_json(_record(question, names, item) | _reasons(why, place))
             else:
                 _print(question, names, found)
+                if why is not None:
+                    terminal.console.print(why)
     return found_any
 
 
-def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Sequence[str], Sequence[Ranked[Passage]]]]:
+def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Sequence[str], EvidenceRanking]]:
     """Each question, the names of the documents that were drilled into, and its evidence."""
     ready: PreparedDocuments | None = None
     prepared: Sequence[str] = ()
@@ -148,6 +155,25 @@ def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[
         "span": [place["start"], place["end"]] if "start" in place else None,
         "text": item.passage.text,
     }
+
+
+def _told(ranking: EvidenceRanking, found: Sequence[Ranked[Passage]], names: Sequence[str]) -> Explanations:
+    """Of what was found, with the names of the files."""
+    why = ranking.explain()
+    entries = [
+        replace(entry, name=f"{names[item.passage.metadata['document']]}: {entry.name}")
+        for entry, item in zip(why, found, strict=False)
+    ]
+    tree = [replace(node, name=names[int(node.id or 0)]) if node.kind == "document" else node for node in why.tree]
+    return Explanations(entries, why.question, tree)
+
+
+def _reasons(why: Explanations | None, place: int) -> dict[str, object]:
+    """Fields of one record; the tree is the question's, and stands in its first."""
+    if why is None:
+        return {}
+    told = why.to_dict()
+    return {"explanation": told["entries"][place]} | ({"tree": told["tree"]} if place == 0 else {})
 
 
 def _print(question: str, names: Sequence[str], found: Sequence[Ranked[Passage]]) -> None:

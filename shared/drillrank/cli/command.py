@@ -79,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")
     ask.add_argument("--json", action="store_true", help="write JSON Lines, one object for each paragraph")
+    ask.add_argument(
+        "--explain",
+        action="store_true",
+        help="say what each word of the question adds to each score, and what was opened, read and left",
+    )
     ask.add_argument("--no-cache", action="store_true", help="neither use nor keep what was read before")
     ask.set_defaults(run=lambda given: run_ask(asked_of(given, None if given.no_cache else cache_folder())))
     outline = commands.add_parser("outline", help="print the sections of a file, with pages where it has them")

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, limited, run
 from drillrank.drilldown.condensing import Condenser
@@ -21,6 +22,7 @@ from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
@@ -33,8 +35,10 @@ from drillrank.tokens import token_counter
 Documents = PreparedDocuments | Sequence[Document | str] | Sequence[OutlineSection]
 
 
-class EvidenceRanking(list[Ranked[Passage]]):
-    """Evidence paragraphs, best first.
+class EvidenceRanking(Explainable[Ranked[Passage]]):
+    """Evidence paragraphs, best first; `explain` says why, with the tree of what was opened, read and left.
+
+    For that it remembers the documents; `list(...)` of it does not.
 
     Attributes:
         usage: What the LLM calls cost.
@@ -43,8 +47,14 @@ class EvidenceRanking(list[Ranked[Passage]]):
             `details` hold them, too.
     """
 
-    def __init__(self, ranking: Sequence[Ranked[Passage]], usage: Usage, steps: Sequence[Step] = ()) -> None:
-        super().__init__(ranking)
+    def __init__(
+        self,
+        ranking: Sequence[Ranked[Passage]],
+        usage: Usage,
+        steps: Sequence[Step] = (),
+        why: Callable[[Sequence[Any]], Explanations] | None = None,
+    ) -> None:
+        super().__init__(ranking, why)
         self.usage = usage
         self.steps = tuple(steps)
         self.problems = tuple(f"{step.kind}: {problem}" for step in self.steps for problem in step.problems)
@@ -235,7 +245,7 @@ class D3(D3Settings):
         )
         drill = Drill(self._plan, ready, selection, on_step)
         ranking = yield from drill.ranking(top_n)
-        found = EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps)
+        found = EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps, drill.explain)
         if problems := found.problems:
             warnings.warn(
                 f"Drilling down for {question!r:.100}: {'; '.join(problems[:5])}"

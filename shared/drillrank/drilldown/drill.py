@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from drillrank.dialogue import Dialogue
@@ -13,6 +13,8 @@ from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Selection
 from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
+from drillrank.drilldown.tree import BEGINNING, Decision, Way
+from drillrank.explanation import Explanation, Explanations
 from drillrank.passages import Passage, Ranked, ranked
 from drillrank.rerank.base import Scored
 from drillrank.rerank.monot5 import MonoT5
@@ -87,6 +89,7 @@ class Drill:
         self._likelihoods = Likelihoods(ready, selection.question)
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
+        self._way = Way()
         self.steps: list[Step] = []
 
     def ranking(self, top_n: int | None) -> Dialogue[list[Ranked[Passage]]]:
@@ -123,7 +126,29 @@ class Drill:
             }
             for position, (_, more) in zip(chosen, scored, strict=True)
         ]
-        return ranked([ready.paragraphs[at] for at in chosen], [score for score, _ in scored], details, top_n)
+        scores = [score for score, _ in scored]
+        found = ranked([ready.paragraphs[at] for at in chosen], scores, details, top_n)
+        way, self._chosen = self._way, chosen
+        way.scope, way.opened, way.guarded = scope, opened, guarded
+        way.evidence = [chosen[item.details["position"]] for item in found]
+        way.beyond = set(chosen).difference(way.evidence)
+        way.scores = {at: score for at, (score, _) in self._judged.items()} | dict(zip(chosen, scores, strict=True))
+        return found
+
+    def explain(self, found: Sequence[Ranked[Passage]]) -> Explanations:
+        """Why evidence of this question stands where it stands, and what was opened, read and left on the way."""
+        positions = [self._chosen[item.details["position"]] for item in found]
+        plan, question = self._plan, self._selection.question
+        explained: Sequence[Explanation] = (
+            plan.monot5.explain(question, found)
+            if plan.monot5 is not None and self._judged
+            else self.ready.evidence.explain(question, found, positions)
+        )
+        named = [
+            replace(item, name=": ".join(filter(None, (entry.passage.title, self.ready.readable[at].text[:BEGINNING]))))
+            for item, entry, at in zip(explained, found, positions, strict=True)
+        ]
+        return Explanations(named, question, self._way.tree(self.ready))
 
     # Documents
 
@@ -164,7 +189,8 @@ class Drill:
                 level = leaves
             items = [Item(outline.summary(entry, summaries), entry.name) for entry in level]
             likely = self._likelihoods.entries(level)
-            found, said = yield from selection.choose(prompt, items, likely, by=by, spare=1)
+            found, said, deputies = yield from selection.choose(prompt, items, likely, by=by, spare=1)
+            self._way.decisions.append(Decision("sections", [e.sections for e in level], found, deputies=deputies))
             kept = [level[position] for position in found]
             self._note(Step("sections", len(level), tuple(entry.name for entry in kept), tuple(problems + said)))
             problems = []
@@ -189,7 +215,11 @@ class Drill:
     def _likely_sections(self, scope: Sequence[int]) -> dict[int, Ranked[Passage]]:
         """The best sections by likelihood, each with its score and rank."""
         ranking = self.ready.ranker.rank(self._selection.question, [self.ready.named[at] for at in scope])
-        best = {scope[item.details["position"]]: item for item in ranking[: self._plan.settings.sections]}
+        order = [item.details["position"] for item in ranking]
+        kept = order[: self._plan.settings.sections]
+        self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
+        self._way.section_scores = {scope[item.details["position"]]: item.score for item in ranking}
+        best = {scope[place]: item for place, item in zip(kept, ranking, strict=False)}
         self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(best))))
         return best
 
@@ -219,13 +249,14 @@ class Drill:
         problems: Sequence[str] = ()
         if stage == "summaries":
             texts, problems = yield from self._plan.condenser.condensed(readable)
-        found, said = yield from self._selection.choose(
+        found, said, deputies = yield from self._selection.choose(
             self._plan.settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods.paragraphs(candidates),
             by=self._plan.paragraphs_by,
             spare=int(stage == "summaries"),
         )
+        self._way.decisions.append(Decision(stage, [(at,) for at in candidates], found, deputies=deputies))
         chosen = [candidates[position] for position in found]
         self._note_paragraphs(stage, candidates, chosen, [*problems, *said])
         return chosen
@@ -236,22 +267,26 @@ class Drill:
             return list(candidates)
         readable = [self.ready.readable[position] for position in candidates]
         ranking = self._plan.monot5.rank(self._selection.question, readable)
-        order = [candidates[item.details["position"]] for item in ranking]
+        places = [item.details["position"] for item in ranking]
+        order = [candidates[place] for place in places]
         if self._plan.strategy == "monot5+base":
             items = [Item(self.ready.readable[position].text) for position in order]
             kept = order[: self._selection.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
         else:
             kept = order[: top_n or max(1, sum(log_probability(item) >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}
+        self._way.decisions.append(Decision("monot5", [(at,) for at in candidates], places[: len(kept)], places))
         self._note_paragraphs("monot5", candidates, kept)
         return sorted(kept)
 
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
         self._judged = dict(zip(candidates, self._likelihoods.scored(candidates), strict=True))
-        order = sorted(candidates, key=lambda at: self._judged[at][0], reverse=True)
+        places = sorted(range(len(candidates)), key=lambda at: self._judged[candidates[at]][0], reverse=True)
         totals = [details["total"] for _, details in self._judged.values()]
-        kept = order[: top_n or self._likelihoods.best(totals)]
+        best = places[: top_n or self._likelihoods.best(totals)]
+        kept = [candidates[place] for place in best]
+        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, places))
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
 

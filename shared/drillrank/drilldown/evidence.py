@@ -13,14 +13,17 @@ many of the best paragraphs as make the expected F1 largest, where m paragraphs 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from drillrank.embedding import Embed, Floats, embedded, of_unit_length
+from drillrank.explanation import Explanation, Part
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.passages import Passage
+from drillrank.passages import Passage, Path, Ranked
+from drillrank.rerank.contributions import Entry
 from drillrank.rerank.upr import UPR
 
 # Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.
@@ -79,6 +82,16 @@ class Evidence:
             scored[at] = details["total"] / max(item.details["tokens"], 1), details
         return scored
 
+    def explain(self, question: str, ranking: Sequence[Ranked[Passage]], positions: Sequence[int]) -> list[Explanation]:
+        """What S of each entry is added up from, given its paragraph's position."""
+        read = [self._paragraphs[position] for position in positions]
+        *likelihoods, nothing = self._ranker.likelihoods(question, [*read, Passage("")])
+        entries = [
+            Entry(item, Path((paragraph,)), likelihood, nothing, parts=_fused(item, paragraph))
+            for item, paragraph, likelihood in zip(ranking, read, likelihoods, strict=True)
+        ]
+        return [entry.explained("D3") for entry in entries]
+
     def best(self, totals: Sequence[float]) -> int:
         """How many of the best paragraphs make the expected F1 largest, given S of all that could be chosen."""
         return expected_best(totals, temperature=TEMPERATURE if self._vectors is None else FUSED_TEMPERATURE)
@@ -108,6 +121,17 @@ class _Vectors:
             (float(bonus), {"cosine": float(own), "section_cosine": float(section)})
             for bonus, own, section in zip(added, cosines, context, strict=True)
         ]
+
+
+def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Part, ...]:
+    """What embeddings add to S."""
+    if "cosine" not in item.details:
+        return ()
+    return (
+        Part("cosine", COSINE_WEIGHT * item.details["cosine"]),
+        Part("cosine of the section", SECTION_WEIGHT * item.details["section_cosine"]),
+        Part("length", math.log(max(len(paragraph.text.split()), 1))),
+    )
 
 
 def load_evidence_model(model: str | LanguageModel = "unigram", **options: Any) -> LanguageModel:

@@ -123,12 +123,19 @@ class Outline:
             and len(paths) > 1
             and len({path[1] for path in headed}) == 1
         }
+        self._titles = titles
         several = len(paths_of) > 1
         self._hidden = {document: int(document in titles) for document in paths_of}  # headings that are left out
         self._prefixes = {  # what stands in their place
             document: (titles.get(document, f"Document {number}"),) if several else ()
             for number, document in enumerate(paths_of, start=1)
         }
+
+    def document_name(self, document: int | str) -> str:
+        """What a document is called: by the heading above everything in it, if there is one."""
+        if prefix := self._prefixes[document]:
+            return prefix[0]
+        return self._titles.get(document, "Document")
 
     def leaves(self, positions: Iterable[int]) -> list[Entry]:
         """Sections as entries of their own."""

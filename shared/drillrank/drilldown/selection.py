@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from drillrank.dialogue import Dialogue, Reply
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
+from drillrank.drilldown.tree import Deputy
 from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.prompts import Template, filled
@@ -51,6 +52,20 @@ class Item:
 
     text: str
     name: str = ""
+
+
+class Chosen(NamedTuple):
+    """What was chosen.
+
+    Attributes:
+        positions: Of the chosen items, rising.
+        problems: What went wrong.
+        deputies: Of items that likelihood decided about: why not the LLM.
+    """
+
+    positions: list[int]
+    problems: list[str]
+    deputies: dict[int, Deputy]
 
 
 @dataclass(slots=True)
@@ -102,7 +117,7 @@ class Selection:
 
     def choose(
         self, template: Template, items: Sequence[Item], likely: Fallback, *, by: AnswerBy = "ids", spare: int = 0
-    ) -> Dialogue[tuple[list[int], list[str]]]:
+    ) -> Dialogue[Chosen]:
         """Ask about all items, in several prompts at once if need be.
 
         Where too few calls are left for all, the likeliest items are asked about, and a problem says so. A blank answer
@@ -115,9 +130,6 @@ class Selection:
             by: Whether the answer holds the items' names, or their numbers, or these as JSON.
             spare: Calls to leave for later steps.
 
-        Returns:
-            Positions of the chosen items, rising, and what went wrong.
-
         Raises:
             LLMFailure: a call failed or its answer was unusable, and `on_failure` is `"raise"`; the call's own error is
                 its cause.
@@ -125,8 +137,10 @@ class Selection:
         items, problems = self._offered(template, items, by)
         everything = range(len(items))
         groups = self._groups(template, items, likely, self.calls_left - spare, by, problems)
+        asked = {at for group in groups for at in group}
+        deputies: dict[int, Deputy] = {at: "budget" for at in everything if at not in asked}
         if not groups:
-            return likely.choose(everything) if items else [], problems
+            return Chosen(likely.choose(everything) if items else [], problems, deputies)
         self.calls_left -= len(groups)
         prompts = [self._showing(template, [items[at] for at in group], by) for group in groups]
         replies = yield [StructuredPrompt(prompt, IDS_SCHEMA) for prompt in prompts] if by == "json" else prompts
@@ -142,9 +156,10 @@ class Selection:
                 problems.append(f"{problem}: chosen by likelihood" if by_likelihood else problem)
             if by_likelihood:
                 chosen += likely.choose(group)
+                deputies |= dict.fromkeys(group, "failure" if unusable else "empty")
             else:
                 chosen += [group[position] for position in choice.positions]
-        return sorted(chosen), problems
+        return Chosen(sorted(chosen), problems, deputies)
 
     def _offered(self, template: Template, items: Sequence[Item], by: AnswerBy) -> tuple[list[Item], list[str]]:
         """The items under different names, those that are too long for a prompt without their middle."""

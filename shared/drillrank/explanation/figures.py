@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from drillrank.explanation.summands import Answer, Part, PathStep, TokenContribution, TreeNode, ViewRank
+from drillrank.explanation.summands import Answer, Fate, Part, PathStep, TokenContribution, TreeNode, ViewRank
 from drillrank.explanation.text import on_one_line
 
 _STRONG = 6.0  # nats from which on a contribution is shown in the strongest colour
-_NAME = 48  # characters of a name that are shown
+_NAME, _LINE = 48, 160  # characters of a name that are shown in a cell, and on a line of its own
 _ALONE = 3  # siblings that were left, of which each has its own line
 
-MARKS = {"opened": "▾", "evidence": "●", "read": "○", "left": "·"}
+MARKS: dict[Fate, str] = {"opened": "▾", "evidence": "●", "read": "○", "left": "·"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +140,22 @@ def tree_figure(nodes: Sequence[TreeNode]) -> Tree:
 
 
 def _branches(nodes: Sequence[TreeNode]) -> Iterator[Branch]:
-    for (fate, depth, kind, why), run in groupby(nodes, lambda node: (node.fate, node.depth, node.kind, node.why)):
-        alike = list(run)
-        shown = alike if fate in ("opened", "evidence") or len(alike) <= _ALONE else alike[: _ALONE - 1]
+    def alone_or_alike(pair: tuple[TreeNode, TreeNode | None]) -> tuple[Fate, str, object]:
+        node, after = pair
+        holds_paragraphs = node.kind != "paragraph" and after is not None and after.kind == "paragraph"
+        return node.fate, node.kind, pair if node.fate == "opened" or holds_paragraphs else None
+
+    for (fate, kind, _), run in groupby(zip(nodes, [*nodes[1:], None], strict=True), alone_or_alike):
+        alike = [node for node, _ in run]
+        shown = [node for at, node in enumerate(alike) if node.depth <= min(one.depth for one in alike[: at + 1])]
+        if fate in ("left", "read") and len(shown) > _ALONE:
+            shown = shown[: _ALONE - 1]
         for node in shown:
             score = "" if node.score is None else f" {node.score:.3f}"
             tone = {"evidence": 0.8, "opened": 0.25}.get(fate, 0.0)
-            yield Branch(depth, MARKS[fate], f"{_name(node.name)}{score}", why, tone)
-        if len(alike) > len(shown):
-            yield Branch(depth, MARKS[fate], f"and {len(alike) - len(shown)} more {kind}s", why)
+            yield Branch(node.depth, MARKS[fate], f"{on_one_line(node.name, _LINE)}{score}", node.why, tone)
+        if rest := len(alike) - len(shown):
+            yield Branch(shown[0].depth, MARKS[fate], f"and {rest} more {kind}{'s' if rest > 1 else ''}", fate)
 
 
 def _name(name: str) -> str:

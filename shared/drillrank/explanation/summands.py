@@ -99,7 +99,7 @@ class TreeNode:
         fate: `"opened"` (documents and sections), `"evidence"` or `"read"` (paragraphs), or `"left"`.
         why: Who decided so, and by what.
         score: By likelihood or relevance, where it was scored.
-        id: Of the paragraph.
+        id: Of the paragraph, or of the document: its place among those given.
     """
 
     name: str

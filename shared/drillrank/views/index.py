@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import InitVar
+from functools import partial
 from typing import NamedTuple
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.explanation import Explainable, Explanations
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
 from drillrank.settings import Settings, method, renamed
-from drillrank.views.merging import MergedSection, merge_views
+from drillrank.structure import breadcrumb
+from drillrank.views.merging import MergedSection, explain_views, merge_views
 from drillrank.views.section_views import VIEWS, SectionChunk, View
 from drillrank.views.settings import ViewIndexSettings
 
@@ -64,6 +67,9 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
                 raise InvalidInput(f"Unknown view {chunk.view!r} of section {chunk.section_id!r}; known: {VIEWS}.")
             by_view[chunk.view].append(chunk)
             self._numbers[chunk.view].append(number)
+        self._names: dict[str, str] = {
+            chunk.section_id: breadcrumb(chunk.path) for chunk in by_view["raw"] if isinstance(chunk, SectionChunk)
+        }
         self._sections = {view: [chunk.section_id for chunk in of_view] for view, of_view in by_view.items()}
         orphans = set().union(*self._sections.values()).difference(self._sections["raw"])
         if orphans:
@@ -74,7 +80,7 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
         }
 
     @renamed(k="top_n")
-    def search(self, query: str, top_n: int = 5, among: Collection[int] | None = None) -> list[MergedSection]:
+    def search(self, query: str, top_n: int = 5, among: Collection[int] | None = None) -> Explainable[MergedSection]:
         """The best sections for a query, best first, each once.
 
         Args:
@@ -83,6 +89,9 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
             among: Numbers of the chunks that may be seen, in the order in which they were given; None for all. A
                 section needs its raw view among them. Ranks are those among these; how rare words are is counted in
                 all chunks.
+
+        Returns:
+            Sections; `explain` of them says which views found each, at which rank and with which weight.
 
         Raises:
             InvalidInput: the query is blank, or `top_n` is not a positive integer.
@@ -96,13 +105,23 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
         found = merge_views(rankings, top_n, self.weights)
         for section in found:
             del unranked[section.section_id]
-        return found + [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: top_n - len(found)]]
+        found += [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: top_n - len(found)]]
+        return Explainable(found, partial(self._explained, query, found, top_n))
 
     asearch = on_thread(search)
 
-    def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[list[MergedSection]]:
+    def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[Explainable[MergedSection]]:
         """`search` for each question."""
         return [self.search(query, top_n) for query in queries]
+
+    def _explained(
+        self, query: str, found: Sequence[MergedSection], top_n: int, some: Sequence[MergedSection]
+    ) -> Explanations:
+        ranks = {section.section_id: rank for rank, section in enumerate(found, 1)}
+        names = ((one, self._names.get(one.section_id) or one.section_id) for one in some)
+        return Explanations(
+            (explain_views(one, ranks[one.section_id], name, top_n, self.weights) for one, name in names), query
+        )
 
     def _ranking(self, view: str, query: str) -> list[int]:
         scores = self._indexes[view].scores(query)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput
+from drillrank.explanation import Explanation, ViewRank
 
 RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack et al. 2009)
 
@@ -78,15 +79,60 @@ def merge_views(
     for view, ranking in rankings.items():
         for rank, section_id in enumerate(dict.fromkeys(ranking), start=1):
             ranks.setdefault(section_id, {})[view] = rank
-    weight = {view: 1.0 if weights is None else float(weights.get(view, 1.0)) for view in rankings}
+    weight = {view: _weight(view, weights) for view in rankings}
     # Exactly rounded sums, so that the order of the views cannot tell equal scores apart.
     merged = [
         MergedSection(section_id, math.fsum(weight[view] / (RANK_OFFSET + rank) for view, rank in own.items()), own)
         for section_id, own in ranks.items()
     ]
-    top = -(-2 * k // 3) if weights is None else 0
+    top = seats(k, weights)
     chosen = sorted(merged, key=lambda section: (min(section.ranks.values()) > top, -section.score))[:k]
     return sorted(chosen, key=lambda section: -section.score)
+
+
+def seats(k: int, weights: Mapping[str, float] | None) -> int:
+    """How many of the first of each view have a place before all others: 2k/3, or none where weights decide."""
+    return -(-2 * k // 3) if weights is None else 0
+
+
+def _weight(view: str, weights: Mapping[str, float] | None) -> float:
+    return 1.0 if weights is None else float(weights.get(view, 1.0))
+
+
+def explain_views(
+    section: MergedSection, rank: int, name: str, k: int, weights: Mapping[str, float] | None = None
+) -> Explanation:
+    """Which views found a section, at which rank, and what each adds to its score.
+
+    Args:
+        section: What `merge_views` returned.
+        rank: Its place there, from 1 on.
+        name: What a reader knows it by.
+        k: As for `merge_views`.
+        weights: As for `merge_views`.
+
+    >>> merged = merge_views({"raw": ["a", "b", "c"], "summary": ["b", "d"]}, k=2)
+    >>> print(explain_views(merged[0], 1, "The section", k=2))
+    1. The section: 0.03252
+    Views that found it
+      raw     summary
+     rank 2    rank 1
+    weight 1  weight 1
+    +0.01613  +0.01639
+    It has a place as one of the first 2 of a view.
+    """
+    weighted = ((view, own, _weight(view, weights)) for view, own in section.ranks.items())
+    views = tuple(ViewRank(view, own, weight, weight / (RANK_OFFSET + own)) for view, own, weight in weighted)
+    first = seats(k, weights)
+    if not views:
+        note = "No view ranks it: it comes last, in the order given."
+    elif weights is not None:
+        note = "The weighted sum decides."
+    elif min(section.ranks.values()) <= first:
+        note = f"It has a place as one of the first {first} of a view."
+    else:
+        note = f"No view has it among its first {first}: it fills up by its sum."
+    return Explanation(rank, section.score, name, views=views, note=note)
 
 
 def check_weights(weights: Mapping[str, float] | None) -> None:
