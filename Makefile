@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm test-serving test-ray fuzz mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm test-serving test-ray fuzz test-large mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -72,6 +72,9 @@ test-ray: $(VENV)/.ray  ## A local Ray cluster of two workers: the nodes and sco
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \
 		tests/drillrank/test_views_fuzz.py tests/drillrank/neural/test_budgets.py
+
+test-large: $(VENV)/.dev  ## PDF files that grow to gigabytes or never end
+	DRILLRANK_LARGE=1 $(BIN)/python -m pytest -v -k large tests/drillrank/test_structure_pdf_hostile.py
 
 $(VENV)/.mutation: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,mutation]"

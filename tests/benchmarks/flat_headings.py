@@ -65,7 +65,7 @@ def _bookmarks(folder: Path) -> Table:
     totals: defaultdict[bool, Counter[str]] = defaultdict(Counter)
     for file in sorted((folder / "pdfs").glob("*.pdf")):
         try:
-            printed_file = printed_pages(file)
+            printed_file = printed_pages(file.read_bytes())
         except InvalidInput:
             continue
         if len(printed_file.bookmarks) < _ENOUGH:

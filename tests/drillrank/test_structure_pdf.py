@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -161,41 +160,3 @@ def test_the_command_line_reads_them_and_says_what_is_wrong(tmp_path, capsys):
     file.write_bytes(b"%PDF-1.7\n1 0 obj\n")
     assert cli.main(["ask", str(file), "question"]) == 2
     assert "report.pdf cannot be read as PDF" in capsys.readouterr().err
-
-
-def hostile():
-    """Names and contents of files that were made to harm."""
-    pages = [lines(f"{number} " + PROSE) for number in range(5)]
-    marks = [Mark("A", 0), Mark("B", 1, level=2), Mark("C", 2)]
-    whole = pdf_of(pages, marks).content()
-    for part in range(1, 10):
-        yield f"cut to {part} tenths", whole[: part * len(whole) // 10]
-    random = Random(0)
-    for number in range(10):
-        noisy = bytearray(whole)
-        for _ in range(30):
-            noisy[random.randrange(len(noisy))] = random.randrange(256)
-        yield f"noise {number}", bytes(noisy)
-    circle = pdf_of(pages, [Mark("A", 0), Mark("B", 1), Mark("C", 2)])
-    first = len(circle.objects) - 2
-    circle.objects[-1] = circle.objects[-1].replace(b"/Title", b"/Next %d 0 R /First %d 0 R /Title" % (first, first))
-    yield "bookmarks in a circle", circle.content()
-    changes = {"pages in a circle": (b"/Kids [", b"/Kids [2 0 R "), "many pages": (b"/Count 5", b"/Count 2000000000")}
-    for name, (old, new) in changes.items():
-        pdf = pdf_of(pages)
-        pdf.objects[1] = pdf.objects[1].replace(old, new)
-        yield name, pdf.content()
-
-
-@pytest.mark.parametrize("content", [pytest.param(content, id=name) for name, content in hostile()])
-def test_hostile_files_give_an_error_of_ours_or_a_document(read, content):
-    problem = ""
-    try:
-        document = read(content)
-    except InvalidInput as error:
-        problem = str(error)
-    assert "report.pdf" in problem if problem else document.pages is not None
-
-
-def test_bookmarks_in_a_circle_do_not_keep_a_file_from_being_read(read):
-    assert "fox hunts" in read(dict(hostile())["bookmarks in a circle"]).text

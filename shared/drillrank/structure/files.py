@@ -47,10 +47,13 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
-    except OSError as cause:
-        raise InvalidInput(f"{path} cannot be read: {cause.strerror}.") from cause
-    if path.suffix.lower() == ".pdf" or content[:_HEAD].lstrip().startswith(_PDF):
+        with path.open("rb") as file:
+            content = file.read(_HEAD)
+            is_pdf = path.suffix.lower() == ".pdf" or content.lstrip().startswith(_PDF)
+            content += b"" if is_pdf else file.read()
+    except (OSError, ValueError) as cause:  # ValueError: a name that no file can have
+        raise InvalidInput(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
+    if is_pdf:
         from drillrank.structure.pdf import read_pdf
 
         text, pages = read_pdf(path)

@@ -1,5 +1,5 @@
 """PDF: text with its places and fonts becomes Markdown with headings, tables and pages."""
 
-from drillrank.structure.pdf.reading import read_pdf
+from drillrank.structure.pdf.isolated import read_pdf
 
 __all__ = ["read_pdf"]

@@ -40,12 +40,12 @@ class Bookmark:
     y: float | None = None
 
 
-def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -> dict[int, list[tuple[int, str]]]:
-    """Levels and titles of bookmarks, by the identity of the row that they name; a row may begin several sections.
+def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -> dict[int, dict[str, int]]:
+    """Titles and levels of bookmarks, by the identity of the row that they name; a row may begin several sections.
 
     A bookmark whose title is not on its page or the next stands at the row that it points to.
     """
-    found: dict[int, list[tuple[int, str]]] = {}
+    found: dict[int, dict[str, int]] = {}
     last = (-1, -1)
     for mark in bookmarks:
         if not 0 <= mark.page < len(pages) or not mark.title:
@@ -55,9 +55,7 @@ def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -
             continue
         last = max(last, place)
         row = pages[place[0]][place[1]]
-        entries = found.setdefault(id(row), [])
-        if all(title != mark.title for _, title in entries):
-            entries.append((min(mark.level, _DEEPEST), mark.title))
+        found.setdefault(id(row), {}).setdefault(mark.title, min(mark.level, _DEEPEST))
     return found
 
 

@@ -1,11 +1,14 @@
-"""Read a PDF file: liteparse gives the text with places and fonts, PDFium the bookmarks."""
+"""What a PDF file shows: liteparse gives the text with places and fonts, PDFium the bookmarks.
+
+Both may crash or never end over a file that was made to harm; `isolated` is where that does no harm.
+"""
 
 from __future__ import annotations
 
-import threading
+import math
+from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from drillrank.errors import InvalidInput, require
@@ -16,27 +19,10 @@ from drillrank.structure.pdf.rows import Row, rows_of, run_of
 from drillrank.structure.pdf.running import without_running
 from drillrank.structure.pdf.writing import words_of, written
 
-_SECONDS = 300.0  # for one file
 _BOOKMARKS = 20_000
 _DEPTH = 15
+_BATCH = 16  # pages that liteparse holds at once
 _PASSWORD = 4  # PDFium's code of an error
-_PDFIUM = threading.Lock()  # PDFium serves one thread at a time
-
-
-def read_pdf(path: Path) -> tuple[str, Pages]:
-    """The text of a PDF file as Markdown, and its pages.
-
-    Headings are those of the file's bookmarks; where there are none or few, what stands out by its font. Running
-    headers, footers and page numbers are left out. Tables have a row a line, cells between ` | `.
-
-    Raises:
-        InvalidInput: the file is broken, encrypted, or has no text.
-        MissingExtra: the extra `pdf` is not installed.
-    """
-    printed = printed_pages(path)
-    if not any(row.text.strip() for rows in printed.pages for row in rows):
-        raise InvalidInput(f"{path} has no text: a scanned document? Recognise its text (OCR) first.")
-    return text_of(printed)
 
 
 class PrintedPages(NamedTuple):
@@ -47,11 +33,22 @@ class PrintedPages(NamedTuple):
     bookmarks: list[Bookmark]
 
 
-def printed_pages(path: Path) -> PrintedPages:
-    """Read a file; errors are those of `read_pdf`."""
-    with _PDFIUM:
-        bookmarks = _bookmarks(path)
-        return PrintedPages(*_pages(path), bookmarks)
+def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
+    """Read a file.
+
+    Args:
+        content: Of the file.
+        alone: Whether to give liteparse the pages alone, without bookmarks and labels, over which it may crash.
+
+    Raises:
+        InvalidInput: the file is broken, encrypted, or has no text; the message begins with what to say of the file.
+        MissingExtra: the extra `pdf` is not installed.
+    """
+    bookmarks = _bookmarks(content)
+    pages, labels = _pages(_pages_alone(content) if alone else content)
+    if not any(row.text.strip() for rows in pages for row in rows):
+        raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
+    return PrintedPages(pages, labels, bookmarks)
 
 
 def text_of(printed: PrintedPages) -> tuple[str, Pages]:
@@ -61,90 +58,113 @@ def text_of(printed: PrintedPages) -> tuple[str, Pages]:
     blocks = [blocks_of(rows, number, marked) for number, rows in enumerate(pages)]
     levels: dict[int, int] = {}
     if not are_enough(marked, len(pages)):
-        deepest = max((level for entries in marked.values() for level, _ in entries), default=0)
+        deepest = max((level for entries in marked.values() for level in entries.values()), default=0)
         levels = by_fonts([block for own in blocks for block in own], deepest)
     words = words_of(row for rows in pages for row in rows)
     return written(blocks, levels, marked, printed.labels, words)
 
 
-def _bookmarks(path: Path) -> list[Bookmark]:
+def _broken(cause: object) -> InvalidInput:
+    return InvalidInput(f"cannot be read as PDF, it is broken: {cause}")
+
+
+def _bookmarks(content: bytes) -> list[Bookmark]:
     """The file's outline; also finds out whether it can be opened at all."""
     pdfium = require("pypdfium2", "pdf")
     try:
-        document = pdfium.PdfDocument(path)
+        document = pdfium.PdfDocument(content)
     except (pdfium.PdfiumError, ValueError) as cause:
         if getattr(cause, "err_code", None) == _PASSWORD:
-            raise InvalidInput(f"{path} is encrypted: save a copy without a password first.") from cause
-        raise InvalidInput(f"{path} cannot be read as PDF, it is broken: {cause}") from cause
-    try:
-        if not len(document):
-            raise InvalidInput(f"{path} has no pages.")
-        return list(_outline(document))
-    finally:
-        document.close()
+            raise InvalidInput("is encrypted: save a copy without a password first.") from cause
+        raise _broken(cause) from cause
+    if not len(document):
+        raise InvalidInput("has no pages.")
+    return list(_outline(document))
 
 
 def _outline(document: Any) -> Iterator[Bookmark]:
-    heights: dict[int, float] = {}
+    heights: dict[int, float | None] = {}
     for number, entry in enumerate(document.get_toc(max_depth=_DEPTH)):
         if number == _BOOKMARKS:
             return
-        target = entry.get_dest()
+        try:
+            title, target = " ".join(entry.get_title().split()), entry.get_dest()
+        except UnicodeDecodeError:  # half of a character
+            continue
         page = None if target is None else target.get_index()
         if page is None or not 0 <= page < len(document):
             continue
-        view = target.get_view()[1]
-        above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None
         if page not in heights:
-            heights[page] = document.get_page_size(page)[1]
-        y = None if above is None else heights[page] - above
-        yield Bookmark(" ".join(entry.get_title().split()), entry.level + 1, page, y)
+            heights[page] = _height(document, page)
+        yield Bookmark(title, entry.level + 1, page, _below_top(heights[page], target.get_view()[1]))
 
 
-def _pages(path: Path) -> tuple[list[list[Row]], list[str]]:
-    parsed = _parsed(path)
-    pages: list[list[Row]] = [[] for _ in range(parsed.total_pages)]
-    labels = [str(number + 1) for number in range(len(pages))]
-    for page in parsed.pages:
-        items = (item for item in page.text_items if not item.rotation % 360)
-        runs = [
-            run_of(item.text, item.x, item.y, item.width, item.height, item.font_name or "", item.font_weight or 0)
-            for item in items
-        ]
-        pages[page.page_num - 1] = rows_of(runs)
-        labels[page.page_num - 1] = page.page_label or labels[page.page_num - 1]
-    return pages, labels
-
-
-def _parsed(path: Path) -> Any:
-    """What liteparse makes of a file; of one that it cannot read, of its pages alone."""
-    liteparse = require("liteparse", "pdf")
-    options = {"ocr_enabled": False, "image_mode": "off", "extract_text_metadata": True, "continue_on_page_error": True}
+def _height(document: Any, page: int) -> float | None:
     try:
-        # A process of its own: files that were made to harm crash the library, or keep it busy for ever.
-        with liteparse.LiteParse(**options, quiet=True, pool_size=1, parse_timeout=_SECONDS) as parser:
-            try:
-                return parser.parse(path)
-            except liteparse.ParseTimeoutError:
-                raise
-            except liteparse.ParseError:
-                return parser.parse(_pages_alone(path))
-    except liteparse.ParseTimeoutError as cause:
-        raise InvalidInput(f"{path} cannot be read as PDF: it took more than {_SECONDS:.0f} seconds.") from cause
-    except (liteparse.ParseError, OSError, ValueError) as cause:
-        raise InvalidInput(f"{path} cannot be read as PDF, it is broken: {cause}") from cause
+        return float(document.get_page_size(page)[1])
+    except require("pypdfium2", "pdf").PdfiumError:  # the page is broken
+        return None
 
 
-def _pages_alone(path: Path) -> bytes:
+def _below_top(height: float | None, view: list[float]) -> float | None:
+    """How far from the top of the page a target stands, if it says so."""
+    above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None
+    if height is None or above is None or not math.isfinite(height - above):
+        return None
+    return height - above
+
+
+def _pages(content: bytes) -> tuple[list[list[Row]], list[str]]:
+    """The rows and the label of each page; a page whose text stands on its side is turned."""
+    pages = _parsed(content)
+    turned = [(number, page.angle) for number, page in enumerate(pages, 1) if page.angle]
+    if turned:
+        pages = _parsed(content, page_orientation_corrections=turned)
+    return [page.rows for page in pages], [page.label for page in pages]
+
+
+class _Page(NamedTuple):
+    rows: list[Row]
+    label: str
+    angle: int = 0  # of most of its text, clockwise
+
+
+def _parsed(content: bytes, **options: Any) -> list[_Page]:
+    """All pages; one that liteparse cannot read is empty."""
+    liteparse = require("liteparse", "pdf")
+    options |= {"ocr_enabled": False, "image_mode": "off", "quiet": True}
+    parser = liteparse.LiteParse(extract_text_metadata=True, continue_on_page_error=True, **options)
+    pages: dict[int, _Page] = {}
+    total = 0
+    try:
+        for batch in parser.parse_batches(content, _BATCH):
+            total = batch.total_pages
+            pages |= {page.page_num: _page(page) for page in batch.result.pages}
+    except liteparse.ParseError as cause:
+        raise _broken(cause) from cause
+    return [pages.get(number) or _Page([], str(number)) for number in range(1, total + 1)]
+
+
+def _page(page: Any) -> _Page:
+    angles: Counter[int] = Counter()
+    runs = []
+    for item in page.text_items:
+        angle = round(item.rotation) % 360
+        angles[angle] += len(item.text)
+        if not angle:
+            font, weight = item.font_name or "", item.font_weight or 0
+            runs.append(run_of(item.text, item.x, item.y, item.width, item.height, font, weight))
+    most = angles.most_common(1)[0][0] if angles else 0
+    return _Page(rows_of(runs), page.page_label or str(page.page_num), most if most % 90 == 0 else 0)
+
+
+def _pages_alone(content: bytes) -> bytes:
     """The file without what is not a page: bookmarks that run in a circle crash liteparse."""
     pdfium = require("pypdfium2", "pdf")
-    copy, content = pdfium.PdfDocument.new(), BytesIO()
+    copy, saved = pdfium.PdfDocument.new(), BytesIO()
     try:
-        document = pdfium.PdfDocument(path)
-        copy.import_pages(document)
-        copy.save(content)
+        copy.import_pages(pdfium.PdfDocument(content))
+        copy.save(saved)
     except pdfium.PdfiumError as cause:
-        raise ValueError(cause) from cause
-    finally:
-        copy.close()
-    return content.getvalue()
+        raise _broken(cause) from cause
+    return saved.getvalue()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from unicodedata import bidirectional
 
 _BOLD = re.compile(r"bold|black|heavy|demi|bd(?![a-z])", re.IGNORECASE)
 _BOLD_WEIGHT = 600
@@ -146,10 +147,15 @@ def _signs_apart(runs: Iterable[Run]) -> Iterator[Run]:
 
 
 def rows_of(runs: Sequence[Run]) -> list[Row]:
-    """The rows of a page: where there are two columns, those of the left one before those of the right one."""
+    """The rows of a page: where there are two columns, those of the left one before those of the right one.
+
+    A page that is written from right to left is seen in a mirror.
+    """
     runs = [run for run in runs if run.text]
     if not runs:
         return []
+    if _from_right(runs):
+        runs = [replace(run, x=-run.right) for run in runs]
     left, right = min(run.x for run in runs), max(run.right for run in runs)
     lines = _lines(runs)
     rows: list[Row] = []
@@ -161,6 +167,12 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
             rows += [Row(tuple(line), left, gutter) for line in _lines([r for r in inside if r.x < gutter])]
             rows += [Row(tuple(line), gutter, right) for line in _lines([r for r in inside if r.x >= gutter])]
     return rows
+
+
+def _from_right(runs: Iterable[Run]) -> bool:
+    """Whether most letters are of a script that is written from right to left."""
+    letters = Counter(bidirectional(sign) in ("R", "AL") for run in runs for sign in run.text if sign.isalpha())
+    return letters[True] > letters[False]
 
 
 def _lines(runs: Sequence[Run]) -> list[list[Run]]:

@@ -98,7 +98,7 @@ def words_of(rows: Iterable[Row]) -> set[str]:
 def written(
     pages: Sequence[Sequence[PrintedBlock]],
     levels: Mapping[int, int],
-    marked: Mapping[int, Sequence[tuple[int, str]]],
+    marked: Mapping[int, Mapping[str, int]],
     labels: Sequence[str],
     words: Collection[str],
 ) -> tuple[str, Pages]:
@@ -107,7 +107,7 @@ def written(
     Args:
         pages: The blocks of each page.
         levels: Of blocks that are headings, by identity.
-        marked: Bookmarks, by the identity of the row that they name.
+        marked: Titles and levels of bookmarks, by the identity of the row that they name.
         labels: Of the pages.
         words: Of the file.
     """
@@ -116,8 +116,8 @@ def written(
     for blocks in pages:
         starts.append(text.page())
         for number, block in enumerate(blocks):
-            entries = marked.get(id(block.rows[0]), ())
-            for level, title in entries:
+            entries = marked.get(id(block.rows[0]), {})
+            for title, level in entries.items():
                 text.heading(level, title)
             said = " ".join(row.text for row in block.rows)
             if id(block) in levels and not entries:
@@ -132,7 +132,7 @@ def written(
     return result, Pages(tuple(starts), tuple(range(1, len(pages) + 1)), tuple(labels))
 
 
-def _repeats(said: str, entries: Sequence[tuple[int, str]]) -> bool:
+def _repeats(said: str, titles: Iterable[str]) -> bool:
     """Whether a row says nothing but what its bookmark says."""
     words = _WORDS.findall(said.casefold())
-    return any(words == _WORDS.findall(title.casefold())[: len(words)] for _, title in entries)
+    return any(words == _WORDS.findall(title.casefold())[: len(words)] for title in titles)

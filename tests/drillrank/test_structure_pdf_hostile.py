@@ -1,0 +1,170 @@
+"""PDF files that were made to harm: each is an error of ours that names it, or a document, and nothing else happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from drillrank import read_document
+from drillrank.errors import InvalidInput
+from drillrank.structure import Document
+from drillrank.structure.pdf import isolated
+from tests.hostile_pdfs import SAID, Hostile, drawn, hostile, large, mapped, packed_page, pages, stream
+from tests.pdf_files import lines, pdf_of
+
+pytest.importorskip("liteparse", reason="needs the extra pdf")
+pytest.importorskip("pypdfium2", reason="needs the extra pdf")
+
+LARGE = bool(os.environ.get("DRILLRANK_LARGE"))
+
+
+def read(content: bytes, folder: Path) -> Document:
+    file = folder / "report.pdf"
+    file.write_bytes(content)
+    return read_document(file)
+
+
+def as_expected(kind: Hostile, folder: Path) -> None:
+    problem, document = "", None
+    try:
+        document = read(kind.make(), folder)
+    except InvalidInput as error:
+        problem = str(error)
+    if document is None:
+        assert not kind.text, problem
+        assert problem.startswith(f"{folder / 'report.pdf'} ")
+        assert kind.problem in problem
+    else:
+        assert not kind.problem, document.text[:200]
+        assert kind.text in document.text
+        assert "".join(document.slice(section) for section in document.sections()) == document.text
+        assert document.pages is not None
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", list(hostile()), ids=lambda kind: kind.name)
+def test_an_error_of_ours_or_a_document(kind, tmp_path, capfd):
+    as_expected(kind, tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not LARGE, reason="set DRILLRANK_LARGE=1: takes minutes, and gigabytes of memory")
+@pytest.mark.timeout(700)
+@pytest.mark.parametrize("kind", list(large()), ids=lambda kind: kind.name)
+def test_large_ones(kind, tmp_path):
+    import resource
+
+    as_expected(kind, tmp_path)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < isolated.MEMORY + 2**28
+
+
+def test_what_never_ends_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolated, "SECONDS", 1)
+    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: it took more than 1 seconds"):
+        read(packed_page(stream(b"0 0 m 9 9 l S\n" * 500_000)), tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where the system has such limits")
+def test_what_takes_too_much_memory_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolated, "MEMORY", 100 << 20)
+    file = tmp_path / "report.pdf"
+    file.write_bytes(pdf_of(pages()).content())
+    os.truncate(file, 200 << 20)
+    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: its reader crashed.* MemoryError"):
+        read_document(file)
+
+
+def test_a_crash_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolated, "_START", "import os; os.write(2, b'Trace\\nNo such thing'); os.abort()")
+    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: its reader crashed.*No such thing"):
+        read(b"%PDF-1.7", tmp_path)
+
+
+def test_no_module_is_taken_from_the_folder_of_the_caller(tmp_path, monkeypatch):
+    for name in ("json", "liteparse", "pickle", "resource", "drillrank"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('taken')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", ".")])
+    assert SAID in read(pdf_of(pages()).content(), tmp_path).text
+
+
+def test_the_modules_of_the_caller_are_found(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(isolated.__file__).parents[3])])
+    assert SAID in read(pdf_of(pages()).content(), tmp_path).text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes and links are POSIX's")
+def test_names_that_cannot_be_opened(tmp_path, monkeypatch):
+    (tmp_path / "folder.pdf").mkdir()
+    (tmp_path / "loop.pdf").symlink_to(tmp_path / "loop.pdf")
+    opened = Path.open
+
+    def refusing(path, *arguments, **options):  # root may read what its mode forbids
+        if path.name == "secret.pdf":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    said = {
+        "folder.pdf": "Is a directory",
+        "loop.pdf": "Too many levels",
+        "secret.pdf": "Permission denied",
+        "missing.pdf": "No such file",
+        "nul\0.pdf": "null byte",
+    }
+    for name, reason in said.items():
+        with pytest.raises(InvalidInput) as caught:
+            read_document(tmp_path / name)
+        assert str(caught.value).startswith(f"{tmp_path / name} cannot be read: ")
+        assert reason in str(caught.value)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are bytes in POSIX alone")
+def test_names_that_are_no_text(tmp_path):
+    file = tmp_path / os.fsdecode(b"caf\xe9\n\x1b[2J.pdf")
+    file.write_bytes(pdf_of(pages()).content())
+    assert SAID in read_document(file).text
+
+
+def test_labels_of_pages(tmp_path):
+    [kind] = [kind for kind in hostile() if kind.name == "the labels of pages"]
+    found = read(kind.make(), tmp_path).pages
+    assert found is not None
+    assert (found.labels, found.numbers) == (("i", "ii", "1"), (1, 2, 3))
+
+
+def test_a_page_on_its_side_is_turned_and_others_keep_their_notes_at_the_side_out(tmp_path):
+    table = [(f"Net sales {year}", f"$ {year}7") for year in range(2021, 2027)]
+    turned = b"BT /R 10 Tf 0 1 -1 0 %d %d Tm (%s) Tj ET\n"
+    sideways = b"".join(
+        turned % (100 + 14 * at, x, cell.encode())
+        for at, row in enumerate(table)
+        for x, cell in zip((100, 400), row, strict=True)
+    )
+    text = read(drawn(sideways), tmp_path).text
+    rows = [f"| {name} | {value} |" for name, value in table]
+    assert [text.count(row) for row in rows] == [1] * 6
+    assert [text.index(row) for row in rows] == sorted(text.index(row) for row in rows)
+    upright = pdf_of([lines("The fox hunts mice. " * 20)])
+    upright.objects[6] = stream(upright.objects[6].split(b"stream\n")[1] + turned % (20, 300, b"At the side"))
+    assert "side" not in read(upright.content(), tmp_path).text
+
+
+def test_right_to_left(tmp_path):
+    """What stands to the right is read first, words and columns."""
+    hebrew = b"1 beginbfrange <61> <74> <05D0> endbfrange"
+    column = [(267, b"aa bb"), (240, b"cc dd")], [(87, b"ee ff"), (60, b"gg hh")]
+    said = b"".join(
+        b"BT /U 9 Tf %d %d Td (%s) Tj ET\n" % (x, 600 - 13 * at - 4 * side, word)
+        for side, words in enumerate(column)
+        for at in range(14)
+        for x, word in words
+    )
+    text = read(mapped(hebrew, said), tmp_path).text
+    letters = [chr(0x5D0 + at) * 2 for at in range(8)]
+    assert text.split()[4:8] == [letters[1], letters[0], letters[3], letters[2]]
+    assert text.rindex(letters[0]) < text.index(letters[4])
