@@ -26,6 +26,7 @@ BENCHMARKS = (
     "views",
     "flat_headings",
     "financebench",
+    "pdf_folder",
     "stores",
     "tokens",
     "neural_speed",
@@ -34,7 +35,7 @@ BENCHMARKS = (
     "concurrent_callers",
     "light",
 )
-WITHOUT_DATA = ("light", "financebench")
+WITHOUT_DATA = ("light", "financebench", "pdf_folder")
 
 
 def main(arguments: list[str]) -> int:

@@ -99,7 +99,7 @@ def _limit(seconds: int, memory: int) -> None:
         import resource
     except ImportError:  # of POSIX
         return
-    for limit, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, 2 * seconds), (resource.RLIMIT_CORE, 0)):
+    signal.alarm(seconds + 5)
+    for limit, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CORE, 0)):
         _, hard = resource.getrlimit(limit)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(limit, (most, hard))
+        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
