@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -113,7 +114,7 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
     question = "Which Red Fox crossed the River"
     passages = [replace(passage, title=title) for passage, title in zip(passages, [*titles, *[""] * 7], strict=False)]
     options = {"hops": hops, "beam": 100, "branch": 100}
-    prior = PathPrior(jump=0.3, named=0.2)
+    prior = PathPrior(jump=0.3, named=0.2, single=0.1)
     with_prior = PathSearch(ranker(hash_model()), passages, link_prior=prior, **options).search_paths(question)
     alone = PathSearch(ranker(hash_model()), passages, link_prior=None, pairs=0, **options).search_paths(question)
     likelihood = {item.passage.ids: item.score for item in alone}
@@ -125,7 +126,9 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
             reader.step(there, {link for link in known[here].links if link in known and link not in ids[: place + 1]})
             for place, (here, there) in enumerate(pairwise(ids))
         ]
-        assert item.details["log_prior"] == pytest.approx(reader.start(ids[0]) + sum(steps))
+        assert item.details["log_prior"] == pytest.approx(
+            reader.start(ids[0]) + sum(steps) + math.log(0.1 if len(ids) == 1 else 0.9)
+        )
         if ids in likelihood:  # not a pair
             assert item.score == pytest.approx(likelihood[ids] + item.details["log_prior"] / len(question.split()))
     assert {item.details["log_prior"] for item in alone} <= {0}

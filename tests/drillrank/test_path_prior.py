@@ -55,7 +55,7 @@ def test_links_and_mentions_have_half_of_the_chance_each(jump, ids, data):
 
 
 def test_a_prior_with_all_its_settings_is_read_back():
-    given_ = PathPrior(0.2, 0.3)
+    given_ = PathPrior(0.2, 0.3, single=0.4)
     assert PathPrior.from_dict(asdict(given_)) == given_
 
 
@@ -91,8 +91,15 @@ def test_the_arithmetic():
     assert math.exp(PathPrior(jump=0.2).reader(100, ()).step("c", ["d"])) == pytest.approx(0.2 / 100)
 
 
+@given(SHARES, st.integers(2, 9))
+def test_one_passage_is_as_likely_as_questions_that_it_answers(single, more):
+    reader = PathPrior(single=single).reader(10, ())
+    assert math.exp(reader.length(1)) == pytest.approx(single)
+    assert math.exp(reader.length(more)) == pytest.approx(1 - single)
+
+
 @pytest.mark.parametrize("wrong", [0, 1, -0.5, 2, "half", math.nan, None])
-@pytest.mark.parametrize("name", ["jump", "named"])
+@pytest.mark.parametrize("name", ["jump", "named", "single"])
 def test_shares_that_are_none(name, wrong):
     with pytest.raises(InvalidInput, match=f"^{name} is a share"):
         PathPrior(**{name: wrong})

@@ -277,6 +277,7 @@ def test_reranking_is_path_search_in_the_given_passages(hash_model, passages):
     reranked = PathRerank(ranker(hash_model()), hops=3, beam=2, branch=2).rank(QUERY, passages)
     searched = PathSearch(ranker(hash_model()), passages, hops=3, beam=2, branch=2).search(QUERY)
     assert {e.passage.id: e.score for e in reranked} == {e.passage.id: e.score for e in searched}
+    assert [e.passage.id for e in reranked] == [e.passage.id for e in searched]
 
 
 def test_titles_link_too(hash_model):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import ChainMap
 from typing import ClassVar
 
@@ -17,7 +16,7 @@ from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import Mention
 from drillrank.multihop.lookups import Ask, Nowhere, Retrieval, run_steps
 from drillrank.multihop.missing import Missing, MissingSettings, missing_query
-from drillrank.multihop.path_ranking import nearly_over, ranked_passages, ranked_paths
+from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathScorer, PathWithPrior
 from drillrank.multihop.search import PathSearch, Scope
@@ -49,6 +48,9 @@ class Telling:
 
     def start(self, name):
         return self.likes.get(name, 0.0)
+
+    def length(self, passages):
+        return -passages
 
     def step(self, name, links, mentions):
         self.told.append((name, set(links), dict(mentions)))
@@ -117,7 +119,13 @@ def test_a_path_goes_on_to_the_passage_that_explains_most_in_the_light_of_the_pr
     others = [PASSAGES[name] for name in ("d", "c")] if not likes else [PASSAGES[name] for name in "dcb"]
     [step] = state.extended([scored], [others], residual, 1)
     assert step.path.ids == ("a", best)
-    assert step.log_prior == pytest.approx(-2.0 + likes.get(best, 0.0))
+    longer = -1.0  # of two passages, to that reader
+    assert step.log_prior == pytest.approx(-2.0 + likes.get(best, 0.0) + longer)
+
+
+def test_a_path_of_one_passage_is_as_likely_as_its_start_and_its_length():
+    assert state_of(reader=Telling(a=-0.5)).start(PASSAGES["a"]).log_prior == pytest.approx(-0.5 - 1.0)
+    assert state_of().start(PASSAGES["a"]).log_prior == 0
 
 
 def test_what_a_path_explains_is_the_sum_over_its_documents():
@@ -136,8 +144,9 @@ def scored(names, score, **details):
     return Ranked(Path(passages), score, 1, {"tokens": 1, "nothing_matched": False, **details})
 
 
-def test_a_hop_at_the_odds_exactly_goes_on():
-    assert not nearly_over([scored("ab", -math.log(20))], [scored("a", 0.0)])
+def test_a_hop_as_likely_as_the_shorter_ones_goes_on():
+    assert not is_over([scored("ab", -1.0)], [scored("a", -1.0)])
+    assert is_over([scored("ab", -1.001)], [scored("a", -1.0)])
 
 
 def test_no_paths_are_no_ranking():

@@ -3,11 +3,12 @@
     P(d | q)     = ν [d is named in q] / (number of passages named) + (1 - ν) / N
     P(d' | d, q) = (1 - γ) F(d' | d) + γ P(d' | q)
     F(d' | d)    = [d links to d'] / (number of links of d), or the chance of d' by names of d; half and half if both
-    P(c | q)     = P(d1 | q) Π P(d_i+1 | d_i, q)
+    P(c | q)     = P(|c|) P(d1 | q) Π P(d_i+1 | d_i, q),    P(|c|) = σ for one passage, 1 - σ for more
 
 A random surfer whose jumps are personalised by the question: a path over links is cheap, a jump to a passage that the
 question names by its title costs little, and a jump to anywhere costs log N. With the likelihood of the question this
-makes the posterior of a path, log P(q | c) + log P(c | q).
+makes the posterior of a path, log P(q | c) + log P(c | q). Who searches paths has questions that few single passages
+answer: σ is small.
                            random surfer: Brin & Page (1998); personalised jumps: Haveliwala (2002)
 """
 
@@ -29,12 +30,13 @@ from drillrank.rerank.first_stage import Prior, check_prior
 
 @dataclass(frozen=True, slots=True)
 class PathPrior:
-    """The two habits of the reader.
+    """The habits of the reader.
 
     Attributes:
         jump: γ, the share of steps that follow no link.
         named: ν, the share of jumps to passages that the question names.
         first_stage: Old name of `prior`, the setting of `PromptRank` and of the hosts' components.
+        single: σ, the share of questions that one passage answers.
 
     Raises:
         InvalidInput: a share that is not between 0 and 1, or a first stage that is unknown.
@@ -49,6 +51,7 @@ class PathPrior:
     jump: float = 0.5
     named: float = 0.5
     first_stage: Prior | None = None
+    single: float = 0.05
 
     @staticmethod
     def from_dict(given: Mapping[str, Any]) -> PathPrior:
@@ -66,7 +69,7 @@ class PathPrior:
         return PathPrior(**given)
 
     def __post_init__(self) -> None:
-        for name, share in (("jump", self.jump), ("named", self.named)):
+        for name, share in (("jump", self.jump), ("named", self.named), ("single", self.single)):
             if not isinstance(share, int | float) or not 0 < share < 1:
                 raise InvalidInput(f"{name} is a share between 0 and 1, without these themselves; not {share!r}.")
         if check_prior(self.first_stage) is not None:
@@ -93,6 +96,11 @@ class Reader:
     def start(self, passage_id: str) -> float:
         """Log P(d | q)."""
         return math.log(self._arrives_at(passage_id))
+
+    def length(self, passages: int) -> float:
+        """Log P(|c|) of a path of so many passages."""
+        single = self.prior.single
+        return math.log(single if passages == 1 else 1 - single)
 
     def step(
         self, passage_id: str, links: Collection[str], mentions: Mapping[str, float] = MappingProxyType({})

@@ -13,24 +13,22 @@ from collections.abc import Sequence
 from drillrank.passages import Passage, Path, Ranked, ranked
 from drillrank.rerank.scale import divisor
 
-ODDS = 20.0  # a path with less than 1 : 20 against the best one is not worth another hop
-
 
 def log_posterior(item: Ranked[Path]) -> float:
     """Log P(q | c) P(c | q): the score is this for each token of the question."""
     return item.score * divisor(item.details)
 
 
-def nearly_over(frontier: Sequence[Ranked[Path]], shorter: Sequence[Ranked[Path]]) -> bool:
-    """Whether the best path of a hop stands no chance against the best of the hops before it.
+def is_over(frontier: Sequence[Ranked[Path]], shorter: Sequence[Ranked[Path]]) -> bool:
+    """Whether the best path of a hop is less likely than the best of the hops before it.
 
     >>> a, b = Path((Passage("a"),)), Path((Passage("a"), Passage("b")))
     >>> shorter = [Ranked(a, -2.0, 1, {"tokens": 4})]
-    >>> [nearly_over([Ranked(b, score, 1, {"tokens": 4})], shorter) for score in (-2.7, -2.8)]
+    >>> [is_over([Ranked(b, score, 1, {"tokens": 4})], shorter) for score in (-1.9, -2.1)]
     [False, True]
     """
     best = max(map(log_posterior, shorter), default=-math.inf)
-    return max(map(log_posterior, frontier)) < best - math.log(ODDS)
+    return max(map(log_posterior, frontier)) < best
 
 
 def ranked_paths(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:

@@ -17,7 +17,7 @@ from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_
 from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.passages import Passage, Ranking, as_passages, by_id, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import method
@@ -114,7 +114,9 @@ class PathRerank(PathSearchSettings):
         source: Source | None = None,
         on_hop: OnHop | None = None,
     ) -> Ranking[Passage]:
-        """All passages by falling score, the maximum over their paths; ties keep the input order.
+        """All passages by falling score, the maximum over their paths.
+
+        Those of one path come in the order of their own posterior, as in `PathSearch`; other ties keep the input order.
 
         Args:
             query: The question.
@@ -152,8 +154,15 @@ class PathRerank(PathSearchSettings):
         distinct = by_id(given)
         found = yield from self.path_search.steps(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
-        reached = [item.passage for item in found if item.passage.id not in distinct]
-        items = [*given, *reached]
-        scored = [best[passage.id] for passage in items]
-        ordered = ranked(items, [item.score for item in scored], [item.details for item in scored], top_n)
+        items = [*given, *(item.passage for item in found if item.passage.id not in distinct)]
+
+        def key(place: int) -> tuple[float, int]:
+            item = best[items[place].id]
+            return -item.score, 0 if item.details["nothing_matched"] else item.rank
+
+        order = sorted(range(len(items)), key=key)[:top_n]
+        ordered = [
+            Ranked(items[place], best[items[place].id].score, rank, best[items[place].id].details | {"position": place})
+            for rank, place in enumerate(order, start=1)
+        ]
         return Explainable(ordered, found.why)

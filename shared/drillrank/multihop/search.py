@@ -38,7 +38,7 @@ from drillrank.multihop.lookups import (
     run_steps,
 )
 from drillrank.multihop.missing import Missing, MissingSettings
-from drillrank.multihop.path_ranking import nearly_over, ranked_passages, ranked_paths
+from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
 from drillrank.multihop.path_reasons import PathReasons
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
 from drillrank.multihop.scoring import PathScorer
@@ -74,7 +74,7 @@ class PathSearch(PathSearchSettings):
     """Finds the passages that answer a question together, by searching paths of linked passages.
 
     Per question, the model scores F + K1 · L · (H - 1) + P · (P - 1) / 2 paths at most, none twice. With `hops=None`
-    the search ends after a hop whose best path has less than 1 : 20 against the best shorter one.
+    the search ends after a hop whose best path is less likely than the best shorter one.
 
     Args:
         prompt_rank: Scores the paths. A copy of a lexical model that has not been fitted is fitted with `passages`; if
@@ -247,7 +247,7 @@ class PathSearch(PathSearchSettings):
                 frontier = first_hop.posteriors(frontier)
             shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
-            if number == self._hops or not frontier or (self.hops is None and nearly_over(frontier, shorter)):
+            if number == self._hops or not frontier or (self.hops is None and is_over(frontier, shorter)):
                 break
             kept = [item.passage for item in frontier[: self._beam]]
             following = yield from linked(state, query, kept, state.reachable)

@@ -59,7 +59,8 @@ class SearchState:
 
     def start(self, passage: Passage) -> PathWithPrior:
         """The path of one passage."""
-        return PathWithPrior(Path((passage,)), self._reader.start(passage.id) if self._reader else 0.0)
+        log_prior = self._reader.start(passage.id) + self._reader.length(1) if self._reader else 0.0
+        return PathWithPrior(Path((passage,)), log_prior)
 
     def extended(
         self, kept: Sequence[Ranked[Path]], following: Sequence[Sequence[Passage]], residual: Residual, most: int
@@ -85,7 +86,8 @@ class SearchState:
                 posteriors = residual.log_likelihoods(item.passage, passages) + steps
                 for place in top(posteriors.round(9), most):  # rounding must not choose between equal ones
                     path = item.passage.extended(passages[place])
-                    longer.append(PathWithPrior(path, item.details["log_prior"] + steps[place]))
+                    log_prior = item.details["log_prior"] + steps[place] + self._longer(item.passage)
+                    longer.append(PathWithPrior(path, log_prior))
         return longer
 
     def pairs(self, best: Sequence[Ranked[Path]]) -> list[PathWithPrior]:
@@ -94,7 +96,7 @@ class SearchState:
         return [
             PathWithPrior(
                 one.passage.extended(other.passage.passages[0]),
-                one.details["log_prior"] + self._steps(one.passage, other.passage.ids)[0],
+                one.details["log_prior"] + self._steps(one.passage, other.passage.ids)[0] + self._longer(one.passage),
             )
             for one, other in combinations(best, 2)
             if targets[one.passage.ids].isdisjoint(other.passage.ids)
@@ -103,8 +105,9 @@ class SearchState:
 
     def taken(self, path: Path) -> tuple[PathStep, ...]:
         """How the path came to each of its passages, after the search."""
-        start = self.start(path.passages[0])
-        steps = [PathStep(name_of(path.passages[0]), "start", start.log_prior)]
+        start, log_prior = self.start(path.passages[0])
+        of_length = self._longer(start, len(path.passages) - 1)  # counted at the start: a step is no likelier for it
+        steps = [PathStep(name_of(path.passages[0]), "start", log_prior + of_length)]
         for place, passage in enumerate(path.passages[1:], 1):
             before = Path(path.passages[:place])
             [log_prior] = self._steps(before, [passage.id])
@@ -132,6 +135,13 @@ class SearchState:
             return [0.0] * len(ids)
         targets = self._link_targets(path)
         return [self._reader.step(name, targets.links, targets.mentions) for name in ids]
+
+    def _longer(self, path: Path, passages: int = 1) -> float:
+        """What so many passages more add to a path's log-prior by its length alone."""
+        if self._reader is None:
+            return 0.0
+        length = len(path.passages)
+        return self._reader.length(length + passages) - self._reader.length(length)
 
     def _link_targets(self, path: Path) -> _LinkTargets:
         """Where the path's links lead; what a retrieval brought is no link, but a jump."""
