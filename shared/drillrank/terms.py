@@ -12,7 +12,26 @@ from drillrank.data import read_table
 
 WORD = re.compile(r"\w+")
 
+_REMEMBERED = 100_000  # words; a large report has some ten thousand
+_LONG = 50  # letters of a word that is hardly met again
+
 _per_thread = threading.local()  # a Snowball stemmer keeps its working buffer, so threads must not share one
+
+
+class _Stems(dict[str, str]):
+    """The stem of each word, as it is written, that was met before."""
+
+    def __init__(self) -> None:
+        self._stemmer = Stemmer.Stemmer("english")
+
+    def __missing__(self, word: str) -> str:
+        lowered = word.lower()
+        stem: str = _pinned().get(lowered) or self._stemmer.stemWord(lowered)
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        if len(word) <= _LONG:
+            self[word] = stem
+        return stem
 
 
 def terms(text: str) -> list[str]:
@@ -24,15 +43,10 @@ def terms(text: str) -> list[str]:
     >>> terms("Which rivers were crossed?")
     ['which', 'river', 'were', 'cross']
     """
-    stemmer = getattr(_per_thread, "stemmer", None)
-    if stemmer is None:
-        stemmer = _per_thread.stemmer = Stemmer.Stemmer("english")
-    words = [word.lower() for word in WORD.findall(text)]
-    stemmed: list[str] = stemmer.stemWords(words)
-    pinned = _pinned()
-    if pinned.keys().isdisjoint(words):
-        return stemmed
-    return [pinned.get(word, stem) for word, stem in zip(words, stemmed, strict=True)]
+    stems = getattr(_per_thread, "stems", None)
+    if stems is None:
+        stems = _per_thread.stems = _Stems()
+    return list(map(stems.__getitem__, WORD.findall(text)))
 
 
 @lru_cache(maxsize=1)

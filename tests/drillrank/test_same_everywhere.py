@@ -6,12 +6,16 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import Stemmer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drillrank import UPR, Passage, parse_document, terms
 from drillrank.data import read_table
@@ -121,14 +125,29 @@ def test_the_table_says_where_it_comes_from():
 class OldStemmer:
     """Stems a few words as PyStemmer 2.2 and 3.0 do."""
 
-    def stemWords(self, words):
-        old = {"organization": "organ", "internal": "intern", "added": "ad", "rivers": "river"}
-        return [old.get(word, word) for word in words]
+    def stemWord(self, word):
+        return {"organization": "organ", "internal": "intern", "added": "ad", "rivers": "river"}.get(word, word)
 
 
 def test_words_that_releases_of_the_stemmer_stem_differently_have_one_stem(monkeypatch):
     text = "The rivers added internal organization"
     expected = ["the", "river", "add", "internal", "organiz"]
     assert terms.terms(text) == expected
-    monkeypatch.setattr(terms._per_thread, "stemmer", OldStemmer())
+    old = terms._Stems()
+    monkeypatch.setattr(old, "_stemmer", OldStemmer())
+    monkeypatch.setattr(terms._per_thread, "stems", old, raising=False)
     assert terms.terms(text) == expected
+
+
+@given(st.lists(st.text("abAB1_ İßéſ", max_size=60)))
+def test_words_that_are_remembered_have_the_stems_of_new_ones(texts):
+    """However few are remembered: the stems are those of the stemmer, asked word by word."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(terms, "_REMEMBERED", 3)
+        patched.setattr(terms, "_LONG", 5)
+        patched.setattr(terms._per_thread, "stems", terms._Stems(), raising=False)
+        stemmer = Stemmer.Stemmer("english")
+        for text in texts * 2:
+            assert terms.terms(text) == [stemmer.stemWord(word.lower()) for word in re.findall(r"\w+", text)]
+        assert len(terms._per_thread.stems) <= 3
+        assert all(len(word) <= 5 for word in terms._per_thread.stems)
