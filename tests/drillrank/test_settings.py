@@ -133,6 +133,17 @@ NOT_ALONE = {  # settings that cannot be refused by themselves, and why
     "preset": "which needs its model",
     "embed": "whose type depends on the host",
 }
+ASKED_UNDER = {  # what components fetch from has two names, and why
+    "source": (
+        "a store or an index by itself, too, which is then searched by metadata; and the core's `retriever` of "
+        "MultiViewRetriever is the name of an index in memory",
+        {"D3Retriever", "MultiViewRetriever"},
+    ),
+    "retriever": (
+        "a retriever and nothing else, as the core's SelfAsk and the hosts' own components call it",
+        {"BRMGRRetriever", "PromptRankRerank", "PromptRankRetriever", "SelfAskChain", "SelfAskQueryEngine"},
+    ),
+}
 each = pytest.mark.parametrize("settings", METHODS, ids=lambda cls: cls.__name__)
 each_setting = pytest.mark.parametrize(
     ("settings", "name"), [(cls, item.name) for cls in METHODS for item in fields(cls)]
@@ -222,6 +233,19 @@ def test_settings_survive_json_and_pickle_and_stay(settings):
     for item in fields(settings):
         with pytest.raises(InvalidInput, match=f"{item.name} of {settings.__name__} is fixed"):
             setattr(built, item.name, None)
+
+
+def test_what_a_component_fetches_from_is_called_alike_or_for_a_reason():
+    named = {name: set() for name in ASKED_UNDER}
+    for declared_once in components():
+        for package, names in ((langchain_ext, declared_once.langchain), (llama_index_ext, declared_once.llama_index)):
+            for cls in (getattr(package, name) for name in names):
+                taken = set(getattr(cls, "model_fields", None) or inspect.signature(cls).parameters)
+                if issubclass(cls, ViewIndexSettings):
+                    taken -= {item.name for item in fields(ViewIndexSettings)}
+                for name in named.keys() & taken:
+                    named[name].add(cls.__name__)
+    assert named == {name: components_ for name, (_, components_) in ASKED_UNDER.items()}
 
 
 @each_setting
