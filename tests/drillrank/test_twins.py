@@ -12,6 +12,7 @@ from drillrank import BRMGR, UPR, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.views import MultiViewIndex, ViewText
+from tests.drillrank.conftest import HashModel
 
 VOCABULARY = ["fox", "river", "town", "Rhine", "Basel", "novel", "Emma", "wrote", "old", "red"]
 WORDS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6)
@@ -52,6 +53,32 @@ def test_what_ranks_passages_of_two_kinds(asked):
 def test_what_ranks_paths(asked):
     queries, lists = zip(*asked, strict=True)
     same(PromptRank(), list(queries), [[Path((Passage(text),)) for text in texts] for texts in lists])
+
+
+class Asked(HashModel):
+    """Counts what it is asked."""
+
+    def _log_likelihood(self, requests, temperature, include_eos):
+        self.calls = getattr(self, "calls", 0) + 1
+        return super()._log_likelihood(requests, temperature, include_eos)
+
+
+@pytest.mark.parametrize("guard", [False, True])
+def test_a_model_without_a_collection_is_asked_once_for_all_questions(guard):
+    queries = ["Which town?", "Which river?", "Who wrote Emma?"]
+    found = [["Basel is a town.", "Bonn is a town."], ["The Rhine is a river."], ["Austen wrote Emma."]]
+    written = [["Basel."], ["The Rhine.", "The Rhine.", ""], []]
+    model = Asked()
+    same(BRMGR(model, guard=guard), queries, found, written)
+    model.calls = 0
+    BRMGR(model).rank_many(queries, found, written)
+    assert model.calls == 2  # the questions, and what was written
+    paths = [[Path((Passage(text),)) for text in texts] for texts in found]
+    same(PromptRank(model), queries, paths)
+    model.calls = 0
+    PromptRank(model).rank_many(queries, paths)
+    assert model.calls == 1
+    assert [len(ranking) for ranking in PromptRank(model).rank_many(["one", "none"], [paths[0], []])] == [2, 0]
 
 
 def test_scores_of_the_first_stage_reach_the_twins():

@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Part
-from drillrank.likelihood import LanguageModel, Request
+from drillrank.likelihood import LanguageModel, Likelihood, Request
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import GENERATED_PROMPT, check_question_templates, generated_prompt
 from drillrank.rerank.base import WithModel, paired
@@ -140,7 +140,7 @@ class BRMGR(BRMGRSettings, WithModel):
         Raises:
             InvalidInput: the query is blank, `top_n` is below 1, an item is not a passage, or a score cannot be used.
         """
-        return self._merged(query, as_passages(retrieved), as_passages(generated), top_n, scores)[:top_n]
+        return self._ranked(query, as_passages(retrieved), as_passages(generated), top_n, scores)[:top_n]
 
     def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
         """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
@@ -160,13 +160,23 @@ class BRMGR(BRMGRSettings, WithModel):
     ) -> list[Ranking[Passage]]:
         """Rank for each question; each as `rank` would.
 
+        A neural model scores all retrieved passages in one pass, and all generated ones in another. Of a lexical model
+        each question's passages are a collection of their own; so is what the guard compares.
+
         Raises:
             InvalidInput: as `rank`, or the lists differ in length.
         """
         queries, retrieved = paired(queries, retrieved_lists)
         _, generated = paired(queries, generated_lists)
-        triples = zip(queries, retrieved, generated, strict=True)
-        return [self.rank(query, found, written, top_n) for query, found, written in triples]
+        check_top_n(top_n)
+        model = self.language_model
+        if model.wants_fit:
+            triples = zip(queries, retrieved, generated, strict=True)
+            return [self.rank(query, found, written, top_n) for query, found, written in triples]
+        by_question = self._upr(model).rank_many(queries, retrieved)
+        by_likelihood = self._by_likelihood(model, queries, retrieved, generated)
+        each = zip(queries, by_question, by_likelihood, strict=True)
+        return [self._merged(query, found, written, top_n)[:top_n] for query, found, written in each]
 
     arank = on_thread(rank)
     arank_many = on_thread(rank_many)
@@ -196,12 +206,12 @@ class BRMGR(BRMGRSettings, WithModel):
         if scores is not None:
             check_paired(scores, passages)
             scores = [scores[place] for place in places["retrieved"]]
-        ranking = self._merged(query, retrieved, written, top_n, scores)
+        ranking = self._ranked(query, retrieved, written, top_n, scores)
         for item in ranking:
             item.details["position"] = places[item.details["origin"]][item.details["position"]]
         return ranking
 
-    def _merged(
+    def _ranked(
         self,
         query: str,
         retrieved: list[Passage],
@@ -213,7 +223,13 @@ class BRMGR(BRMGRSettings, WithModel):
         check_top_n(top_n)
         model = self.language_model.fitted(passage.titled_text for passage in retrieved)
         by_question = self._upr(model).rank(query, retrieved, scores=scores)
-        written = self._by_likelihood(model, query, retrieved, generated)
+        [written] = self._by_likelihood(model, [query], [retrieved], [generated])
+        return self._merged(query, by_question, written, top_n)
+
+    def _merged(
+        self, query: str, by_question: list[Ranked[Passage]], written: list[Ranked[Passage]], top_n: int | None
+    ) -> Ranking[Passage]:
+        """Pairs of both kinds, with no more generated passages than are wanted."""
         if self._min_support is not None:
             written = [item for item in written if item.details["support"] >= self._min_support]
         while True:
@@ -231,16 +247,35 @@ class BRMGR(BRMGRSettings, WithModel):
         return UPR(model, template=self.template, max_passage_tokens=self.max_passage_tokens, prior=self.prior)
 
     def _by_likelihood(
-        self, model: LanguageModel, query: str, retrieved: Sequence[Passage], generated: Sequence[Passage]
+        self,
+        model: LanguageModel,
+        queries: Sequence[str],
+        retrieved: Sequence[Sequence[Passage]],
+        generated: Sequence[Sequence[Passage]],
+    ) -> list[list[Ranked[Passage]]]:
+        """Each question's generated passages by mean log p(lp | q), equation 5."""
+        request_lists = []
+        for query, found, written in zip(queries, retrieved, generated, strict=True):
+            feedback = () if model.reads_instructions else found
+            prompt = generated_prompt(self.generated_template, query, feedback, self.max_passage_tokens)
+            targets = dict.fromkeys(self._beginning(passage.text) for passage in written)
+            request_lists.append([Request(prompt, target) for target in targets if target.strip()])
+        results = model.log_likelihood_lists(request_lists)
+        likelihoods = [
+            {request.target: likelihood for request, likelihood in zip(requests, found, strict=True)}
+            for requests, found in zip(request_lists, results, strict=True)
+        ]
+        return [self._written(model, *one) for one in zip(queries, retrieved, generated, likelihoods, strict=True)]
+
+    def _written(
+        self,
+        model: LanguageModel,
+        query: str,
+        retrieved: Sequence[Passage],
+        generated: Sequence[Passage],
+        likelihoods: dict[str, Likelihood],
     ) -> list[Ranked[Passage]]:
-        """The generated passages by mean log p(lp | q), equation 5."""
-        feedback = () if model.reads_instructions else retrieved
-        prompt = generated_prompt(self.generated_template, query, feedback, self.max_passage_tokens)
         targets = [self._beginning(passage.text) for passage in generated]
-        distinct = list(dict.fromkeys(target for target in targets if target.strip()))
-        likelihoods = dict(
-            zip(distinct, model.log_likelihood(Request(prompt, target) for target in distinct), strict=True)
-        )
         # The mean over no tokens would be 0, the best there is: a passage without any comes after the worst instead.
         below = math.nextafter(min((item.mean for item in likelihoods.values() if item.tokens), default=0.0), -math.inf)
         scored = [likelihoods.get(target) for target in targets]
@@ -250,6 +285,7 @@ class BRMGR(BRMGRSettings, WithModel):
             for item in scored
         ]
         if self._min_support is not None:
+            distinct = list(likelihoods)
             found = support(model, self.generated_template, query, retrieved, distinct, self.max_passage_tokens)
             supports = dict(zip(distinct, found, strict=True))
             for target, entry in zip(targets, details, strict=True):

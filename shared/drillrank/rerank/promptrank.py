@@ -206,14 +206,27 @@ class PromptRank(PromptRankSettings, WithModel):
         'Bonn is a town on the Rhine.'
         """
         check_top_n(top_n)
+        paths, starts = self._read(paths, scores)
+        return self._ranking(query, paths, starts, self.likelihoods(query, paths), top_n)
+
+    def _read(self, paths: Sequence[Path], scores: RetrievalScores | None) -> tuple[list[Path], PathStarts | None]:
+        """Paths and what the first stage says of them; what is wrong is said before a model is asked."""
         paths = list(paths)
         for position, path in enumerate(paths):
             if not isinstance(path, Path):
                 raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path.")
         if self.prior is None and scores is not None:
             raise InvalidInput(NO_PRIOR)
-        starts = self.prior and PathStarts.read(self.prior, paths, scores)  # what is wrong, before a model is asked
-        groups = self.likelihoods(query, paths)
+        return paths, None if self.prior is None else PathStarts.read(self.prior, paths, scores)
+
+    def _ranking(
+        self,
+        query: str,
+        paths: list[Path],
+        starts: PathStarts | None,
+        groups: Sequence[Sequence[Likelihood]],
+        top_n: int | None,
+    ) -> Ranking[Path]:
         scored = self._scored(groups)
         if starts:
             scored = starts.posteriors(scored)
@@ -258,13 +271,18 @@ class PromptRank(PromptRankSettings, WithModel):
     def rank_many(
         self, queries: Sequence[str], path_lists: Sequence[Sequence[Path]], top_n: int | None = None
     ) -> list[Ranking[Path]]:
-        """Rank one list of paths for each question; each as `rank` would.
+        """Rank one list of paths for each question, all in one pass of the model; each as `rank` would.
 
         Raises:
             InvalidInput: as `rank`, or the two lists differ in length.
         """
         check_pairs(queries, path_lists, "paths")
-        return [self.rank(query, paths, top_n) for query, paths in zip(queries, path_lists, strict=True)]
+        check_top_n(top_n)
+        read = [self._read(paths, None) for paths in path_lists]
+        groups = self._likelihoods(queries, [paths for paths, _ in read])
+        return [
+            self._ranking(query, *one, group, top_n) for query, one, group in zip(queries, read, groups, strict=True)
+        ]
 
     arank = on_thread(rank)
     arank_many = on_thread(rank_many)
@@ -275,21 +293,30 @@ class PromptRank(PromptRankSettings, WithModel):
         Raises:
             InvalidInput: the query is blank.
         """
+        return self._likelihoods([query], [paths])[0]
+
+    def _likelihoods(
+        self, queries: Sequence[str], path_lists: Sequence[Sequence[Path]]
+    ) -> list[list[list[Likelihood]]]:
+        """`likelihoods` for each question."""
         formula = self._formula
-        target = formula.target_text(check_query(query), self.language_model)
-        prompts = self._prompts if paths else []
         limit = self.max_prompt_tokens or (
             MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS if self._shown_contexts else MAX_PROMPT_TOKENS
         )
-        requests = []
-        for path in paths:
-            for instruction, shown in prompts:
-                before, *rest = path_prompt(path, instruction, self.max_document_tokens)
-                requests.append(formula.request((f"{shown}{before}", *rest), target, limit))
-        found = self.language_model.log_likelihood(
-            requests, temperature=self.temperature, include_eos=formula.include_eos
+        request_lists = []
+        for query, paths in zip(queries, path_lists, strict=True):
+            target = formula.target_text(check_query(query), self.language_model)
+            requests = []
+            for path in paths:
+                for instruction, shown in self._prompts:
+                    before, *rest = path_prompt(path, instruction, self.max_document_tokens)
+                    requests.append(formula.request((f"{shown}{before}", *rest), target, limit))
+            request_lists.append(requests)
+        found = self.language_model.log_likelihood_lists(
+            request_lists, temperature=self.temperature, include_eos=formula.include_eos
         )
-        return [found[start : start + len(prompts)] for start in range(0, len(found), len(prompts) or 1)]
+        width = len(self._prompts) if any(path_lists) else 1  # without paths, no prompt is made
+        return [[one[start : start + width] for start in range(0, len(one), width)] for one in found]
 
     @cached_property
     def _prompts(self) -> list[tuple[str, str]]:
