@@ -219,7 +219,12 @@ class LanguageModel(ABC):
         temperature: float = 1.0,
         include_eos: bool | None = None,
     ) -> list[list[Likelihood]]:
-        """Several lists of requests in one pass, each list with the result that it has alone."""
+        """Several lists of requests, each with the result that it has alone; in one pass, where that is the same."""
+        if self.wants_fit:  # each list is a collection of its own
+            return [
+                self.log_likelihood(requests, temperature=temperature, include_eos=include_eos)
+                for requests in request_lists
+            ]
         together = [request for requests in request_lists for request in requests]
         flat = iter(self.log_likelihood(together, temperature=temperature, include_eos=include_eos))
         return [[next(flat) for _ in requests] for requests in request_lists]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike, check_texts
+from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.budget import allot
 from drillrank.likelihood.collection import Collection, Floats, Integers, TermCounts
 from drillrank.likelihood.saved import read_collection, write_collection
@@ -128,19 +128,6 @@ class UnigramModel(LanguageModel):
     def wants_fit(self) -> bool:
         """True until `fit` has been called."""
         return self._collection is None
-
-    def log_likelihood_lists(
-        self,
-        request_lists: Sequence[Sequence[RequestLike]],
-        *,
-        temperature: float = 1.0,
-        include_eos: bool | None = None,
-    ) -> list[list[Likelihood]]:
-        """List by list, because without `fit` each list is a collection of its own."""
-        return [
-            self.log_likelihood(requests, temperature=temperature, include_eos=include_eos)
-            for requests in request_lists
-        ]
 
     def first_tokens(self, text: str, count: int) -> str:
         """The text up to the end of its word number `count`; punctuation is no word.

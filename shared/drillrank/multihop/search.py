@@ -163,7 +163,11 @@ class PathSearch(PathSearchSettings):
         return await arun_steps(self.steps(query, top_n, usage=usage), source, tell, llm=self.llm, usage=usage)
 
     def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[Ranking[Passage]]:
-        """`search` for each question."""
+        """`search` for each question, one after the other.
+
+        A hop scores all paths of its question in one pass, hundreds of them, and waits for the links of the hop
+        before: there is no batch left that the next question could fill.
+        """
         return [self.search(query, top_n) for query in queries]
 
     def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Path]:

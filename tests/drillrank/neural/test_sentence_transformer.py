@@ -309,3 +309,15 @@ def test_a_path_begins_where_the_model_says(encoder):
     first = []
     PathSearch(PromptRank(model), passages, pool=1, hops=1).search(question, on_hop=first.append)
     assert [path.passage.ids for path in first[0].paths] == [(likeliest,)]
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_the_lists_of_several_questions_are_collections_of_their_own(encoder, fitted):
+    model = load_language_model(f"st:{encoder}")
+    ranker = UPR(model.fit(TEXTS) if fitted else model)
+    queries, lists = [QUESTION, "Who wrote the novel?"], [TEXTS[:2], TEXTS[1:]]
+    many = ranker.rank_many(queries, lists)
+    for query, texts, ranking in zip(queries, lists, many, strict=True):
+        alone = ranker.rank(query, texts)
+        assert [item.passage.text for item in ranking] == [item.passage.text for item in alone]
+        assert [item.score for item in ranking] == pytest.approx([item.score for item in alone], abs=1e-5)
