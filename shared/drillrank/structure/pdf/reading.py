@@ -17,6 +17,7 @@ from drillrank.structure.pdf.blocks import blocks_of
 from drillrank.structure.pdf.headings import Bookmark, are_enough, by_fonts, marked_rows
 from drillrank.structure.pdf.rows import Row, rows_of, run_of
 from drillrank.structure.pdf.running import without_running
+from drillrank.structure.pdf.spacing import rejoined
 from drillrank.structure.pdf.writing import words_of, written
 
 _BOOKMARKS = 20_000
@@ -44,7 +45,7 @@ def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
         InvalidInput: the file is broken, encrypted, or has no text; the message begins with what to say of the file.
         MissingExtra: the extra `pdf` is not installed.
     """
-    bookmarks = _bookmarks(content)
+    bookmarks = bookmarks_of(content)
     pages, labels = _pages(_pages_alone(content) if alone else content)
     if not any(row.text.strip() for rows in pages for row in rows):
         raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
@@ -53,14 +54,14 @@ def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
 
 def text_of(printed: PrintedPages) -> tuple[str, Pages]:
     """The pages as Markdown."""
-    pages = without_running(printed.pages)
+    words = words_of(row for rows in printed.pages for row in rows)
+    pages = without_running([[rejoined(row, words) for row in rows] for rows in printed.pages])
     marked = marked_rows(printed.bookmarks, pages)
     blocks = [blocks_of(rows, number, marked) for number, rows in enumerate(pages)]
     levels: dict[int, int] = {}
     if not are_enough(marked, len(pages)):
         deepest = max((level for entries in marked.values() for level in entries.values()), default=0)
         levels = by_fonts([block for own in blocks for block in own], deepest)
-    words = words_of(row for rows in pages for row in rows)
     return written(blocks, levels, marked, printed.labels, words)
 
 
@@ -68,8 +69,8 @@ def _broken(cause: object) -> InvalidInput:
     return InvalidInput(f"cannot be read as PDF, it is broken: {cause}")
 
 
-def _bookmarks(content: bytes) -> list[Bookmark]:
-    """The file's outline; also finds out whether it can be opened at all."""
+def bookmarks_of(content: bytes) -> list[Bookmark]:
+    """A file's outline; errors are those of `printed_pages`, for a file that cannot be opened."""
     pdfium = require("pypdfium2", "pdf")
     try:
         document = pdfium.PdfDocument(content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from drillrank.structure.markdown_text import heading, prose, table
@@ -90,9 +91,9 @@ class MarkdownText:
         return prose(text)
 
 
-def words_of(rows: Iterable[Row]) -> set[str]:
-    """All words that stand inside of lines."""
-    return {word for row in rows for word in _WORDS.findall(row.text.casefold())}
+def words_of(rows: Iterable[Row]) -> Counter[str]:
+    """How often each word stands inside of lines."""
+    return Counter(word for row in rows for word in _WORDS.findall(row.text.casefold()))
 
 
 def written(

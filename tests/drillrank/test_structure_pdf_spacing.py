@@ -1,0 +1,54 @@
+"""Words that the spacing of their letters has split."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import read_document
+from drillrank.structure.pdf.spacing import joined
+from tests.pdf_files import Text, lines, pdf_of
+
+COUNTS = Counter({"income": 200, "net": 90, "in": 500, "come": 21, "statements": 40, "credit": 30, "e": 4, "of": 900})
+
+
+@pytest.mark.parametrize(
+    ("split", "whole"),
+    [
+        ("Statement of Incom e", "Statement of Income"),
+        ("(Net Incom e)", "(Net Income)"),
+        ("S t at em ent s", "Statements"),
+        ("N et I n c o m e of", "Net Income of"),
+        ("credits come in", "credits come in"),
+        ("what will in come times", "what will in come times"),  # "come" is a word of its own
+        ("Incom e, e", "Income, e"),
+        ("in, come", "in, come"),
+        ("state ments", "state ments"),  # of two long parts neither is a rest
+        ("in  come", "in  come"),
+    ],
+)
+def test_joined_where_the_file_knows_the_word_and_not_the_parts(split, whole):
+    assert joined(split, COUNTS) == whole
+
+
+PARTS = st.sampled_from(["in", "Incom", "e", "come", "of", "s", "t", "a", "(net", "et.", "12", "", "-", "İ"])
+
+
+@given(st.lists(PARTS, max_size=12).map(" ".join), st.dictionaries(PARTS, st.integers(1, 100)))
+def test_only_spaces_go_and_only_for_words_of_the_file(text, counts):
+    found = joined(text, {**COUNTS, **counts})
+    assert found.replace(" ", "") == text.replace(" ", "")
+    assert joined(text, {}) == text
+    assert joined(text, dict.fromkeys(text.casefold().split(), 1)) == text
+
+
+def test_in_a_file(tmp_path):
+    pytest.importorskip("liteparse", reason="needs the extra pdf")
+    pytest.importorskip("pypdfium2", reason="needs the extra pdf")
+    file = tmp_path / "report.pdf"
+    prose = "The income of the fox is mice, and more income is more mice, so that income matters. " * 6
+    file.write_bytes(pdf_of([[Text("Fox incom e", size=18, bold=True), *lines(prose, y=140)]]).content())
+    assert [section.heading for section in read_document(file).sections()] == ["Fox income"]
