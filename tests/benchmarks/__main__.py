@@ -31,6 +31,7 @@ BENCHMARKS = (
     "tokens",
     "neural_speed",
     "neural_memory",
+    "memory_over_calls",
     "quantised",
     "concurrent_callers",
     "light",

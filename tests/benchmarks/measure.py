@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -21,6 +22,12 @@ def medians(variants: dict[str, Callable[[], object]], repeats: int = 15) -> dic
             if repeat:
                 seconds[name].append(time.perf_counter() - started)
     return {name: median(times) for name, times in seconds.items()}
+
+
+def resident(name: str = "VmRSS") -> int:
+    """Resident memory of this process in kB, now or, by the name VmHWM, at its peak; Linux only."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def bootstrap_interval(differences: npt.NDArray[Any], samples: int = 10_000, seed: int = 0) -> tuple[float, float]:

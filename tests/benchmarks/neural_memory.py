@@ -12,6 +12,7 @@ from drillrank.prompts import Evidence
 
 from . import random_models
 from .data import read
+from .measure import resident
 
 PASSAGES, TOKENS = 1000, 400
 QUESTION = "Who was the first person to write a history of the old town?"
@@ -42,13 +43,7 @@ def _extra_megabytes(folder: str, dtype: str, text: str) -> float:
         for passage in passages
     ]
     model.log_likelihood(requests[:1])
-    before = _status("VmRSS")
+    before = resident()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak so far
     model.log_likelihood(requests)
-    return (_status("VmHWM") - before) / 1024
-
-
-def _status(name: str) -> int:
-    """A figure of this process in kB."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    return (resident("VmHWM") - before) / 1024
