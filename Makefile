@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm test-serving test-ray fuzz test-large mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm test-serving test-ray test-families fuzz test-large mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -68,6 +68,9 @@ $(VENV)/.ray: $(VENV)/.dev
 
 test-ray: $(VENV)/.ray  ## A local Ray cluster of two workers: the nodes and scores of one process
 	$(BIN)/python -m pytest -rs tests/ray
+
+test-families: $(VENV)/.dev  ## The likelihood of every architecture that transformers has, tiny, against one sequence at a time
+	DRILLRANK_FAMILIES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs --numprocesses auto --maxprocesses 4 tests/families
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \

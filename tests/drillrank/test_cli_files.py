@@ -287,6 +287,18 @@ def test_many_processes_fill_one_cache_and_one_may_die(tmp_path):
     kept.close()
 
 
+@pytest.mark.parametrize("now", [0.0, -1e9, 1e12])
+def test_a_clock_that_jumps_costs_time_and_nothing_else(tmp_path, monkeypatch, capsys, now):
+    (tmp_path / "a.md").write_text(MANUAL, encoding="utf-8")
+    command = ["ask", str(tmp_path / "a.md"), "warranty", "--json"]
+    printed = set()
+    for clock in (time.time, lambda: now, time.time):
+        monkeypatch.setattr(cache.time, "time", clock)
+        assert main(command) == 0
+        printed.add(capsys.readouterr())
+    assert len(printed) == 1
+
+
 def test_an_interrupt_ends_with_its_status_and_no_traceback(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     command = [sys.executable, "-m", "drillrank", "ask", str(tmp_path / "pipe"), "warranty"]

@@ -39,7 +39,7 @@ class Seq2SeqEngine(TorchEngine, EncoderDecoder):
         temperature: float | None,
     ) -> None:
         ids, mask = self._padded(contexts)
-        states = self.model.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True).last_hidden_state
+        encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True)
         waiting = [(row, position) for row, positions in enumerate(askers) for position in positions]
         start = [self.model.config.decoder_start_token_id, *self.tokenizer.prefix]
 
@@ -52,7 +52,7 @@ class Seq2SeqEngine(TorchEngine, EncoderDecoder):
             at_column = np.concatenate([len(start) - 1 + np.arange(len(target)) for target in wanted])
             with self._head_only_at(to_device(at_row, self.device), to_device(at_column, self.device)):
                 logits = self.model(
-                    encoder_outputs=(states[rows],),
+                    encoder_outputs=type(encoded)(**{**encoded, "last_hidden_state": encoded.last_hidden_state[rows]}),
                     attention_mask=mask[rows],
                     decoder_input_ids=decoder_ids,
                     decoder_attention_mask=decoder_mask,

@@ -1,0 +1,140 @@
+"""Every architecture that transformers has, tiny and random: its likelihood is that of one sequence at a time.
+
+`make test-families`; too long for the suite. Architectures that cannot be made this small are skipped, by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+)
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import HuggingFaceModel, Request
+from drillrank.prompts import Evidence
+from tests.drillrank.neural.conftest import wrapped
+from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+
+pytestmark = [
+    pytest.mark.skipif("DRILLRANK_FAMILIES" not in os.environ, reason="two minutes of computing: make test-families"),
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.timeout(300),
+]
+
+SMALL: dict[str, Any] = {
+    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "embedding_size", "word_embed_proj_dim"), 32),
+    **dict.fromkeys(("intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim"), 48),
+    **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer", "n_layers"), 4),
+    **dict.fromkeys(("encoder_layers", "decoder_layers", "num_decoder_layers"), 2),
+    **dict.fromkeys(("num_attention_heads", "num_heads", "n_head", "n_heads"), 4),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 4),
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), 4),
+    **dict.fromkeys(("head_dim", "d_kv", "state_size", "kv_lora_rank", "q_lora_rank", "v_head_dim"), 8),
+    **dict.fromkeys(("qk_rope_head_dim", "qk_nope_head_dim", "rotary_dim"), 4),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx"), 256),
+    "vocab_size": 400,
+    "num_key_value_heads": 2,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "d_inner": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+CAUSAL = [(kind, transformers.AutoModelForCausalLM) for kind in MODEL_FOR_CAUSAL_LM_MAPPING]
+SEQ2SEQ = [(kind, transformers.AutoModelForSeq2SeqLM) for kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING]
+# A configuration with is_decoder=True makes them causal.
+MASKED = {
+    *("Bert", "BertGeneration", "BigBird", "Camembert", "CpmAnt", "Data2VecText", "Electra", "Ernie", "MegatronBert"),
+    *("RemBert", "RoCBert", "RoFormer", "Roberta", "RobertaPreLayerNorm", "XLM", "XLMRoberta", "XLMRobertaXL", "XLNet"),
+}
+LEFT_OUT = {
+    "ProphetNet": "predicts several tokens at once",
+    "FSMT": "has no language model head of its own",
+    "Xmod": "wants a language to be set",
+    "FalconH1": "takes minutes without kernels of its own",
+    "KimiLinear": "takes minutes without kernels of its own",
+}
+TEXTS = ["Owls hunt at night.", "The sea is deep and wide, and it is salt, as everybody knows.", "x"]
+QUESTIONS = ["who hunts at night?", "why?"]
+PROMPT, END = "Passage: ", ". Please write a question."
+
+
+def build(kind: Any, auto: Any, place: Path) -> Any:
+    """A saved model; whatever cannot be made of these sizes is skipped."""
+    known = {*inspect.signature(kind.__init__).parameters, *getattr(kind, "__annotations__", {})}
+    sizes = {name: value for name, value in SMALL.items() if name in known}
+    for name, other in (getattr(kind, "attribute_map", None) or {}).items():
+        if name in SMALL:
+            sizes.setdefault(other, SMALL[name])
+    if auto is transformers.AutoModelForSeq2SeqLM:
+        sizes["decoder_start_token_id"] = 0
+    torch.manual_seed(0)
+    try:
+        config = kind(**sizes)
+        with torch.device("meta"):
+            size = sum(weight.numel() for weight in auto.from_config(config).parameters())
+        if size > 30_000_000:
+            pytest.skip(f"{size:,} weights at the least")
+        model = auto.from_config(config)
+    except Exception as error:
+        pytest.skip(f"cannot be made this small: {error!r:.100}")
+    for weight in model.parameters():
+        if weight.is_floating_point():
+            weight.data += 0.02 * torch.randn_like(weight)
+    model.save_pretrained(place)
+    special = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
+    wrapped(byte_level(["<pad>", "<s>", "</s>"]), **special).save_pretrained(place)
+    return config
+
+
+def expected(model: Any, tokenizer: Any, text: str, question: str) -> float:
+    """The sum over the question's tokens: no batch, no padding, no cache."""
+    if model.config.is_encoder_decoder:
+        prompt = [*tokenizer.prefix, *tokenizer(f"{PROMPT}{text}{END}").ids, *tokenizer.suffix]
+        target = tokenizer(question).ids
+        start = [model.config.decoder_start_token_id, *tokenizer.prefix]
+        asked = {"input_ids": torch.tensor([prompt]), "decoder_input_ids": torch.tensor([[*start, *target[:-1]]])}
+        first = len(start) - 1
+    else:
+        prompt = [*tokenizer.prefix, *tokenizer(f"{PROMPT}{text}{END}").ids]
+        whole = [*tokenizer.prefix, *tokenizer(f"{PROMPT}{text}{END} {question}").ids]
+        target = whole[len(prompt) :]
+        asked, first = {"input_ids": torch.tensor([whole]), "use_cache": False}, len(prompt) - 1
+    with torch.inference_mode():
+        logits = model(**asked).logits[0, first : first + len(target)].double()
+    return float(torch.log_softmax(logits, dim=1)[torch.arange(len(target)), target].sum())
+
+
+@pytest.mark.parametrize(("kind", "auto"), [*CAUSAL, *SEQ2SEQ], ids=lambda given: given.__name__)
+def test_likelihood(kind, auto, tmp_path):
+    name = kind.__name__.removesuffix("Config")
+    if name in LEFT_OUT:
+        pytest.skip(LEFT_OUT[name])
+    config = build(kind, auto, tmp_path)
+    reference = auto.from_pretrained(tmp_path, config=config, dtype=torch.float32).eval()
+    ids = torch.tensor([[5, 6, 7]])
+    try:
+        reference(input_ids=ids, **({"decoder_input_ids": ids} if config.is_encoder_decoder else {"use_cache": False}))
+    except Exception as error:
+        pytest.skip(f"cannot compute at this size: {error!r:.100}")
+    model = HuggingFaceModel(str(tmp_path), dtype="float32")
+    if name in MASKED:
+        with pytest.raises(InvalidInput, match="no causal language model"):
+            model.engine  # noqa: B018  # loads it
+        return
+    requests = [Request((PROMPT, Evidence(text), END), question) for text in TEXTS for question in QUESTIONS]
+    found = [one.total for one in model.log_likelihood(requests, include_eos=False)]
+    tokenizer = model.engine.tokenizer
+    wanted = [expected(reference, tokenizer, text, question) for text in TEXTS for question in QUESTIONS]
+    assert found == pytest.approx(wanted, abs=1e-4)
+    assert len({*found}) > 1
