@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.prompts import Evidence, Prompt
 from drillrank.surrogates import check_surrogates
@@ -239,11 +240,11 @@ class LanguageModel(ABC):
         """
         raise InvalidInput(f"{self.spec!r} does not tell where its tokens end, so {count} of {text!r:.80} are unknown.")
 
-    def fit(self, texts: Iterable[str]) -> Self:  # noqa: ARG002
+    def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:  # noqa: ARG002
         """Give a lexical model its collection statistics; neural models ignore it. Returns the model itself."""
         return self
 
-    def fitted(self, texts: Iterable[str]) -> LanguageModel:
+    def fitted(self, texts: Iterable[str] | CollectionStatistics) -> LanguageModel:
         """The model itself, or, if it wants to be fitted, a copy that is; this one stays as it is."""
         return copy.copy(self).fit(texts) if self.wants_fit else self
 
@@ -270,7 +271,7 @@ def check_temperature(temperature: float) -> None:
         raise InvalidInput(f"The temperature must be a positive number, not {temperature!r}.")
 
 
-def check_texts(texts: Iterable[str]) -> list[str]:
+def check_texts(texts: Iterable[str] | CollectionStatistics) -> list[str]:
     """The texts as a list.
 
     Raises:

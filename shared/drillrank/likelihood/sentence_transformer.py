@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.base import Likelihood, Request, check_texts
 from drillrank.likelihood.from_options import FromOptions
@@ -110,11 +111,11 @@ class SentenceTransformerModel(FromOptions):
         """True until `fit` has been called."""
         return self._words.wants_fit
 
-    def fit(self, texts: Iterable[str]) -> Self:
+    def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
         """Take p(w|C) from these texts, and encode them; with `kappa="fit"`, find κ.
 
         Raises:
-            InvalidInput: an item is not a string.
+            InvalidInput: an item is not a string, or statistics were given in place of texts.
         """
         checked = check_texts(texts)
         words = UnigramModel(self._words.mu).fit(checked)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.budget import allot
@@ -113,15 +114,19 @@ class UnigramModel(LanguageModel):
         """The option `mu`."""
         return {"mu": self.mu}
 
-    def fit(self, texts: Iterable[str]) -> Self:
-        """Take p(w|C) from these texts, each distinct one once, and index them.
+    def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
+        """Take p(w|C) from these texts, each distinct one once, and index them; or from their statistics alone.
 
         Scoring an indexed text needs no tokenisation. A new `fit` replaces the statistics.
 
         Raises:
             InvalidInput: an item is not a string.
         """
-        self._collection, self._directory = Collection(check_texts(texts)), None
+        if isinstance(texts, CollectionStatistics):
+            self._collection = Collection(saved=texts.occurrences)
+        else:
+            self._collection = Collection(check_texts(texts))
+        self._directory = None
         return self
 
     @property

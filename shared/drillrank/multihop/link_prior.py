@@ -15,11 +15,11 @@ answer: σ is small.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 from warnings import warn
 
 from drillrank.errors import InvalidInput
@@ -152,11 +152,24 @@ class NamedPassages:
 
     def __call__(self, question: str) -> set[str]:
         """Ids of the named passages."""
-        tokens = title_tokens(question)
-        named: set[str] = set()
-        end_of_last = 0
-        for start, end, ids in self._titles.mentions(tokens):
-            if start >= end_of_last and any(token[0].isupper() or token[0].isdigit() for token in tokens[start:end]):
-                named.update(ids)
-                end_of_last = end
-        return named
+        return named_in(question, self._titles)
+
+
+class Titles(Protocol):
+    """Titles of passages, wherever they are kept; letters of either case are the same."""
+
+    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Sequence[str]]]:
+        """Where each title begins and ends among the tokens, with its passages' ids; of one start the longest first."""
+        ...
+
+
+def named_in(question: str, titles: Titles) -> set[str]:
+    """Ids of the passages that a question names by their titles, as `NamedPassages` finds them."""
+    tokens = title_tokens(question)
+    named: set[str] = set()
+    end_of_last = 0
+    for start, end, ids in titles.mentions(tokens):
+        if start >= end_of_last and any(token[0].isupper() or token[0].isdigit() for token in tokens[start:end]):
+            named.update(ids)
+            end_of_last = end
+    return named

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from drillrank.collection_statistics import CollectionStatistics
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.residual import DocumentModel, Residual
 from drillrank.passages import Path, Ranked, ranked
@@ -29,14 +30,16 @@ class PathScorer:
 
     Args:
         prompt_rank: The likelihood of the question after a path.
-        texts: The collection, on which a copy of a lexical model is fitted that has not been fitted.
+        texts: The collection, on which a copy of a lexical model is fitted that has not been fitted; or its statistics.
         cascade: How many paths of each call are scored by the main model, that of `prompt_rank`; a pruning model, the
             embedded unigram model, chooses them. None for all. The others follow in the order of the pruning model:
             after the worst of the chosen ones, with the pruning model's distances, and counted in the tokens of the
             main model.
     """
 
-    def __init__(self, prompt_rank: PromptRank, texts: Sequence[str], cascade: int | None) -> None:
+    def __init__(
+        self, prompt_rank: PromptRank, texts: Sequence[str] | CollectionStatistics, cascade: int | None
+    ) -> None:
         self.prompt_rank = (
             replace(prompt_rank, model=prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
         )

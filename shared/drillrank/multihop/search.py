@@ -14,16 +14,18 @@ in the light of the prior; the paper takes those most similar to the question.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from typing import Any
 
 from drillrank.dialogue import LLM, Usage
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
+from drillrank.multihop.corpus import Corpus
 from drillrank.multihop.first_hop import FirstHop, first_stage_prior
-from drillrank.multihop.link_prior import NamedPassages
+from drillrank.multihop.link_prior import NamedPassages, named_in
 from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
 from drillrank.multihop.lookups import (
     FirstStage,
@@ -83,7 +85,8 @@ class PathSearch(PathSearchSettings):
         passages: The pool, indexed once: with TF-IDF, or, where the model reads meaning (`"st:..."`), by itself.
         links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
         first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
-            retriever returned, or fetches.
+            retriever returned, or fetches. Without `passages` it may be a `multihop.corpus.Corpus`, which also knows
+            statistics and titles of all that it holds: then scores are those of a search with all of it in memory.
         pool: Passages of the first stage, F.
         llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
             finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
@@ -124,6 +127,9 @@ class PathSearch(PathSearchSettings):
         self._branch = self.branch or (LEXICAL_BRANCH if lexical else PAPER_BRANCH)
         self._collection = self._collect(as_passages(passages or []))
         self._source: Source = self._collection if self.first_stage is None else as_source(self.first_stage)
+        self._corpus: _Collection | None = None
+        if not self._collection.by_id and isinstance(self._source, Corpus):
+            self._corpus = _Collection([], self.prompt_rank, self.links, self.cascade, self._source)
 
     @property
     def first_stage_prior(self) -> Prior | None:
@@ -232,12 +238,15 @@ class PathSearch(PathSearchSettings):
             [candidates] = yield [Retrieval(query, self.pool)]
             candidates = as_passages(candidates)[: self.pool]
         first = by_id(candidates)
-        collection = self._collection.within(scope.ids)
-        if not collection.by_id:
-            collection = self._collect(list(first.values()))
+        if self._corpus is not None:
+            collection = self._corpus.linking(list(first.values()))
+        else:
+            collection = self._collection.within(scope.ids)
+            if not collection.by_id:
+                collection = self._collect(list(first.values()))
         first_hop = FirstHop(self.first_stage_prior, candidates, scores)
         reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
-        reader = self.link_prior.reader(len(collection.by_id), collection.named(query)) if self.link_prior else None
+        reader = self.link_prior.reader(collection.size, collection.named(query)) if self.link_prior else None
         state = SearchState(query, collection.links, collection.by_id, reachable, reader)
         residual = collection.scorer.residual(query)
         asked = missing or (self.missing if self.llm is not None else None)
@@ -254,8 +263,10 @@ class PathSearch(PathSearchSettings):
             if number == self._hops or not frontier or (self.hops is None and is_over(frontier, shorter)):
                 break
             kept = [item.passage for item in frontier[: self._beam]]
-            following = yield from linked(state, query, kept, state.reachable)
-            state.led_to |= zip((path.ids for path in kept), following, strict=True)
+            paired = [item.passage for item in frontier[self._beam : self.pairs]] if number == 1 else []
+            reached = yield from linked(state, query, [*kept, *paired], state.reachable)
+            state.led_to |= zip((path.ids for path in (*kept, *paired)), reached, strict=True)
+            following = reached[: len(kept)]
             lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()
             state.name(kept, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best)]
@@ -288,14 +299,20 @@ class _Collection:
         prompt_rank: PromptRank,
         links: LinkSource | Sequence[LinkSource] | None,
         cascade: int | None,
+        corpus: Corpus | None = None,
     ) -> None:
         self.by_id = by_id(passages)
         if len(self.by_id) < len(passages):
             raise InvalidInput(f"{len(passages) - len(self.by_id)} passages share their id with another one.")
         texts = [passage.titled_text for passage in passages]
-        self.scorer = PathScorer(prompt_rank, texts, cascade)
+        self.scorer = PathScorer(prompt_rank, texts if corpus is None else corpus.statistics, cascade)
         self.links = bound_links(links, passages)
-        self.named = NamedPassages(passages)
+        self._titles = NamedPassages(passages)
+        self.named: Callable[[str], Collection[str]] = (
+            self._titles if corpus is None else partial(named_in, titles=corpus)
+        )
+        self.size = len(passages) if corpus is None else len(corpus.statistics)
+        self._given_links = links
         self._texts = texts
         self._index = None if self.scorer.document_model.reads_meaning else TfidfIndex(texts)
 
@@ -306,7 +323,14 @@ class _Collection:
         view = copy(self)
         view.by_id = {name: passage for name, passage in self.by_id.items() if name in ids}
         view.links = restricted_links(self.links, ids)
-        view.named = self.named.within(ids)
+        view.size = len(view.by_id)
+        view.named = self._titles.within(ids)
+        return view
+
+    def linking(self, candidates: Sequence[Passage]) -> _Collection:
+        """The same collection, with links that must know passages bound to these."""
+        view = copy(self)
+        view.links = bound_links(self._given_links, candidates)
         return view
 
     def fetch(self, _ids: Sequence[str], /) -> Sequence[Passage]:

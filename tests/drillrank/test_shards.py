@@ -1,0 +1,122 @@
+"""A collection in parts: statistics add up, and a path search over shards is that of one process."""
+
+from __future__ import annotations
+
+import pickle
+from functools import reduce
+from operator import add
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.collection_statistics import CollectionStatistics
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
+from drillrank.multihop.corpus import Corpus
+from drillrank.multihop.link_prior import PathPrior
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.shards import Shard, ShardedCorpus, divided
+from drillrank.passages import Passage
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.retrieval import TfidfIndex
+from tests.drillrank.conftest import HashModel
+from tests.linked_passages import linked_passages, questions
+
+TEXTS = st.lists(st.text("ab c,é", max_size=8), max_size=8)
+
+
+def of_parts(parts):
+    return reduce(add, map(CollectionStatistics.of, parts), CollectionStatistics())
+
+
+@given(TEXTS, st.lists(st.integers(0, 3), min_size=8, max_size=8))
+def test_statistics_of_parts_add_up_to_those_of_the_whole(texts, lots):
+    part_of = {text: lots[texts.index(text)] for text in texts}  # equal texts in one part
+    parts = [[text for text in texts if part_of[text] == number] for number in range(4)]
+    whole = CollectionStatistics.of(texts)
+    one, two, three, four = map(CollectionStatistics.of, parts)
+    assert ((one + two) + three) + four == one + (two + (three + four)) == (four + two) + (one + three) == whole
+    assert len(whole) == len(texts)
+    model, fitted = UnigramModel().fit(whole), UnigramModel().fit(texts)
+    pairs = [("a b", "a cab é"), ("", "ab")]
+    for one_text, other in zip(model.log_likelihood(pairs), fitted.log_likelihood(pairs), strict=True):
+        assert one_text.total == pytest.approx(other.total, abs=1e-9)
+
+
+@given(st.lists(st.lists(st.sampled_from(["fox", "red", "river", "Basel"]), max_size=4).map(" ".join), max_size=8))
+def test_a_part_scores_as_the_whole(texts):
+    query, whole = "A red Basel fox", CollectionStatistics.of(texts)
+    for first in range(len(texts) + 1):
+        found = TfidfIndex(texts[first:], whole).scores(query)
+        assert found == pytest.approx(TfidfIndex(texts).scores(query)[first:], abs=1e-12)
+
+
+def in_parts(passages, parts):
+    # What goes to a shard and comes back has been sent between processes.
+    shards = [Shard(part) for part in pickle.loads(pickle.dumps(divided(passages, parts)))]
+
+    def ask(method, *given):
+        answers = [getattr(shard, method)(*pickle.loads(pickle.dumps(given))) for shard in shards]
+        return pickle.loads(pickle.dumps(answers))
+
+    return ShardedCorpus(ask)
+
+
+def same(found, expected):
+    assert [item.passage.ids for item in found] == [item.passage.ids for item in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-6)
+        assert one.details["log_prior"] == pytest.approx(other.details["log_prior"], abs=1e-9)
+
+
+@settings(max_examples=15)
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 5),
+    st.sampled_from(
+        [
+            {},
+            {"hops": 3, "pairs": 0},
+            {"link_prior": None},
+            {"beam": 2, "pairs": 5},
+            {"link_prior": PathPrior(named=0.9), "cascade": 3},
+        ]
+    ),
+)
+def test_paths_and_scores_are_those_of_one_process(seed, parts, options):
+    passages = list(linked_passages(60, seed=seed))
+    passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
+    corpus = in_parts(passages, parts)
+    ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
+    alone = PathSearch(ranker, passages, pool=12, **options)
+    spread = PathSearch(ranker, first_stage=corpus, pool=12, **options)
+    for question in questions(passages, 3, seed=seed):
+        same(spread.search_paths(question), alone.search_paths(question))
+
+
+def test_titles_of_several_shards_are_named_together():
+    titles = ["Silent Pier", "The Silent Pier", "Pier", "The Silent Pier (film)"]
+    passages = [Passage(f"text {place}", id=str(place), title=title) for place, title in enumerate(titles)]
+    question = "Who wrote The Silent Pier"
+    for parts in range(1, 6):
+        corpus = in_parts(passages, parts)
+        assert isinstance(corpus, Corpus)
+        search = PathSearch(PromptRank(), first_stage=corpus, hops=1)
+        expected = PathSearch(PromptRank(), passages, hops=1).search_paths(question)
+        same(sorted(search.search_paths(question), key=str), sorted(expected, key=str))
+
+
+def test_a_shard_wants_to_know_the_whole_before_it_is_asked():
+    with pytest.raises(RuntimeError, match="join"):
+        Shard(divided([Passage("a fox")], 1)[0]).retrieve("fox", 1)
+    with pytest.raises(InvalidInput, match="parts"):
+        divided([], 0)
+
+
+def test_links_that_must_know_passages_see_the_candidates():
+    from drillrank.multihop.title_mentions import TitleMentions
+
+    passages = [Passage("A fox of Basel.", id="1"), Passage("On the Rhine.", id="2", title="Basel")]
+    search = PathSearch(PromptRank(), first_stage=in_parts(passages, 2), links=TitleMentions(), pairs=0)
+    assert ("1", "2") in [item.passage.ids for item in search.search_paths("Where does the fox live?")]
