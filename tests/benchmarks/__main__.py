@@ -34,9 +34,10 @@ BENCHMARKS = (
     "memory_over_calls",
     "quantised",
     "concurrent_callers",
+    "corpus_scale",
     "light",
 )
-WITHOUT_DATA = ("light", "financebench", "pdf_folder")
+WITHOUT_DATA = ("light", "financebench", "pdf_folder", "corpus_scale")
 
 
 def main(arguments: list[str]) -> int:

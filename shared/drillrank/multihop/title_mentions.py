@@ -110,8 +110,7 @@ class TitleIndex:
                 yield from reversed(mentioned)
 
     def _file(self, name: str, shortest: int, passage_id: str, ending: dict[int, list[str]]) -> None:
-        tokens = self._folded(title_tokens(name))
-        if len(name) >= shortest and 0 < len(tokens) <= _MAX_TITLE_TOKENS:
+        if tokens := self._folded(_counted(name, shortest)):
             node = 0
             for token in tokens:
                 node = self._node_after(node, token)
@@ -129,6 +128,20 @@ class TitleIndex:
             after = self._following[node][token] = len(self._following)
             self._following.append({})
         return after
+
+
+def counted_title(passage: Passage) -> list[str]:
+    """The tokens by which a passage's title is found, letters of either case being the same; none if it counts not.
+
+    >>> counted_title(Passage("", title="Silent Pier (film)")), counted_title(Passage("", title="Up"))
+    (['silent', 'pier'], [])
+    """
+    return [token.casefold() for token in _counted(short_title(passage), _MIN_TITLE_LENGTH)]
+
+
+def _counted(name: str, shortest: int) -> list[str]:
+    tokens = title_tokens(name) if len(name) >= shortest else []
+    return tokens if len(tokens) <= _MAX_TITLE_TOKENS else []
 
 
 def title_tokens(text: str) -> list[str]:
