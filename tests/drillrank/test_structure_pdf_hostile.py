@@ -83,6 +83,13 @@ def test_a_crash_is_told(tmp_path, monkeypatch):
         read(b"%PDF-1.7", tmp_path)
 
 
+@pytest.mark.parametrize("python", ["/nowhere/python", None])
+def test_without_an_interpreter_to_start(tmp_path, monkeypatch, python):
+    monkeypatch.setattr(isolated.spawn, "get_executable", lambda: python)
+    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF, which takes a Python that starts: "):
+        read(pdf_of(pages()).content(), tmp_path)
+
+
 def test_no_module_is_taken_from_the_folder_of_the_caller(tmp_path, monkeypatch):
     for name in ("json", "liteparse", "pickle", "resource", "drillrank"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken')", encoding="utf-8")

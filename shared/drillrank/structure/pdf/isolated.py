@@ -55,14 +55,18 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
 def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
     """What the process says of a file."""
     limits = [str(SECONDS), str(MEMORY), str(int(alone))]
-    command = [os.fsdecode(spawn.get_executable()), "-c", _START, *limits, *map(str, sys.path)]
     try:
-        with path.open("rb") as file:
-            done = subprocess.run(command, stdin=file, capture_output=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return {"problem": f"cannot be read as PDF: it took more than {SECONDS} seconds."}
+        file = path.open("rb")
     except OSError as cause:
         return {"problem": f"cannot be read: {cause.strerror}."}
+    with file:
+        try:
+            command = [os.fsdecode(spawn.get_executable()), "-c", _START, *limits, *map(str, sys.path)]
+            done = subprocess.run(command, stdin=file, capture_output=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return {"problem": f"cannot be read as PDF: it took more than {SECONDS} seconds."}
+        except (OSError, TypeError) as cause:  # TypeError: an interpreter that does not know where it is
+            return {"problem": f"cannot be read as PDF, which takes a Python that starts: {cause}."}
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
