@@ -13,6 +13,7 @@ from drillrank.structure.pdf.spacing import joined
 from tests.pdf_files import Text, lines, pdf_of
 
 COUNTS = Counter({"income": 200, "net": 90, "in": 500, "come": 21, "statements": 40, "credit": 30, "e": 4, "of": 900})
+COUNTS += Counter({"state": 60, "all": 5, "a": 900, "l": 900, "us": 300, "u": 2})
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,11 @@ COUNTS = Counter({"income": 200, "net": 90, "in": 500, "come": 21, "statements":
         ("what will in come times", "what will in come times"),  # "come" is a word of its own
         ("Incom e, e", "Income, e"),
         ("in, come", "in, come"),
-        ("state ments", "state ments"),  # of two long parts neither is a rest
+        ("the state ments of", "the state ments of"),  # of two long parts neither is a rest
+        ("S t at e ment s", "Statements"),  # and not State
+        ("a l l", "a l l"),  # letters of a list
+        ("U s", "U s"),
+        ("in c, ome", "in c, ome"),
         ("in  come", "in  come"),
     ],
 )
