@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm test-serving test-ray test-families fuzz test-large mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm test-llama-cpp test-serving test-ray test-families fuzz test-large mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -54,6 +54,17 @@ integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQ
 
 test-vllm: $(VENV)/.dev .venv-vllm/.ready  ## Likelihood and relevance from a real vLLM on this machine
 	DRILLRANK_VLLM_PYTHON=$(CURDIR)/.venv-vllm/bin/python $(BIN)/python -m pytest -rs tests/integration/test_vllm.py
+
+# The compiler takes some six minutes of one core; what reads pictures is left out.
+.venv-llama-cpp/.ready:
+	$(PYTHON) -m venv .venv-llama-cpp
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DMTMD_BUILD=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_CURL=OFF" .venv-llama-cpp/bin/python -m pip \
+		install --quiet --disable-pip-version-check "llama-cpp-python[server]==0.3.36" "gguf==0.19.*"
+	@touch $@
+
+test-llama-cpp: $(VENV)/.dev .venv-llama-cpp/.ready  ## Relevance from a real llama.cpp on this machine
+	DRILLRANK_LLAMA_CPP_PYTHON=$(CURDIR)/.venv-llama-cpp/bin/python $(BIN)/python -m pytest -rs \
+		tests/integration/test_llama_cpp.py
 
 $(VENV)/.serving: $(VENV)/.dev
 	$(BIN)/python tools/install.py --editable ".[dev,serving]"

@@ -29,6 +29,7 @@ BENCHMARKS = (
     "pdf_folder",
     "stores",
     "tokens",
+    "neural_operations",
     "neural_speed",
     "neural_memory",
     "memory_over_calls",

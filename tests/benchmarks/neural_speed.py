@@ -1,13 +1,13 @@
 """Neural scoring side by side: the papers' loop, one like lm-evaluation-harness's, and drillrank.
 
-Models are randomly initialised in real shapes; speed does not depend on what the weights say.
+Models are randomly initialised in real shapes; speed does not depend on what the weights say. Seconds depend on what
+else the machine does; operations over the fewest possible (`neural_operations`) do not.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import random
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,19 +20,21 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import kendalltau
-from torch.utils.flop_counter import FlopCounterMode
 
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, UPR_PROMPT, Evidence, Prompt, prompt_text
+from drillrank.prompts import prompt_text
 
 from . import random_models
+from .busy_core import busy_core
 from .data import read
+from .neural_operations import QUESTION, executed, fewest, passages_of, prompts_of
 from .plain_loops import examples_of, harness_like_loop, reference_loop
 
-QUESTION = "Who was the first person to write a history of the old town"
-DEMONSTRATION_TOKENS = 400
+LENGTHS = (100, 200)  # tokens of a passage
 REPEATS = 3
 
+
+_PLAIN = "papers' loop, float32"
 
 SAVE: dict[str, Callable[[Path, list[str]], str]] = {
     "t5": random_models.save_t5,
@@ -55,52 +57,40 @@ def _compare(folder: str, texts: list[str], count: int) -> None:
     models = {dtype: HuggingFaceModel(folder, dtype=dtype) for dtype in ("float32", "bfloat16")}
     tokenizer = models["float32"].engine.tokenizer
     network = models["float32"].engine.model
-    passages = _passages(texts, tokenizer, count)
-    prompts: dict[str, list[Prompt]] = {}
-    if network.config.is_encoder_decoder:
-        before, after = UPR_PROMPT.split("{title} {text}")
-        prompts["one instruction"] = [(before, Evidence(passage), after) for passage in passages]
-    else:
-        endings = [instruction.removeprefix("{path}") for instruction in PROMPTRANK_INSTRUCTIONS[:5]]
-        demonstration = " ".join(texts[:20])
-        demonstration = demonstration[: int(tokenizer(demonstration).ends[DEMONSTRATION_TOKENS - 1])] + " "
-        document = [("Document: ", Evidence(passage)) for passage in passages]
-        prompts["one instruction"] = [(*parts, endings[0]) for parts in document]
-        prompts["five instructions"] = [(*parts, ending) for parts in document for ending in endings]
-        prompts["one instruction, 400 tokens of demonstrations"] = [
-            (demonstration, *parts, endings[0]) for parts in document
-        ]
+    passages = passages_of(texts, tokenizer, count, LENGTHS)
     lengths = [len(tokenizer(passage).ids) for passage in passages]
     table = Table(
-        *("prompts", "variant", "s", "ratio", "GFLOP/s", "of peak"),
+        *("prompts", "variant", "operations", "s", "ratio", "of peak", "busy: s", "ratio", "of peak"),
         title=f"{Path(folder).name}: {count} passages of {min(lengths)}-{max(lengths)} tokens, a question of "
         f"{len(tokenizer(QUESTION).ids)}; {torch.get_num_threads()} threads, {models['float32'].engine.device}",
     )
+    notes = []
     once: dict[str, float] = {}
-    for case, some in prompts.items():
-        requests = [Request(prompt, QUESTION) for prompt in some]
-        examples = examples_of(models["float32"], [(prompt_text(prompt), QUESTION) for prompt in some])
+    for case, prompts in prompts_of(models["float32"], passages, texts).items():
+        requests = [Request(prompt, QUESTION) for prompt in prompts]
+        examples = examples_of(models["float32"], [(prompt_text(prompt), QUESTION) for prompt in prompts])
         variants: dict[str, tuple[str, Callable[[], Any]]] = {
-            "papers' loop, float32": ("float32", partial(reference_loop, network, examples)),
-            **(
-                {}
-                if once
-                else {"harness-like loop, float32": ("float32", partial(harness_like_loop, network, examples))}
-            ),
+            _PLAIN: ("float32", partial(reference_loop, network, examples)),
+            "harness-like loop, float32": ("float32", partial(harness_like_loop, network, examples)),
             "drillrank, float32": ("float32", partial(models["float32"].log_likelihood, requests)),
             "drillrank, bfloat16": ("bfloat16", partial(models["bfloat16"].log_likelihood, requests)),
         }
-        seconds, peaks = _timed({name: run for name, (_, run) in variants.items()})
+        if once:
+            del variants["harness-like loop, float32"]
+        rounds = [_timed({name: run for name, (_, run) in variants.items()})]
+        with busy_core():
+            rounds.append(_timed({name: run for name, (_, run) in variants.items()}))
+        least = fewest(network, examples)
         for name, (dtype, run) in variants.items():
-            ratio = seconds["papers' loop, float32"] / seconds[name]
-            row = [case, name, f"{seconds[name]:.2f}", f"{ratio:.1f}x"]
-            if case == "one instruction":
-                rate = _flops(run) / seconds[name] / 1e9
-                row += [f"{rate:.0f}", f"{rate / peaks[dtype]:.0%}"]
+            operations = executed(run)
+            row = [case, name, f"{operations / least:.3f}"]
+            for seconds, peaks in rounds:
+                share = operations / seconds[name] / 1e9 / peaks[dtype]
+                row += [f"{seconds[name]:.2f}", f"{seconds[_PLAIN] / seconds[name]:.1f}x", f"{share:.0%}"]
             table.add_row(*row)
             if case == "five instructions" and name in once:
-                table.add_row("", f"  {name}: five over one", f"{seconds[name] / once[name]:.2f}x")
-            once.setdefault(name, seconds[name])
+                notes.append(f"Five instructions over one: {name} {rounds[0][0][name] / once[name]:.2f}.")
+            once.setdefault(name, rounds[0][0][name])
         table.add_section()
         if case == "one instruction":
             scores = {dtype: [item.mean for item in model.log_likelihood(requests)] for dtype, model in models.items()}
@@ -110,12 +100,12 @@ def _compare(folder: str, texts: list[str], count: int) -> None:
             error = max(abs(a - b) for a, b in zip(plain, scores["float32"], strict=True))
             tau = kendalltau(scores["float32"], scores["bfloat16"]).statistic
             ties = {dtype: count - len(set(found)) for dtype, found in scores.items()}
-            note = (
+            notes.append(
                 f"float32 differs from the papers' loop by at most {error:.1e} a token; bfloat16 against float32: "
-                f"Kendall tau {tau:.4f}, {ties['bfloat16']} ties ({ties['float32']} in float32)"
+                f"Kendall tau {tau:.4f}, {ties['bfloat16']} ties ({ties['float32']} in float32)."
             )
-    table.caption = f"{note}. Peaks measured in the same rounds: " + ", ".join(
-        f"{dtype} {peak:.0f} GFLOP/s" for dtype, peak in peaks.items()
+    table.caption = f"{' '.join(notes)} Peaks measured in the same rounds, the last ones: " + ", ".join(
+        f"{dtype} {rounds[0][1][dtype]:.0f} GFLOP/s, busy {rounds[1][1][dtype]:.0f}" for dtype in models
     )
     Console(width=120).print(table)
 
@@ -147,25 +137,6 @@ def _peak(dtype: torch.dtype) -> float:
         (one @ other)[0, 0].item()
         best = max(best, 2 * size**3 / (perf_counter() - started) / 1e9)
     return best
-
-
-def _flops(run: Callable[[], Any]) -> int:
-    """Floating-point operations of the matrix products that a run makes, padding and attention included."""
-    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
-        run()
-    return counter.get_total_flops()
-
-
-def _passages(texts: list[str], tokenizer: Any, count: int) -> list[str]:
-    """Texts of 100 to 200 tokens."""
-    rng = random.Random(0)
-    words = [word for text in texts for word in text.split()]
-    passages = []
-    for _ in range(count):
-        start = rng.randrange(len(words) - 400)
-        text = " ".join(words[start : start + 400])
-        passages.append(text[: int(tokenizer(text).ends[rng.randint(100, 200) - 1])])
-    return passages
 
 
 if __name__ == "__main__":

@@ -7,11 +7,8 @@ differ between passages, so that the order under int8 is a hard case.
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -26,6 +23,7 @@ from drillrank.likelihood.conversion import convert
 from drillrank.prompts import UPR_PROMPT, Evidence
 
 from . import random_models
+from .busy_core import busy_core
 from .data import read
 
 PASSAGES, PASSAGE_TOKENS, TARGET_TOKENS = 12, 240, 31
@@ -59,7 +57,7 @@ def _requests(model: LanguageModel, texts: Sequence[str], count: int) -> list[Re
 def _compare(models: Mapping[str, LanguageModel], requests: Sequence[Request]) -> None:
     scores = {name: [item.mean for item in model.log_likelihood(requests)] for name, model in models.items()}
     idle = _timed(models, requests)
-    with _busy_core():
+    with busy_core():
         busy = _timed(models, requests)
     table = Table(
         *("model", "s, other core idle", "ratio", "s, other core busy", "ratio", "Kendall tau", "furthest score"),
@@ -88,14 +86,3 @@ def _timed(models: Mapping[str, LanguageModel], requests: Sequence[Request]) -> 
             if number:
                 seconds[name].append(perf_counter() - started)
     return {name: median(times) for name, times in seconds.items()}
-
-
-@contextmanager
-def _busy_core() -> Iterator[None]:
-    """Another process that computes all the time."""
-    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()

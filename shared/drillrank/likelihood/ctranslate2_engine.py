@@ -144,10 +144,11 @@ class CTranslate2Seq2Seq(CTranslate2Engine, EncoderDecoder):
 
 def _chains(sequences: Sequence[TokenSequence]) -> list[Row]:
     """The sequences in rows: one that goes on where another ends stands in the same row."""
-    ordered = sorted(sequences, key=lambda sequence: sequence.ids)
+    ordered = sorted(sequences, key=lambda sequence: sequence.computed)
     groups: list[list[TokenSequence]] = []
     for sequence in ordered:
-        if groups and common_prefix(groups[-1][-1].ids, sequence.ids) == len(groups[-1][-1].ids):
+        before = groups[-1][-1].computed if groups else []
+        if groups and common_prefix(before, sequence.computed) == len(before):
             groups[-1].append(sequence)
         else:
             groups.append([sequence])

@@ -25,12 +25,18 @@ class TokenSequence:
         target_start: Where the target begins; at the end if there is none.
         slot: In the results, of what is read first.
         answers: Tokens that may follow the last one: all of them are read there.
+        computed: All tokens that predict something: the last of a target does not.
     """
 
     ids: list[int]
     target_start: int
     slot: int
     answers: Sequence[int] = ()
+    computed: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        has_target = self.target_start < len(self.ids)
+        self.computed = self.ids[:-1] if has_target and not self.answers else self.ids
 
 
 class Read(NamedTuple):
@@ -93,8 +99,8 @@ def plan(sequences: Sequence[TokenSequence], *, share: bool, width: int) -> Plan
     """
     if not share:
         return Plan([row_of([sequence]) for sequence in sequences], [])
-    ordered = sorted(sequences, key=lambda sequence: sequence.ids)
-    shared = [0, *(common_prefix(one.ids, other.ids) for one, other in pairwise(ordered))]
+    ordered = sorted(sequences, key=lambda sequence: sequence.computed)
+    shared = [0, *(common_prefix(one.computed, other.computed) for one, other in pairwise(ordered))]
     alone: list[Row] = []
     stems: list[Stem] = []
     waiting = [(0, len(ordered))]
@@ -112,7 +118,7 @@ def plan(sequences: Sequence[TokenSequence], *, share: bool, width: int) -> Plan
         stem = together.stem if together.stem * (len(together.rows) - 1) >= _STEM else 0
         rows = [row_of(ordered[a:b], stem) for a, b in together.rows]
         if stem:
-            stems.append(Stem(ordered[first].ids[:stem], rows))
+            stems.append(Stem(ordered[first].computed[:stem], rows))
         else:
             alone.extend(rows)
     return Plan(alone, stems)
@@ -124,8 +130,8 @@ def row_of(sequences: Sequence[TokenSequence], stem: int = 0) -> Row:
     path: list[int] = []
     previous: list[int] = []
     for sequence in sequences:
-        del path[max(common_prefix(previous, sequence.ids) - stem, 0) :]
-        for depth in range(stem + len(path), len(sequence.ids)):
+        del path[max(common_prefix(previous, sequence.computed) - stem, 0) :]
+        for depth in range(stem + len(path), len(sequence.computed)):
             row.ids.append(sequence.ids[depth])
             row.parents.append(path[-1] if path else -1)
             row.depths.append(depth)
@@ -133,7 +139,7 @@ def row_of(sequences: Sequence[TokenSequence], stem: int = 0) -> Row:
         for place, depth in enumerate(range(sequence.target_start, len(sequence.ids))):
             row.reads.append(Read(path[depth - 1 - stem], sequence.ids[depth], sequence.slot + place))
         row.reads += [Read(path[-1], token, sequence.slot + place) for place, token in enumerate(sequence.answers)]
-        previous = sequence.ids
+        previous = sequence.computed
     return row
 
 
@@ -142,9 +148,9 @@ def _layout(ordered: Sequence[TokenSequence], shared: Sequence[int], first: int,
     # Nothing is read from a stem, so it ends before the token that predicts a target.
     stem = min([*shared[first + 1 : last], *(item.target_start - 1 for item in ordered[first:last])])
     begins = [first]
-    nodes = tokens = len(ordered[first].ids) - stem
+    nodes = tokens = len(ordered[first].computed) - stem
     for i in range(first + 1, last):
-        new = len(ordered[i].ids) - shared[i]
+        new = len(ordered[i].computed) - shared[i]
         # In a row with strangers, attention is wasted on pairs that the mask hides; in a new row, what is shared
         # beyond the stem is computed again. A token's linear layers cost as much as some `width / 4` such pairs.
         hidden = (nodes + stem - shared[i]) * new
@@ -153,7 +159,7 @@ def _layout(ordered: Sequence[TokenSequence], shared: Sequence[int], first: int,
             tokens += new
         else:
             begins.append(i)
-            nodes = len(ordered[i].ids) - stem
+            nodes = len(ordered[i].computed) - stem
             tokens += nodes
     return _Layout(stem, list(pairwise([*begins, last])), stem + tokens)
 

@@ -1,0 +1,89 @@
+"""Speed, counted: operations that scoring executes over the fewest possible, which no other load can change."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from random import Random
+
+import pytest
+import torch
+import transformers
+from torch.utils.flop_counter import FlopCounterMode
+
+from drillrank.likelihood import HuggingFaceModel, Request
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, UPR_PROMPT, prompt_text
+from tests.benchmarks.neural_operations import QUESTION, executed, fewest, passages_of, prompts_of
+from tests.benchmarks.plain_loops import Example, examples_of, reference_loop
+from tests.drillrank.neural.tiny_monot5 import word_pieces
+
+WORDS = [f"w{number}" for number in range(500)]
+TEXTS = [" ".join(Random(number).choices(WORDS, k=200)) for number in range(20)]
+
+
+@pytest.fixture(scope="module")
+def shaped(tmp_path_factory):
+    """One layer of the widths of T5-small and GPT-2, so that tokens cost as much beside pairs of them as there."""
+    tokenizer = word_pieces(" ".join([*WORDS, QUESTION, UPR_PROMPT, *PROMPTRANK_INSTRUCTIONS, "Document:"]))
+    size = len(tokenizer)
+    t5 = transformers.T5Config(
+        vocab_size=size, d_model=512, d_kv=64, d_ff=1024, num_layers=1, num_heads=6, decoder_start_token_id=0
+    )
+    gpt2 = transformers.GPT2Config(vocab_size=size, n_layer=1, bos_token_id=1, eos_token_id=1)
+
+    @cache
+    def load(kind: str) -> HuggingFaceModel:
+        place = tmp_path_factory.mktemp(kind)
+        network = transformers.T5ForConditionalGeneration(t5) if kind == "t5" else transformers.GPT2LMHeadModel(gpt2)
+        network.save_pretrained(place)
+        tokenizer.save_pretrained(place)
+        model = HuggingFaceModel(str(place), dtype="float32")
+        model.log_likelihood([("a", "b")])  # for real: the engine finds out whether prefixes can be shared
+        return model
+
+    return load
+
+
+each_kind = pytest.mark.parametrize("kind", ["t5", "gpt2"])
+
+
+@each_kind
+def test_what_is_counted_is_what_is_computed(shaped, kind):
+    """Against torch's own counter, which sees attention where it is written out."""
+    model = shaped(kind)
+    run = partial(model.log_likelihood, [("w1 w2", "Who?"), ("w1 w2 w3 w4", "Who?"), ("w1 w2", "Who was?")])
+    counted = executed(run)
+    model.engine.model.set_attn_implementation("eager")
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+        run()
+    model.engine.model.set_attn_implementation("sdpa")
+    assert counted == counter.get_total_flops() > 0
+
+
+@each_kind
+def test_a_single_example_is_hardly_more_than_the_fewest_to_a_plain_loop(shaped, kind):
+    """What it computes beyond are hidden pairs, and GPT-2's logits where none is read."""
+    network = shaped(kind).engine.model
+    example = Example([5] * 160, [7] * 9)
+    least = fewest(network, [example])
+    ratio = executed(lambda: reference_loop(network, [example])) / least
+    assert 1 < ratio < (1.001 if kind == "t5" else 1.12)
+    assert fewest(network, [example] * 3) == least
+
+
+@pytest.mark.parametrize(
+    ("kind", "case", "ratio"),
+    [
+        ("t5", "one instruction", 1.0709),
+        ("gpt2", "one instruction", 1.0835),
+        ("gpt2", "five instructions", 1.0736),
+        ("gpt2", "one instruction, 400 tokens of demonstrations", 1.0753),
+    ],
+)
+def test_what_is_computed_beyond_the_fewest(shaped, kind, case, ratio):
+    """Of 40 passages; of more, less is padding. A change that computes more shows here, and one that computes less."""
+    model = shaped(kind)
+    passages = passages_of(TEXTS, model.engine.tokenizer, 40, (100, 200))
+    prompts = prompts_of(model, passages, TEXTS)[case]
+    least = fewest(model.engine.model, examples_of(model, [(prompt_text(prompt), QUESTION) for prompt in prompts]))
+    ours = executed(lambda: model.log_likelihood([Request(prompt, QUESTION) for prompt in prompts]))
+    assert ours / least == pytest.approx(ratio, abs=1e-3)
