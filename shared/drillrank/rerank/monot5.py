@@ -2,6 +2,9 @@
 
 score(p) = log [ P("true" | prompt) / (P("true" | prompt) + P("false" | prompt)) ]
 prompt   = Query: {query} Document: {passage} Relevant:                           Nogueira et al. (2020), section 3
+
+Prompt and score are those of the preset `"monot5"` of `Relevance`. What differs is how the answers are asked for: as
+targets, so that they may be several tokens, and follow a decoder's prompt with a blank.
 """
 
 from __future__ import annotations
@@ -12,15 +15,15 @@ import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.explanation import Answer, Explanation, Explanations
-from drillrank.likelihood import Likelihood, Request
+from drillrank.likelihood import Likelihood, NextTokens, Request
 from drillrank.passages import Passage, Ranked
-from drillrank.prompts import MONOT5_PROMPT, Evidence, Prompt
+from drillrank.rerank.answer_presets import ANSWER_PRESETS
 from drillrank.rerank.answered import answered
 from drillrank.rerank.base import PassageRanker, Scored, WithModel
+from drillrank.rerank.relevance import prompt_of, score_of
 from drillrank.settings import Settings, declared, method, renamed, setting
 
-_BEFORE, _BETWEEN_AND_AFTER = MONOT5_PROMPT.split("{query}")
-_BETWEEN, _AFTER = _BETWEEN_AND_AFTER.split("{text}")
+_ASKED = ANSWER_PRESETS["monot5"]
 
 
 @declared
@@ -74,7 +77,11 @@ class MonoT5(MonoT5Settings, WithModel, PassageRanker):
 
     def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
         requests = [
-            [Request(self._prompt(query, passage), answer) for passage in passages for answer in ("true", "false")]
+            [
+                Request(prompt_of(_ASKED, query, passage, self.max_passage_tokens), str(answer))
+                for passage in passages
+                for answer in (_ASKED.positive, _ASKED.negative)
+            ]
             for query, passages in zip(queries, lists, strict=True)
         ]
         found = self.language_model.log_likelihood_lists(requests, include_eos=False)
@@ -84,9 +91,6 @@ class MonoT5(MonoT5Settings, WithModel, PassageRanker):
         """P(true) and P(false) behind each score; of its own, `ranking.explain()` tells them. Nothing is asked anew."""
         return Explanations(map(_explained, ranking), query)
 
-    def _prompt(self, query: str, passage: Passage) -> Prompt:
-        return (f"{_BEFORE}{query}{_BETWEEN}", Evidence(passage.titled_text, self.max_passage_tokens), _AFTER)
-
 
 def _explained(item: Ranked[Passage]) -> Explanation:
     true, false = item.details["log_true"], item.details["log_false"]
@@ -94,6 +98,7 @@ def _explained(item: Ranked[Passage]) -> Explanation:
 
 
 def _relevance(true: Likelihood, false: Likelihood) -> Scored:
-    score = -float(np.logaddexp(0.0, false.total - true.total))  # exact where the probability itself rounds to 0 or 1
     cut = max(true.cut_tokens, false.cut_tokens)
-    return score, {"log_true": true.total, "log_false": false.total, "tokens": 1, "cut_tokens": cut}
+    score, details = score_of(_ASKED, NextTokens(np.array([true.total, false.total]), cut))
+    told = {"log_true": details["positive"], "log_false": details["negative"]}
+    return score, told | {name: details[name] for name in ("tokens", "cut_tokens")}

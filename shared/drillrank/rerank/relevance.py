@@ -174,7 +174,7 @@ class Relevance(RelevanceSettings, WithModel, PassageRanker):
         ]
         found = self.language_model.next_tokens(requests, logits=asked.transform == "logit")
         _warn_of_unknown(found)
-        scored = iter([self._score(one) for one in found])
+        scored = iter([score_of(asked, one) for one in found])
         return [[next(scored) for _ in passages] for passages in lists]
 
     def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
@@ -187,31 +187,34 @@ class Relevance(RelevanceSettings, WithModel, PassageRanker):
         return Explanations((_explained(item, asked) for item in ranking if asked), query)
 
     def _prompt(self, query: str, passage: Passage) -> Prompt:
-        asked = self.asked
-        instruction = (
-            "" if asked.instruction is None else asked.instruction_form.replace("{instruction}", asked.instruction)
-        )
-        filled: dict[str, str | Evidence] = {
-            "query": query,
-            "text": Evidence(passage.titled_text, self.max_passage_tokens),
-            "instruction": Wording(instruction),
-        }
-        pieces = _PLACE.split(asked.template)  # wording and names of places in turn
-        return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
+        return prompt_of(self.asked, query, passage, self.max_passage_tokens)
 
-    def _score(self, found: NextTokens) -> Scored:
-        asked = self.asked
-        values = found.values.tolist()
-        if len(values) == 1:
-            value, told = values[0], {"logit": values[0]}
-        else:
-            value, told = values[0] - values[1], {"positive": values[0], "negative": values[1]}
-        odds = asked.scale * value + asked.shift
-        details: dict[str, Any] = {"log_odds": odds, **told, "tokens": 1, "cut_tokens": found.cut_tokens}
-        details["bounded"] = [
-            name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound
-        ]
-        return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
+
+def prompt_of(asked: AnswerPreset, query: str, passage: Passage, max_passage_tokens: int | None) -> Prompt:
+    """What the model reads before it answers."""
+    instruction = (
+        "" if asked.instruction is None else asked.instruction_form.replace("{instruction}", asked.instruction)
+    )
+    filled: dict[str, str | Evidence] = {
+        "query": query,
+        "text": Evidence(passage.titled_text, max_passage_tokens),
+        "instruction": Wording(instruction),
+    }
+    pieces = _PLACE.split(asked.template)  # wording and names of places in turn
+    return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
+
+
+def score_of(asked: AnswerPreset, found: NextTokens) -> Scored:
+    """What the transform makes of the answers, and the details."""
+    values = found.values.tolist()
+    if len(values) == 1:
+        value, told = values[0], {"logit": values[0]}
+    else:
+        value, told = values[0] - values[1], {"positive": values[0], "negative": values[1]}
+    odds = asked.scale * value + asked.shift
+    details: dict[str, Any] = {"log_odds": odds, **told, "tokens": 1, "cut_tokens": found.cut_tokens}
+    details["bounded"] = [name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound]
+    return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
 
 
 def _explained(item: Ranked[Passage], asked: AnswerPreset) -> Explanation:
