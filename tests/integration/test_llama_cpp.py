@@ -97,9 +97,8 @@ def binding(folder) -> Iterator[str]:
 def own(folder) -> Iterator[str]:
     if not SERVER:
         pytest.skip("DRILLRANK_LLAMA_SERVER names no llama-server")
-    yield from started(
-        [SERVER, "--ctx-size", "512", "--parallel", "1", "--cache-type-k", "f32", "--cache-type-v", "f32"], folder
-    )
+    in_float32 = "--cache-type-k f32 --cache-type-v f32 --flash-attn off"
+    yield from started([SERVER, "--ctx-size", "512", "--parallel", "1", *in_float32.split()], folder)
 
 
 def assert_same(there, here, question: str, texts: list[str], **asked) -> int:
