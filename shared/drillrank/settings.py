@@ -8,6 +8,7 @@ same.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -15,7 +16,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 from warnings import warn
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.settings_file import OF_THE_MODEL, sections_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -140,6 +142,40 @@ class Settings:
         return cls(**data)
 
     @classmethod
+    def load(cls, path: str | os.PathLike[str], *arguments: Any, **named: Any) -> Self:
+        """One of this class with the settings of a file that `drillrank tune` wrote.
+
+        Args:
+            path: The file.
+            arguments: What is no setting, such as the model.
+            named: The same with a name, and what takes the place of settings in the file.
+
+        Raises:
+            InvalidInput: the file cannot be read, is something else, says nothing for this class, or holds what it
+                does not know or cannot use.
+
+        Warns:
+            DrillrankWarning: the settings were chosen with another model than the one given.
+        """
+        found = settings_in_file(path, cls)
+        of_model = {name: found.pop(name) for name in OF_THE_MODEL if name in found}
+        parameters = list(inspect.signature(cls).parameters)
+        if "model" in parameters:
+            place = parameters.index("model")
+            given = arguments[place] if place < len(arguments) else named.get("model")
+            found |= cls._with_model(*_model_and_options(path, of_model, given))
+            if place < len(arguments):
+                arguments = (*arguments[:place], found.pop("model"), *arguments[place + 1 :])
+            else:
+                named.pop("model", None)
+        return cls(*arguments, **{**found, **named})
+
+    @classmethod
+    def _with_model(cls, model: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments that stand for a language model; a class without `model_options` loads it here."""
+        return {"model": model} | ({"model_options": dict(options)} if options else {})
+
+    @classmethod
     def configured(cls, settings: Settings, *arguments: Any, **named: Any) -> Self:
         """One of this class with settings that are declared elsewhere, such as in a host's component.
 
@@ -154,6 +190,41 @@ class Settings:
 def settings_of(settings: Settings, cls: type[Settings]) -> dict[str, Any]:
     """The values of all settings that a class declares or inherits; its other arguments are none."""
     return {item.name: getattr(settings, item.name) for item in fields(cls) if "description" in item.metadata}
+
+
+def settings_in_file(path: str | os.PathLike[str], cls: type[Settings]) -> dict[str, Any]:
+    """All that a file of settings says for a class, with `model` and `model_options`, if they are there.
+
+    Raises:
+        InvalidInput: as `Settings.load`.
+    """
+    found: dict[str, Any] = {}
+    for base, section in sections_for(path, cls).items():
+        own = {name: value for name, value in section.items() if name not in OF_THE_MODEL}
+        try:
+            base.from_dict(own)  # type: ignore[attr-defined]  # only settings classes are named in files
+        except (InvalidInput, TypeError, ValueError) as problem:
+            raise InvalidInput(f"{path}, {base.__name__}: {problem}") from problem
+        found |= section
+    return found
+
+
+def _model_and_options(
+    path: str | os.PathLike[str], tuned: Mapping[str, Any], given: Any
+) -> tuple[Any, Mapping[str, Any]]:
+    """The model given, else that of the file; the file's options, where they are those of such a model."""
+    model, options = tuned.get("model", "unigram"), tuned.get("model_options", {})
+    if given is None or given == model:
+        return model, options
+    spec = getattr(given, "spec", given)
+    kinds = [str(name).partition(":")[0] for name in (spec, model)]
+    if kinds[0] == kinds[1] == "unigram" and isinstance(given, str):
+        return given, options
+    has = getattr(given, "options", {})
+    if spec != model or any(has.get(name) != value for name, value in options.items()):
+        chosen = f"{model!r}" + (f" and {dict(options)}" if options else "")
+        warn(f"The settings of {path} were chosen with {chosen}, not with {spec!r}.", DrillrankWarning, stacklevel=3)
+    return given, {}
 
 
 def _plain(value: object) -> object:

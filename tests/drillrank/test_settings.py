@@ -64,6 +64,7 @@ BAD = {
     "max_generated_tokens": 0,
     "preset": "unknown",
     "prior": "unknown",
+    "prior_weight": 0,
     "first": "unknown",
     "guard": 1.5,
     "generated_share": -0.1,

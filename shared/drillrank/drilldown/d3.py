@@ -7,7 +7,7 @@ LLM, sections and paragraphs are its choice; without one, likelihood's (see `dri
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -128,6 +128,10 @@ class D3(D3Settings):
     def language_model(self) -> LanguageModel:
         """The model, loaded as far as it has to be before it is asked."""
         return load_evidence_model(self.model)
+
+    @classmethod
+    def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"model": load_evidence_model(model, **options) if options else model}
 
     @property
     def lm(self) -> LanguageModel:

@@ -4,5 +4,7 @@ from drillrank.evaluation.comparison import compare
 from drillrank.evaluation.comparison_result import Comparison
 from drillrank.evaluation.explanation import explain
 from drillrank.evaluation.report import html_report
+from drillrank.evaluation.tuned import Tuned
+from drillrank.evaluation.tuning import tune
 
-__all__ = ["Comparison", "compare", "explain", "html_report"]
+__all__ = ["Comparison", "Tuned", "compare", "explain", "html_report", "tune"]

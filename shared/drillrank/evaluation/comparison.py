@@ -86,7 +86,7 @@ def compare(
     _check_prices(prices)
     searched = read_corpus(corpus)
     check_gold(asked, searched)
-    spec, find = _first_stage(first_stage, asked, searched, candidates)
+    spec, find = candidates_by(first_stage, asked, searched, candidates)
     ready = _contenders(components, searched)
     records = Records(results, fingerprint(asked, searched.passages, candidates))
     run = run_all(asked, ready, (spec, find), searched, records, on_progress)
@@ -109,7 +109,12 @@ def _check_prices(prices: Prices | None) -> None:
             raise InvalidInput(f"Prices are those of a million prompt and completion tokens; not {name!r}: {price!r}.")
 
 
-def _first_stage(given: Any, questions: Sequence[Question], corpus: Corpus, n: int) -> tuple[str, FindCandidates]:
+def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: int) -> tuple[str, FindCandidates]:
+    """How the candidates of a question are found, and what that is called.
+
+    Raises:
+        InvalidInput: some questions have candidates and some have none, or there is nothing to find them in.
+    """
     bring = [question.candidates is not None for question in questions]
     if all(bring):
         return "given", lambda question: _given(question, corpus)
@@ -145,22 +150,9 @@ def _compared(
     primary: str,
     prices: Prices | None,
 ) -> Comparison:
-    of_question = [_passages(question, corpus, run) for question in questions]
-    gold = {q.id: gold_ids(q, known) for q, known in zip(questions, of_question, strict=True)}
-    passages = {q.id: known for q, known in zip(questions, of_question, strict=True)}
-    found: dict[str, dict[str, Floats]] = {}
-    for component, results in run.results.items():
-        places = [place for place, question in enumerate(questions) if question.id in results]
-        some = [questions[place] for place in places]
-        rankings = {question.id: results[question.id].ids for question in some}
-        texts = {
-            id_: [passages[id_][name].titled_text for name in ids if name in passages[id_]]
-            for id_, ids in rankings.items()
-        }
-        found[component] = {}
-        for name, column in values(names, some, gold, rankings, texts).items():
-            found[component][name] = np.full(len(questions), np.nan)
-            found[component][name][places] = column
+    passages = {question.id: known_passages(question, corpus, run) for question in questions}
+    gold = {question.id: gold_ids(question, passages[question.id]) for question in questions}
+    found = measured(questions, run, names, gold, passages)
     shown = {one.name: one.depth if one.reranks else 0 for one in contenders}
     seconds = {one.name: one.seconds for one in contenders}
     return Comparison(
@@ -185,7 +177,31 @@ def _compared(
     )
 
 
-def _passages(question: Question, corpus: Corpus, run: Run) -> Mapping[str, Passage]:
+def measured(
+    questions: Sequence[Question],
+    run: Run,
+    names: Sequence[str],
+    gold: Mapping[str, set[str]],
+    passages: Mapping[str, Mapping[str, Passage]],
+) -> dict[str, dict[str, Floats]]:
+    """Of each component and measure one value for each question, shape (questions,); NaN where it did not answer."""
+    found: dict[str, dict[str, Floats]] = {}
+    for component, results in run.results.items():
+        places = [place for place, question in enumerate(questions) if question.id in results]
+        some = [questions[place] for place in places]
+        rankings = {question.id: results[question.id].ids for question in some}
+        texts = {
+            id_: [passages[id_][name].titled_text for name in ids if name in passages[id_]]
+            for id_, ids in rankings.items()
+        }
+        found[component] = {}
+        for name, column in values(names, some, gold, rankings, texts).items():
+            found[component][name] = np.full(len(questions), np.nan)
+            found[component][name][places] = column
+    return found
+
+
+def known_passages(question: Question, corpus: Corpus, run: Run) -> Mapping[str, Passage]:
     """All passages that a question could be answered from: the corpus, and what was given or found elsewhere."""
     known = {item.id: item for item in question.candidates or () if isinstance(item, Passage)}
     for results in run.results.values():

@@ -12,19 +12,17 @@ from typing import Any
 
 from drillrank.errors import InvalidInput, check_positive, require
 from drillrank.evaluation.corpus import Corpus
-from drillrank.likelihood import load_language_model
-from drillrank.multihop.search import PathSearch
+from drillrank.evaluation.own import by_file, fitted_model, own_component
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.registry import component, components
+from drillrank.registry import components
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.views import MultiViewIndex, section_chunks
+from drillrank.settings import Settings
+from drillrank.settings_file import read_settings_file
 
 Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
 
-_OURS_RERANK = ("UPR", "MonoT5", "Relevance")
-_OURS_SEARCH = ("PathSearch", "MultiViewIndex", "D3")
-_OWN_KEYS = ("component", "depth", "fitted")
+_OWN_KEYS = ("component", "depth", "fitted", "settings", "in_file")
 
 
 @dataclass
@@ -73,8 +71,8 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
         given: One of ours by name (`"UPR"`), a dotted path (`"my_app.search:reranker"`), a mapping with `component`
             (either of these) and settings, or an object: a ranker of ours, a node postprocessor or retriever of
             LlamaIndex, a document compressor or retriever of LangChain, or a function from question and passages to
-            passages or ids. A mapping may also hold `depth`, how many candidates it is shown, and `fitted`: a lexical
-            model then takes its statistics from the corpus.
+            passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
+            model then takes its statistics from the corpus, and `settings`: a file that `drillrank tune` wrote.
         corpus: What is searched.
 
     Raises:
@@ -84,29 +82,52 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
     True
     """
     started = time.perf_counter()
-    settings: dict[str, Any] = {}
-    what = given
-    if isinstance(given, Mapping):
-        settings = {key: value for key, value in given.items() if key not in _OWN_KEYS}
-        what = given.get("component")
-    depth = given.get("depth") if isinstance(given, Mapping) else None
-    if depth is not None:
-        check_positive(depth=depth)
-    if isinstance(given, Mapping) and given.get("fitted"):
-        settings["model"] = _fitted(settings.get("model", "unigram"), corpus)
     try:
-        if isinstance(what, str) and not {".", ":"} & {*what}:
-            reranks, rank = _ours(what, settings, corpus)
-        else:
-            reranks, rank = _ranking(_loaded(what, settings) if isinstance(what, str) else what)
+        given = resolved(given)
+        reranks, rank = _ranking(_made(given, corpus))
     except TypeError as problem:
         raise InvalidInput(f"{name}: {problem}.") from problem
     except InvalidInput as problem:
         raise InvalidInput(f"{name}: {problem}") from problem
-    return Contender(name, _spec(given), reranks, rank, depth, time.perf_counter() - started)
+    depth = given.get("depth") if isinstance(given, Mapping) else None
+    if depth is not None:
+        check_positive(depth=depth)
+    return Contender(name, spec_of(given), reranks, rank, depth, time.perf_counter() - started)
 
 
-def _spec(given: Any) -> str:
+def resolved(given: Any) -> Any:
+    """A component with the content of its file of settings, so that other content is another component.
+
+    Raises:
+        InvalidInput: the file cannot be used, or is given to what does not load it.
+    """
+    if not isinstance(given, Mapping) or "settings" not in given:
+        return given
+    what = given.get("component")
+    if isinstance(what, str) and _is_own(what):
+        return by_file(what, given)
+    return {**given, "in_file": read_settings_file(given["settings"])["settings"]}
+
+
+def _is_own(what: str) -> bool:
+    return not {".", ":"} & {*what}
+
+
+def _made(given: Any, corpus: Corpus) -> Any:
+    """What is asked: a ranker, a retriever, or a function."""
+    named = dict(given) if isinstance(given, Mapping) else {"component": given}
+    what = named.get("component")
+    settings = {key: value for key, value in named.items() if key not in _OWN_KEYS}
+    fitted = bool(named.get("fitted"))
+    if isinstance(what, str) and _is_own(what):
+        return own_component(what, settings, corpus, fitted=fitted)
+    if fitted:
+        settings["model"] = fitted_model(settings.get("model", "unigram"), corpus)
+    return _loaded(what, settings, named.get("settings")) if isinstance(what, str) else what
+
+
+def spec_of(given: Any) -> str:
+    """What a component is, as results of another one are told from its own."""
     if isinstance(given, str):
         return given
     if isinstance(given, Mapping):
@@ -114,43 +135,11 @@ def _spec(given: Any) -> str:
     return f"{type(given).__module__}.{type(given).__qualname__}"
 
 
-def _fitted(model: Any, corpus: Corpus) -> Any:
-    if not corpus.passages:
-        raise InvalidInput("a model is fitted on the corpus, and there is none.")
-    return load_language_model(model).fitted(passage.titled_text for passage in corpus.passages.values())
+def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
+    """What a dotted path names; a class, or a function without arguments, is called with the settings.
 
-
-def _ours(name: str, settings: dict[str, Any], corpus: Corpus) -> tuple[bool, Rank]:
-    cls: Any = component(name).core_class
-    kind = cls.__name__
-    if kind in _OURS_RERANK:
-        if kind != "UPR" and "model" not in settings:
-            raise InvalidInput(f'{kind} needs a neural model: {{"component": "{kind}", "model": "hf:..."}}.')
-        return _ranking(cls(**settings))
-    if kind == "PromptRank":
-        return _ranking(PromptRank(**settings))
-    if kind not in _OURS_SEARCH:
-        possible = ", ".join(one.name for one in components() if one.name in (*_OURS_RERANK, *_OURS_SEARCH))
-        raise InvalidInput(f"{kind} needs more than questions and a corpus: give it as an object. By name: {possible}.")
-    if kind == "PathSearch":
-        if not corpus.passages:
-            raise InvalidInput("PathSearch searches a corpus: give one.")
-        model = settings.pop("model", "unigram")
-        links = settings.pop("links", None)
-        return _ranking(PathSearch(PromptRank(model), corpus.passages.values(), links=links, **settings))
-    if not corpus.documents:
-        raise InvalidInput(f"{kind} reads documents: give files as the corpus, not passages.")
-    if kind == "MultiViewIndex":
-        chunks = [chunk for name, document in corpus.documents.items() for chunk in section_chunks(document, name)]
-        index = MultiViewIndex(chunks, **settings)
-        return False, lambda query, _passages, _scores: [hit.section_id for hit in index.search(query, 100)]
-    d3: Any = cls(**settings)
-    documents = d3.prepare(list(corpus.documents.values()))
-    return False, lambda query, _passages, _scores: d3.retrieve(query, documents)
-
-
-def _loaded(path: str, settings: dict[str, Any]) -> Any:
-    """What a dotted path names; a class, or a function without arguments, is called with the settings."""
+    A class of either host's components loads the file of settings, if there is one.
+    """
     module, colon, name = path.partition(":")
     if not colon:
         module, _, name = path.rpartition(".")
@@ -160,6 +149,10 @@ def _loaded(path: str, settings: dict[str, Any]) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as problem:
         raise InvalidInput(f"{path!r} cannot be loaded: {problem}.") from problem
+    if file is not None:
+        if not (isinstance(found, type) and issubclass(found, Settings)):
+            raise InvalidInput(f"{path!r} has no settings that a file could hold.")
+        return found.load(file, **settings)
     if isinstance(found, type) or (inspect.isfunction(found) and not _needed(found)):
         return found(**settings)
     if settings:

@@ -30,11 +30,13 @@ class Run:
         results: By component, then by question id.
         problems: What went wrong, in words.
         complete: Whether every component answered every question.
+        interrupted: Whether Ctrl-C ended it.
     """
 
     results: dict[str, dict[str, Record]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     complete: bool = True
+    interrupted: bool = False
 
 
 def run_all(
@@ -67,6 +69,7 @@ def run_all(
             if on_progress is not None:
                 on_progress(number + 1, len(questions))
     except KeyboardInterrupt:
+        run.interrupted = True
         done = min(len(results) for results in run.results.values())
         run.problems.append(f"Interrupted: {done} of {len(questions)} questions are compared.")
     run.complete = all(len(results) == len(questions) for results in run.results.values())

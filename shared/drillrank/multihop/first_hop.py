@@ -43,12 +43,19 @@ class FirstHop:
         prior: What the first stage's scores are; None counts nothing.
         candidates: What the first stage brought. Of passages with the same id the first one counts.
         scores: Their scores, if they are known.
+        weight: How much the prior counts.
 
     Raises:
         InvalidInput: as for `FirstStage.read`, or there are scores, but no prior to count them.
     """
 
-    def __init__(self, prior: Prior | None, candidates: Sequence[Passage], scores: RetrievalScores | None) -> None:
+    def __init__(
+        self,
+        prior: Prior | None,
+        candidates: Sequence[Passage],
+        scores: RetrievalScores | None,
+        weight: float = 1.0,
+    ) -> None:
         self._first_stage: FirstStage | None = None
         self._places: dict[str, int] = {}
         if prior is None:
@@ -61,7 +68,7 @@ class FirstHop:
             self._places.setdefault(passage.id, place)
         places = self._places.values()
         counted = None if scores is None else [scores[place] for place in places]
-        self._first_stage = FirstStage.read(prior, [candidates[place] for place in places], counted)
+        self._first_stage = FirstStage.read(prior, [candidates[place] for place in places], counted, weight)
 
     @property
     def counts(self) -> bool:

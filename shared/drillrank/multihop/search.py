@@ -244,7 +244,7 @@ class PathSearch(PathSearchSettings):
             collection = self._collection.within(scope.ids)
             if not collection.by_id:
                 collection = self._collect(list(first.values()))
-        first_hop = FirstHop(self.first_stage_prior, candidates, scores)
+        first_hop = FirstHop(self.first_stage_prior, candidates, scores, self.prompt_rank.prior_weight)
         reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
         reader = self.link_prior.reader(collection.size, collection.named(query)) if self.link_prior else None
         state = SearchState(query, collection.links, collection.by_id, reachable, reader)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -28,6 +28,10 @@ class WithModel(Settings):
     def language_model(self) -> LanguageModel:
         """The model, loaded as far as it has to be before it is asked."""
         return load_language_model(self.model)
+
+    @classmethod
+    def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"model": load_language_model(model, **options) if options else model}
 
     @property
     def lm(self) -> LanguageModel:

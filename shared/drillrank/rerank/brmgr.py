@@ -244,7 +244,13 @@ class BRMGR(BRMGRSettings, WithModel):
         return (SUPPORTED if self.guard else None) if isinstance(self.guard, bool) else self.guard
 
     def _upr(self, model: LanguageModel) -> UPR:
-        return UPR(model, template=self.template, max_passage_tokens=self.max_passage_tokens, prior=self.prior)
+        return UPR(
+            model,
+            template=self.template,
+            max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
+            prior_weight=self.prior_weight,
+        )
 
     def _by_likelihood(
         self,

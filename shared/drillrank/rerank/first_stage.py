@@ -4,6 +4,8 @@
     log P(d | first stage) = (1 - R²) κ s_d + const               "cosine": s_d is the cosine of a sentence encoder
                            = (1 - R²) β (-log rank_d) + const     "retrieval": scores of any other kind
 
+each times `prior_weight`, which is 1 unless questions of one's own say otherwise (`drillrank tune`).
+
 A cosine has a scale: exp(κ cos) is what an encoder trained by InfoNCE takes for p(q | d) / p(q). It is the token of
 meaning of `st:` models (`drillrank.likelihood.sentence_transformer`), so that words after a dense retriever and a
 model of words and meaning with the same encoder are one formula, and rank alike.
@@ -58,6 +60,16 @@ def check_prior(prior: Prior | None) -> Prior | None:
     return prior
 
 
+def check_prior_weight(weight: float) -> None:
+    """Refuse what is no positive number.
+
+    Raises:
+        InvalidInput: says what was given.
+    """
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+        raise InvalidInput(f"prior_weight is a positive number, 1 for the prior as it is; not {weight!r}.")
+
+
 class FirstStage(NamedTuple):
     """What the first stage says of the candidates of one question.
 
@@ -72,7 +84,9 @@ class FirstStage(NamedTuple):
     by_meaning: bool
 
     @staticmethod
-    def read(prior: Prior, passages: Sequence[Passage], scores: RetrievalScores | None) -> FirstStage:
+    def read(
+        prior: Prior, passages: Sequence[Passage], scores: RetrievalScores | None, weight: float = 1.0
+    ) -> FirstStage:
         """Scores, checked.
 
         A passage whose score is None has the mean of the others: nothing speaks for it or against it. Where all are
@@ -105,7 +119,7 @@ class FirstStage(NamedTuple):
         ranks = _filled(_log_ranks(known), places, count) if places else np.log(np.arange(1, count + 1))
         by_meaning = prior == "cosine" and bool(places)
         weights = KAPPA * _filled(known, places, count) if by_meaning else -WEIGHT * ranks
-        return FirstStage(weights, ranks, by_meaning)
+        return FirstStage(weight * weights, ranks, by_meaning)
 
 
 def check_paired(scores: RetrievalScores, passages: Sequence[Passage]) -> None:

@@ -32,7 +32,7 @@ class PathStarts(NamedTuple):
     places: list[list[int]]
 
     @staticmethod
-    def read(prior: Prior, paths: Sequence[Path], scores: RetrievalScores | None) -> PathStarts:
+    def read(prior: Prior, paths: Sequence[Path], scores: RetrievalScores | None, weight: float = 1.0) -> PathStarts:
         """Scores of the paths' first documents, one for each path, checked.
 
         Raises:
@@ -45,8 +45,8 @@ class PathStarts(NamedTuple):
             places.setdefault(path.ids[0], []).append(place)
         starts = [paths[own[0]].passages[0] for own in places.values()]
         if scores is None:
-            return PathStarts(FirstStage.read(prior, starts, None), list(places.values()))
-        first_stage = FirstStage.read(prior, starts, [scores[own[0]] for own in places.values()])
+            return PathStarts(FirstStage.read(prior, starts, None, weight), list(places.values()))
+        first_stage = FirstStage.read(prior, starts, [scores[own[0]] for own in places.values()], weight)
         for own in places.values():
             if any(scores[place] != scores[own[0]] for place in own):
                 raise InvalidInput(

@@ -26,7 +26,14 @@ from drillrank.rerank.demonstrations import (
     demonstration_contexts,
     demonstration_text,
 )
-from drillrank.rerank.first_stage import NO_PRIOR, Prior, RetrievalScores, check_prior, meaning_details
+from drillrank.rerank.first_stage import (
+    NO_PRIOR,
+    Prior,
+    RetrievalScores,
+    check_prior,
+    check_prior_weight,
+    meaning_details,
+)
 from drillrank.rerank.path_contributions import path_entries
 from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
@@ -87,6 +94,10 @@ class PromptRankSettings(Settings):
         'for `UPR`: `"cosine"`, `"retrieval"`, or None for the paper\'s uniform prior. A path search multiplies it '
         "with its prior over links.",
     )
+    prior_weight: float = setting(
+        default=1.0,
+        description="How much the prior counts: its log-probabilities are multiplied by it, up to a constant.",
+    )
 
     def check(self) -> None:
         """Refuse what cannot be used."""
@@ -99,6 +110,7 @@ class PromptRankSettings(Settings):
         )
         check_limits(max_prompt_tokens=self.max_prompt_tokens)
         check_prior(self.prior)
+        check_prior_weight(self.prior_weight)
 
     def combined(self, scores: Sequence[float]) -> float:
         """One score from those under each prompt."""
@@ -217,7 +229,7 @@ class PromptRank(PromptRankSettings, WithModel):
                 raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path.")
         if self.prior is None and scores is not None:
             raise InvalidInput(NO_PRIOR)
-        return paths, None if self.prior is None else PathStarts.read(self.prior, paths, scores)
+        return paths, None if self.prior is None else PathStarts.read(self.prior, paths, scores, self.prior_weight)
 
     def _ranking(
         self,

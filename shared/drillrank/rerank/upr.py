@@ -23,6 +23,7 @@ from drillrank.rerank.first_stage import (
     Prior,
     RetrievalScores,
     check_prior,
+    check_prior_weight,
     meaning_details,
     posteriors,
 )
@@ -50,12 +51,17 @@ class PassageSettings(Settings):
         "ranks by scores of any kind, or where none are given by the order of the passages; None is uniform, as in the "
         "paper.",
     )
+    prior_weight: float = setting(
+        default=1.0,
+        description="How much the prior counts: its log-probabilities are multiplied by it, up to a constant.",
+    )
 
     def check(self) -> None:
         """Refuse what cannot be used."""
         PassageTemplate.parse(self.template)
         check_limits(max_passage_tokens=self.max_passage_tokens)
         check_prior(self.prior)
+        check_prior_weight(self.prior_weight)
 
 
 @declared
@@ -174,7 +180,7 @@ class UPR(UPRSettings, WithModel):
             raise InvalidInput(f"{len(scores)} lists of scores and {len(lists)} lists of passages cannot be paired.")
         stages: list[FirstStage] = []
         if self.prior is not None:  # what is wrong, before a model is asked
-            stages = [FirstStage.read(self.prior, *pair) for pair in zip(lists, scores, strict=True)]
+            stages = [FirstStage.read(self.prior, *pair, self.prior_weight) for pair in zip(lists, scores, strict=True)]
         found = self._likelihoods(queries, lists)
         scored = list(map(self._mean_likelihoods, found))
         if stages:

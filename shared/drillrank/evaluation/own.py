@@ -1,0 +1,95 @@
+"""Components of ours by name and settings, over a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.errors import InvalidInput
+from drillrank.evaluation.corpus import Corpus
+from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.search import PathSearch
+from drillrank.registry import component, components
+from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
+from drillrank.settings import settings_in_file
+from drillrank.views import MultiViewIndex, section_chunks
+
+_RERANK = ("UPR", "MonoT5", "Relevance", "PromptRank")
+_SEARCH = ("PathSearch", "MultiViewIndex", "D3")
+_NEURAL = ("MonoT5", "Relevance")
+_FOUND = 100  # sections of a search over views
+
+
+def by_file(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a component of ours, those of the file that `settings` names among them; the others take their place.
+
+    Raises:
+        InvalidInput: the file cannot be used.
+    """
+    named = dict(given)
+    file = named.pop("settings", None)
+    if file is None:
+        return named
+    cls = component(name).core_class
+    return {**settings_in_file(file, PathSettings if cls is PathSearch else cls), **named}
+
+
+def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fitted: bool) -> Any:
+    """A ranker, or a function from a question to what it finds.
+
+    Raises:
+        InvalidInput: it needs more than questions and a corpus, or a setting is unknown.
+    """
+    cls: Any = component(name).core_class
+    kind = cls.__name__
+    if kind not in (*_RERANK, *_SEARCH):
+        possible = ", ".join(one.name for one in components() if one.name in (*_RERANK, *_SEARCH))
+        raise InvalidInput(f"{kind} needs more than questions and a corpus: give it as an object. By name: {possible}.")
+    named = dict(settings)
+    if kind in _NEURAL and "model" not in named:
+        raise InvalidInput(f'{kind} needs a neural model: {{"component": "{kind}", "model": "hf:..."}}.')
+    model = None if kind == "MultiViewIndex" else own_model(kind, named, corpus, fitted=fitted)
+    for of_model in ("model", "model_options"):
+        named.pop(of_model, None)
+    if kind in _RERANK:
+        return cls(model, **named)
+    if kind == "PathSearch":
+        if not corpus.passages:
+            raise InvalidInput("PathSearch searches a corpus: give one.")
+        of_paths = {item.name for item in fields(PromptRankSettings)}
+        prompt_rank = PromptRank(model or "unigram", **{key: named.pop(key) for key in of_paths & named.keys()})
+        return PathSearch(prompt_rank, corpus.passages.values(), **named)
+    if not corpus.documents:
+        raise InvalidInput(f"{kind} reads documents: give files as the corpus, not passages.")
+    if kind == "MultiViewIndex":
+        chunks = [chunk for of, document in corpus.documents.items() for chunk in section_chunks(document, of)]
+        index = MultiViewIndex(chunks, **named)
+        return lambda query: [hit.section_id for hit in index.search(query, _FOUND)]
+    d3 = cls(model=model, **named)
+    documents = d3.prepare(list(corpus.documents.values()))
+    return lambda query: d3.retrieve(query, documents)
+
+
+def own_model(kind: str, settings: Mapping[str, Any], corpus: Corpus, *, fitted: bool) -> LanguageModel:
+    """The language model of a component by name.
+
+    Raises:
+        InvalidInput: there is no such model, or it is to be fitted and there is no corpus.
+    """
+    load = load_evidence_model if kind == "D3" else load_language_model
+    model = load(settings.get("model", "unigram"), **settings.get("model_options", {}))
+    return fitted_model(model, corpus) if fitted else model
+
+
+def fitted_model(model: str | LanguageModel, corpus: Corpus) -> LanguageModel:
+    """A copy with the statistics of the corpus.
+
+    Raises:
+        InvalidInput: there is no corpus.
+    """
+    if not corpus.passages:
+        raise InvalidInput("a model is fitted on the corpus, and there is none.")
+    return load_language_model(model).fitted(passage.titled_text for passage in corpus.passages.values())

@@ -1,0 +1,146 @@
+"""What `tune` found, and the file of settings that it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from drillrank.errors import InvalidInput
+from drillrank.evaluation.statistics import Difference
+from drillrank.evaluation.tuning_grid import MU, SETTINGS
+from drillrank.multihop.path_settings import PathSearchSettings, PathSettings
+from drillrank.rerank.promptrank import PromptRankSettings
+from drillrank.settings_file import FORMAT, read_settings_file
+from drillrank.whole_files import whole_file
+
+Changes = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Settings for one's own questions, and what they are worth.
+
+    Attributes:
+        component: Whose settings.
+        model: The specification of its language model; None without one.
+        given: Settings that were not tuned, as they were given.
+        best: What differs from the defaults in the settings that were best on all questions.
+        by_fold: The same, chosen without each fold's questions.
+        gain: What settings chosen without a question bring to it, over the defaults: mean, interval, test.
+        measure: In which.
+        trials: Mean of the measure over all questions for everything tried, defaults first: optimistic for the best.
+        milliseconds: Median of a question with the defaults, and with the best settings.
+        problems: What could not be tried to the end, and why.
+    """
+
+    component: str
+    model: str | None
+    given: Changes
+    best: Changes
+    by_fold: Sequence[Changes]
+    gain: Difference
+    measure: str
+    trials: Mapping[str, float]
+    milliseconds: tuple[float, float]
+    problems: Sequence[str]
+
+    @property
+    def adopted(self) -> bool:
+        """Whether the gain is more than noise, so that the best settings take the defaults' place."""
+        return bool(self.best) and self.gain.low > 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is to be set: the best settings, or none but those given."""
+        return {**self.given, **(self.best if self.adopted else {})}
+
+    @property
+    def advice(self) -> str:
+        """In words, whether to change anything."""
+        mean, low, high, _, n = self.gain
+        found = f"{self.measure} {mean:+.3f} ({low:+.3f} to {high:+.3f}) on {n:,} questions that did not choose"
+        if self.adopted:
+            return f"{told(self.best)} helps {self.component}: {found}."
+        if not self.best and not any(self.by_fold):
+            return f"Nothing that was tried is better than the defaults of {self.component}: they are kept."
+        return f"The defaults of {self.component} are kept: what others bring includes zero, {found}."
+
+    def __str__(self) -> str:
+        ahead = sorted(self.trials.items(), key=lambda trial: -trial[1])
+        lines = [f"{self.measure:<12} settings (on the questions that chose them)"]
+        lines += [f"{mean:<12.3f} {name}" for name, mean in ahead]
+        lines.append(f"Chosen without each fold: {'; '.join(map(told, self.by_fold))}.")
+        before, after = self.milliseconds
+        lines.append(f"Median of a question: {before:.2f} ms with the defaults, {after:.2f} ms with {told(self.best)}.")
+        return "\n".join([*lines, *self.problems, self.advice])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "component": self.component,
+            "model": self.model,
+            "adopted": self.adopted,
+            "settings": self.settings,
+            "best": dict(self.best),
+            "by_fold": [dict(changes) for changes in self.by_fold],
+            "measure": self.measure,
+            "gain": self.gain._asdict(),
+            "trials": dict(self.trials),
+            "milliseconds": list(self.milliseconds),
+            "problems": list(self.problems),
+            "advice": self.advice,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the settings to a file that `Settings.load` reads; those of other components that it holds stay.
+
+        Raises:
+            InvalidInput: the file holds something else, or cannot be written.
+        """
+        content: dict[str, Any] = {"format": FORMAT, "settings": {}, "tuned": {}}
+        if Path(path).exists():
+            content |= read_settings_file(path)
+        content["settings"] |= self._sections()
+        content["tuned"] = dict(content.get("tuned") or {}) | {
+            self.component: {
+                "measure": self.measure,
+                "adopted": self.adopted,
+                "gain": self.gain._asdict(),
+                "best": dict(self.best),
+            }
+        }
+        try:
+            with whole_file(Path(path)) as file:
+                file.write((json.dumps(content, indent=1) + "\n").encode())
+        except OSError as problem:
+            raise InvalidInput(f"{path} cannot be written: {problem.strerror}.") from problem
+
+    def _sections(self) -> dict[str, dict[str, Any]]:
+        settings = self.settings
+        of_model: dict[str, Any] = {} if self.model is None else {"model": self.model}
+        if MU in settings:
+            of_model["model_options"] = {MU: settings.pop(MU)}
+        cls = SETTINGS[self.component]
+        if cls is not PathSettings:
+            return {cls.__name__: {**settings, **of_model}}
+        of_search = {item.name for item in fields(PathSearchSettings)}
+        return {
+            PathSearchSettings.__name__: {name: value for name, value in settings.items() if name in of_search},
+            PromptRankSettings.__name__: {
+                **{name: value for name, value in settings.items() if name not in of_search},
+                **of_model,
+            },
+        }
+
+
+def told(changes: Changes) -> str:
+    """Settings in a line.
+
+    >>> told({"mu": 100.0, "prior": "retrieval"}), told({})
+    ('mu=100.0, prior="retrieval"', 'the defaults')
+    """
+    return ", ".join(f"{name}={json.dumps(value)}" for name, value in changes.items()) or "the defaults"
