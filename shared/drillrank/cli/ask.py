@@ -38,7 +38,8 @@ class Asked:
     Attributes:
         files: Files, folders and patterns; `-` is standard input.
         questions: At least one.
-        model: A language model's specification.
+        model: A language model's specification; None for that of the settings, or the unigram model.
+        settings: A file of settings; None for the defaults.
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
@@ -47,7 +48,8 @@ class Asked:
 
     files: Sequence[str]
     questions: Sequence[str]
-    model: str
+    model: str | None
+    settings: str | None
     top_n: int
     as_json: bool
     explain: bool
@@ -76,7 +78,7 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
     for question in questions:
         check_query(question)
     check_top_n(given.top_n)
-    return Asked(files, questions, given.model, given.top_n, given.json, given.explain, cache)
+    return Asked(files, questions, given.model, given.settings, given.top_n, given.json, given.explain, cache)
 
 
 def readable(argument: str) -> str:
@@ -103,7 +105,7 @@ def _questions_in(file: str) -> list[str]:
 
 def run_ask(asked: Asked) -> bool:
     """Print evidence for each question; whether there was any."""
-    d3 = D3(model=asked.model)
+    d3 = D3.load(asked.settings, model=asked.model) if asked.settings else D3(model=asked.model or "unigram")
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
     with found_sources(asked.files) as (sources, skipped):

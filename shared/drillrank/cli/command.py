@@ -16,6 +16,7 @@ from drillrank.cli.demo import DEMO_QUESTION, run_demo
 from drillrank.cli.listing import run_components
 from drillrank.cli.outline import run_outline
 from drillrank.cli.terminal import make_writable, tell
+from drillrank.cli.tune import add_tune_arguments
 from drillrank.errors import DrillrankError, DrillrankWarning
 from drillrank.structure.files import FORMATS
 
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="drillrank", description="Find the right evidence without any training.", epilog=_STATUS
     )
     parser.add_argument("--version", action="version", version=f"drillrank {version('drillrank')}")
-    commands = parser.add_subparsers(required=True, metavar="{ask,outline,demo,compare,components}")
+    commands = parser.add_subparsers(required=True, metavar="{ask,outline,demo,compare,tune,components}")
     ask = commands.add_parser(
         "ask",
         help="find evidence in files and folders",
@@ -76,7 +77,8 @@ def _parser() -> argparse.ArgumentParser:
         "input, which is also read where there is none; the question comes last",
     )
     ask.add_argument("--questions", metavar="FILE", help="questions, one on each line; - for standard input")
-    ask.add_argument("--model", default="unigram", help='language model, "unigram" by default')
+    ask.add_argument("--model", help='language model, "unigram" by default')
+    ask.add_argument("--settings", metavar="FILE", help="settings of D3, as `drillrank tune` writes them")
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")
     ask.add_argument("--json", action="store_true", help="write JSON Lines, one object for each paragraph")
     ask.add_argument(
@@ -94,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=lambda given: run_demo(given.question))
     compared = commands.add_parser("compare", help="say whether components help, on questions whose evidence is known")
     add_arguments(compared)
+    tuned = commands.add_parser("tune", help="find settings for questions whose evidence is known, if any are better")
+    add_tune_arguments(tuned)
     listed = commands.add_parser("components", help="list the components, or say what there is to set in one")
     listed.add_argument("name", nargs="?", help="a component, such as D3 or UPRRerank")
     listed.set_defaults(run=lambda given: run_components(given.name))

@@ -18,8 +18,7 @@ from drillrank.whole_files import whole_file
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("questions", help="JSON Lines or CSV: question, and gold, spans or answers (docs/comparing.md)")
-    parser.add_argument("corpus", nargs="*", help="files and folders of documents, or tables of passages")
+    add_questions(parser)
     parser.add_argument(
         "--component",
         action="append",
@@ -28,23 +27,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='one of ours, a dotted path, or JSON with "component" and settings; may be given several times; '
         "UPR by default",
     )
+    parser.add_argument(
+        "--settings", metavar="FILE", help="settings of the components, as `drillrank tune` writes them"
+    )
+    parser.add_argument("--measure", action="append", metavar="NAME", help="several times; the first one decides")
+    parser.add_argument("--html", metavar="FILE", help="write a report that needs no network")
+    parser.set_defaults(run=run_compare)
+
+
+def add_questions(parser: argparse.ArgumentParser) -> None:
+    """What is asked, of what, and where the results are kept."""
+    parser.add_argument("questions", help="JSON Lines or CSV: question, and gold, spans or answers (docs/comparing.md)")
+    parser.add_argument("corpus", nargs="*", help="files and folders of documents, or tables of passages")
     parser.add_argument("--first-stage", metavar="PATH", help="a retriever by dotted path; BM25 by default")
     parser.add_argument("--candidates", type=int, default=50, help="candidates for each question, 50 by default")
-    parser.add_argument("--measure", action="append", metavar="NAME", help="several times; the first one decides")
     parser.add_argument("--column", action="append", default=[], metavar="OURS=THEIRS", help="what the file calls it")
     parser.add_argument("--results", metavar="FILE", help="keep results in this JSON Lines file, and go on from it")
-    parser.add_argument("--html", metavar="FILE", help="write a report that needs no network")
     parser.add_argument("--json", action="store_true", help="write JSON in place of the tables")
-    parser.set_defaults(run=run_compare)
 
 
 def run_compare(given: argparse.Namespace) -> bool:
     """Compare and print; False where the comparison is partial."""
     from drillrank.evaluation import compare, html_report
 
-    components = dict(map(_component, given.component or ["UPR"]))
+    components = dict(map(component, given.component or ["UPR"]))
     if len(components) < len(given.component):
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
+    if given.settings:
+        components = {
+            name: {"settings": given.settings, **({"component": what} if isinstance(what, str) else what)}
+            for name, what in components.items()
+        }
     with Progress(console=terminal.Terminal(stderr=True, highlight=False), transient=True) as progress:
         bar = progress.add_task("questions", total=None)
         found = compare(
@@ -54,7 +67,7 @@ def run_compare(given: argparse.Namespace) -> bool:
             first_stage=given.first_stage,
             candidates=given.candidates,
             measures=given.measure,
-            columns=dict(map(_column, given.column)),
+            columns=dict(map(column, given.column)),
             results=given.results,
             on_progress=lambda done, whole: progress.update(bar, completed=done, total=whole),
         )
@@ -87,7 +100,12 @@ def run_compare(given: argparse.Namespace) -> bool:
     return found.complete
 
 
-def _component(said: str) -> tuple[str, Any]:
+def component(said: str) -> tuple[str, Any]:
+    """Name and component of `NAME=COMPONENT`.
+
+    Raises:
+        InvalidInput: it begins like JSON and is none.
+    """
     name, equals, what = said.partition("=")
     if not equals or "{" in name:
         name = what = said
@@ -99,7 +117,12 @@ def _component(said: str) -> tuple[str, Any]:
     return name, what
 
 
-def _column(said: str) -> tuple[str, str]:
+def column(said: str) -> tuple[str, str]:
+    """Our name and theirs.
+
+    Raises:
+        InvalidInput: there is only one.
+    """
     ours, equals, theirs = said.partition("=")
     if not equals:
         raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r}.")
