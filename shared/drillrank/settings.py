@@ -222,8 +222,11 @@ def _model_and_options(
         return given, options
     has = getattr(given, "options", {})
     if spec != model or any(has.get(name) != value for name, value in options.items()):
-        chosen = f"{model!r}" + (f" and {dict(options)}" if options else "")
-        warn(f"The settings of {path} were chosen with {chosen}, not with {spec!r}.", DrillrankWarning, stacklevel=3)
+        chosen, got = (
+            f"{name!r}" + (f" and {dict(more)}" if more else "")
+            for name, more in ((model, options), (spec, {key: has[key] for key in options if key in has}))
+        )
+        warn(f"The settings of {path} were chosen with {chosen}, not with {got}.", DrillrankWarning, stacklevel=3)
     return given, {}
 
 

@@ -1,0 +1,318 @@
+"""Tuning on one's own questions: what is chosen, whether it is more than noise, and what is never lost."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import drillrank
+import langchain_ext
+import llama_index_ext
+from drillrank import UPR
+from drillrank.cli import main
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.evaluation import compare, tune
+from drillrank.evaluation.statistics import difference
+from drillrank.evaluation.trials import searched
+from drillrank.evaluation.tuned import told
+from drillrank.views import MultiViewIndex
+from tests.drillrank.test_comparison import CORPUS, WORDS
+
+MANUAL = "# Manual\n\n" + "\n\n".join(f"## {word}\n\nThe {word} lives in region {i}." for i, word in enumerate(WORDS))
+
+
+def first_stage_knows(count):
+    """Questions whose evidence has none of their words, but stands first: only a prior finds it."""
+    return [
+        {
+            "id": f"q{i}",
+            "question": f"Where does the {word} live?",
+            "gold": ["gold"],
+            "candidates": [
+                {"id": "gold", "text": f"Region {i} is its home."},
+                {"id": "other", "text": f"The {word} is small."},
+                {"id": "third", "text": f"Where the {word} and others live."},
+            ],
+        }
+        for i, word in enumerate(random.Random(0).choices(WORDS, k=count))
+    ]
+
+
+def nobody_knows(count):
+    rows = first_stage_knows(count)
+    for row, gold in zip(rows, random.Random(1).choices(["gold", "other", "third"], k=count), strict=True):
+        row["gold"] = [gold]
+    return rows
+
+
+class Matrix:
+    """In the place of trials: random values of every setting and question."""
+
+    def __init__(self, values):
+        self.table, self.asked = values, 0
+
+    def changed(self, changes, more):
+        return {name: value for name, value in {**changes, **more}.items() if value}
+
+    def values(self, changes):
+        self.asked += 1
+        return self.table[changes.get("a", 0), changes.get("b", 0)]
+
+    def plan(self, more):
+        pass
+
+
+STEPS = [[{"a": 1}, {"a": 2}], [{"b": 1}, {"b": 2}]]
+
+
+def test_settings_that_help_are_found_saved_and_loaded_everywhere(tmp_path):
+    rows = first_stage_knows(30)
+    tuned = tune(rows, grid={"prior_weight": [1.0, 8.0]}, measure="RR")
+    assert tuned.adopted
+    assert tuned.gain.low > 0.1
+    assert tuned.settings == {"prior": "retrieval", "prior_weight": 8.0}
+    assert "helps UPR: RR +" in tuned.advice
+    file = tmp_path / "settings.json"
+    tuned.save(file)
+    for cls in (UPR, llama_index_ext.UPRRerank, langchain_ext.UPRRerank):
+        assert (cls.load(file).prior, cls.load(file).prior_weight) == ("retrieval", 8.0)
+    found = compare(
+        rows,
+        {
+            "plain": "UPR",
+            "ours": {"component": "UPR", "settings": str(file)},
+            "theirs": {"component": "llama_index_ext:UPRRerank", "settings": str(file), "top_n": None},
+        },
+        measures=["RR"],
+    )
+    assert found.mean("plain") == pytest.approx(tuned.trials["the defaults"])
+    assert found.mean("ours") == pytest.approx(tuned.trials[told(tuned.best)]) == pytest.approx(found.mean("theirs"))
+
+
+def test_noise_keeps_the_defaults_and_says_so(tmp_path):
+    tuned = tune(nobody_knows(40), measure="RR")
+    assert not tuned.adopted
+    assert tuned.settings == {}
+    assert tuned.gain.low <= 0
+    assert "kept" in tuned.advice
+    tuned.save(tmp_path / "settings.json")
+    assert UPR.load(tmp_path / "settings.json").to_dict() == UPR().to_dict()
+
+
+def test_nothing_better_keeps_the_defaults():
+    tuned = tune(first_stage_knows(10), grid={"prior": [], "prior_weight": []}, measure="AllR@3")
+    assert (tuned.best, tuned.adopted, tuned.gain.mean) == ({}, False, 0.0)
+    assert tuned.advice == "Nothing that was tried is better than the defaults of UPR: they are kept."
+
+
+@given(st.integers(2, 9), st.integers(0, 10_000))
+def test_each_group_chooses_by_its_own_questions_alone(questions, seed):
+    random_values = np.random.default_rng(seed)
+    table = random_values.integers(0, 4, (3, 3, questions)) / 4
+    groups = [np.flatnonzero(random_values.random(questions) < 0.6) for _ in range(3)]
+    groups = [rows if len(rows) else np.array([0]) for rows in groups]
+    for rows, chosen in zip(groups, searched(STEPS, groups, Matrix(table)), strict=True):
+        means = table[:, :, rows].mean(axis=-1)
+        a = int(np.argmax(means[:, 0] - 1e-9 * np.arange(3)))
+        b = int(np.argmax(means[a] - 1e-9 * np.arange(3)))
+        assert (chosen.get("a", 0), chosen.get("b", 0)) == (a, b)
+        other = table.copy()
+        unseen = np.setdiff1d(np.arange(questions), rows)
+        other[:, :, unseen] = 1 - other[:, :, unseen]
+        assert searched(STEPS, [rows], Matrix(other)) == [chosen]
+
+
+def test_of_150_tunings_on_noise_few_change_anything():
+    adopted = 0
+    for seed in range(150):
+        random_values = np.random.default_rng(seed)
+        table = random_values.integers(0, 2, (3, 3, 60)).astype(float)
+        parts = np.array_split(random_values.permutation(60), 5)
+        training = [np.setdiff1d(np.arange(60), part) for part in parts]
+        matrix, changes = Matrix(table), np.zeros(60)
+        for part, chosen in zip(parts, searched(STEPS, training, matrix), strict=True):
+            changes[part] = (matrix.values(chosen) - matrix.values({}))[part]
+        adopted += difference(changes).low > 0
+    assert adopted <= 11  # 2.5 % on one side would be 4
+
+
+def test_an_interrupted_tuning_goes_on_and_asks_nothing_twice(tmp_path, monkeypatch):
+    rows, asked = first_stage_knows(8), []
+    rank = UPR.rank
+
+    def counting(self, query, passages, *arguments, **named):
+        asked.append(query)
+        if len(asked) == 13:
+            raise KeyboardInterrupt
+        return rank(self, query, passages, *arguments, **named)
+
+    monkeypatch.setattr(UPR, "rank", counting)
+    results, settings = tmp_path / "results.jsonl", {"measure": "RR", "grid": {"prior": [], "prior_weight": []}}
+    with pytest.raises(KeyboardInterrupt), pytest.warns(DrillrankWarning, match="Interrupted"):
+        tune(rows, results=results, **settings)
+    again = tune(rows, results=results, **settings)
+    assert len(asked) == 1 + 5 * 8
+    assert again == tune(rows, results=results, **settings)
+    assert len(asked) == 1 + 5 * 8
+    monkeypatch.undo()
+    assert again.trials == tune(rows, **settings).trials
+
+
+def test_progress_counts_questions_and_settings():
+    seen = []
+    tune(first_stage_knows(6), measure="RR", grid={"mu": [10], "prior": ["retrieval"], "prior_weight": [1, 8]},
+         on_progress=lambda done, whole: seen.append((done, whole)))  # fmt: skip
+    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1][0] == seen[-1][1]
+    assert all(done <= whole for done, whole in seen)
+
+
+def test_settings_that_fail_are_told_and_not_chosen():
+    rows = [{**row, "scores": [9.0, 5.0, 1.0]} for row in first_stage_knows(6)]
+    with pytest.warns(DrillrankWarning, match="is no cosine"):
+        tuned = tune(rows, grid={"mu": [], "prior": ["cosine"], "prior_weight": []}, measure="RR")
+    assert tuned.best == {}
+    assert "is no cosine" in tuned.problems[0]
+    with pytest.warns(DrillrankWarning), pytest.raises(InvalidInput, match=r"Nothing can be tuned.*is no cosine"):
+        tune(rows, {"component": "UPR", "prior": "cosine"}, measure="RR")
+
+
+SPANS = [{"question": f"Where does the {word} live?", "spans": [f"The {word} lives in region {i}."]}
+         for i, word in enumerate(WORDS)]  # fmt: skip
+GOLD = [{"question": f"Where does the {word} live?", "gold": [word]} for word in WORDS]
+
+
+@pytest.mark.parametrize(
+    ("component", "rows", "grid", "cls"),
+    [
+        ("PromptRank",
+         GOLD,
+         {"mu": [10.0], "temperature": [2.0], "prior": [], "prior_weight": []},
+         drillrank.PromptRank),
+        ({"component": "PathSearch", "pairs": 3},
+         GOLD,
+         {name: [] for name in ("mu", "temperature", "branch", "pairs", "prior", "prior_weight", "link_prior")}
+         | {"hops": [2], "beam": [5]},
+         drillrank.PathSearch),
+        ("MultiViewIndex", SPANS, {"weights": [{"raw": 2.0}]}, MultiViewIndex),
+        ("D3", SPANS, {"mu": [100.0], "sections": [1], "max_documents": []}, drillrank.D3),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)  # fmt: skip
+def test_other_components_are_tuned_and_load_their_file(tmp_path, component, rows, grid, cls):
+    manual = tmp_path / "manual.md"
+    manual.write_text(MANUAL)
+    tuned = tune(rows, component, manual if rows is SPANS else CORPUS, grid=grid, folds=2)
+    assert tuned.measure == ("SpanR@500" if rows is SPANS else "nDCG@10")
+    assert len(tuned.trials) > 1
+    file = tmp_path / "settings.json"
+    tuned.save(file)
+    first = {drillrank.PathSearch: [drillrank.PromptRank(), CORPUS], MultiViewIndex: [[]]}.get(cls, [])
+    loaded = cls.load(file, *first)
+    assert {name: value for name, value in tuned.settings.items() if getattr(loaded, name, value) != value} == {}
+
+
+def test_one_file_holds_the_settings_of_several_components(tmp_path):
+    file = tmp_path / "settings.json"
+    rows = first_stage_knows(30)
+    tune(rows, grid={"prior_weight": [8.0]}, measure="RR").save(file)
+    tune(rows, {"component": "PromptRank", "temperature": 1.4}, grid={"mu": [], "prior": [], "prior_weight": []}).save(
+        file
+    )
+    assert UPR.load(file).prior_weight == 8.0
+    assert drillrank.PromptRank.load(file).temperature == 1.4
+    assert set(json.loads(file.read_text())["tuned"]) == {"UPR", "PromptRank"}
+    other = tmp_path / "notes.json"
+    other.write_text("{}")
+    with pytest.raises(InvalidInput, match="is no file of settings"):
+        tune(rows, grid={"mu": [], "prior": []}, measure="RR").save(other)
+    assert other.read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"component": "MonoT5"}, "Components whose settings are tuned are UPR, PromptRank"),
+        ({"component": "Nothing"}, "No component is called 'Nothing'"),
+        ({"component": {"model": "unigram"}}, "Components whose settings are tuned"),
+        ({"component": {"component": "UPR", "priors": 3}}, "priors"),
+        ({"folds": 1}, "cannot be cut into 1 folds"),
+        ({"folds": 11}, "10 questions cannot be cut into 11 folds"),
+        ({"measure": "best"}, "There is no measure 'best'"),
+        ({"grid": {"hops": [2]}}, "UPR has no setting 'hops' to tune"),
+        ({"grid": {"mu": [-1]}}, "mu=-1 cannot be tried"),
+        ({"grid": {"mu": 5}}, "Candidates of mu are a list"),
+        ({"grid": {"prior": ["unknown"]}}, "prior='unknown' cannot be tried"),
+        ({"grid": {"mu": [], "prior": [], "prior_weight": []}}, "There is nothing to tune in UPR"),
+        ({"component": "PromptRank", "grid": {"instructions": ["{path} Ask."]}}, "instructions does nothing with"),
+        ({"component": "D3"}, "D3 reads documents"),
+    ],
+)
+def test_what_cannot_be_tuned_is_told(named, said):
+    with pytest.raises(InvalidInput, match=said):
+        tune(GOLD, named.pop("component", "UPR"), CORPUS, **named)
+
+
+def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(30)))
+    assert main(["tune", "asked.jsonl", "--try", "prior_weight=[8]", "--measure", "RR", "--results", "r.jsonl"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "helps UPR: RR +" in out
+    assert "settings.json holds the settings of UPR." in out
+    assert main(["compare", "asked.jsonl", "--settings", "settings.json", "--measure", "RR", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["components"]["UPR"]["means"]["RR"] == 1.0
+    (tmp_path / "manual.md").write_text(MANUAL)
+    rows = [{**row, "id": str(n)} for n, row in enumerate(SPANS)]
+    (tmp_path / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tried = ["--try", "sections=[1,2]", "--try", "max_documents=[]", "--json"]
+    assert main(["tune", "spans.jsonl", "manual.md", "--component", "D3", *tried]) == 0
+    assert json.loads(capsys.readouterr().out)["component"] == "D3"
+    assert main(["ask", "manual.md", "Where does the owl live?", "--settings", "settings.json", "--no-cache"]) == 0
+    assert "region 2" in capsys.readouterr().out
+    (tmp_path / "bad.json").write_text("[]")
+    assert main(["ask", "manual.md", "Where?", "--settings", "bad.json", "--no-cache"]) == 2
+    assert "is no file of settings" in capsys.readouterr().err
+    assert main(["compare", "asked.jsonl", "--component", "PromptRank", "--settings", "settings.json"]) == 2
+    assert "nothing for PromptRank" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--try", "mu"], "--try is SETTING=LIST"),
+        (["--try", "mu=30,300"], "--try is SETTING=LIST"),
+        (["--instructions", "nowhere.txt"], "nowhere.txt cannot be read"),
+        (["--component", "{"], "no JSON"),
+        (["--folds", "0"], "folds"),
+    ],
+)
+def test_arguments_of_the_command_that_cannot_be_used(tmp_path, capsys, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
+    assert main(["tune", "asked.jsonl", *arguments]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "settings.json").exists()
+
+
+def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
+    (tmp_path / "wordings.txt").write_text("{path} Ask.\n\n{path} Ask about it.\n")
+    assert main(["tune", "asked.jsonl", "--instructions", "wordings.txt", "--json"]) == 0
+    assert 'template="{text} Ask about it."' in json.loads(capsys.readouterr().out)["trials"]
+
+
+def test_what_is_given_stays_and_is_saved(tmp_path):
+    given = {"component": "UPR", "model_options": {"mu": 20.0}, "max_passage_tokens": 50}
+    tuned = tune(GOLD, given, CORPUS, grid={"mu": [], "prior": ["retrieval"]})
+    assert tuned.settings == {"mu": 20.0, "max_passage_tokens": 50}
+    tuned.save(tmp_path / "settings.json")
+    loaded = UPR.load(tmp_path / "settings.json")
+    assert (loaded.max_passage_tokens, loaded.language_model.options) == (50, {"mu": 20.0})
