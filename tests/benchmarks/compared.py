@@ -1,36 +1,94 @@
-"""The README's reranking table once more, by `drillrank.evaluation.compare`."""
+"""Tables of the README and of drilling down once more, by `drillrank.evaluation.compare`."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from drillrank import Passage
-from drillrank.evaluation import compare
+from drillrank import D3, Passage
+from drillrank.evaluation import Comparison, compare
 
-from .data import read
+from .data import multihop_pool, read
+from .drilldown_baselines import bm25
+from .long_documents import papers
+from .multihop import FIRST_STAGE, NAMES, PAPER
 
-MEASURES = ("Success@1", "Success@3", "Success@5", "Success@10")
-COMPONENTS = {
+HITS = ("Success@1", "Success@3", "Success@5", "Success@10")
+RERANKERS = {
     "UPR over 5": {"component": "UPR", "depth": 5},
     "UPR over 50": "UPR",
     "UPR over 50, fitted": {"component": "UPR", "fitted": True},
 }
+SEARCHES = {
+    "path search as in the paper": {"component": "PathSearch", **PAPER},
+    "path search": "PathSearch",
+    "path search, names": {"component": "PathSearch", "links": NAMES},
+}
+ALL = 1000  # more than is found
 
 
 def main(questions: int | None = None) -> None:
-    table = Table("data", "questions", "method", *MEASURES, "against BM25", title="Hit of the gold passage")
+    console = Console(width=140)
+    table = _table("Hit of the gold passage", HITS)
     for dataset in ("squad", "nq"):
         corpus = [
             Passage(item["text"], id=item["id"], title=item["title"]) for item in read(f"rerank/{dataset}_passages")
         ]
         asked = read(f"rerank/{dataset}")[:questions]
-        found = compare(asked, COMPONENTS, corpus, measures=MEASURES, columns={"candidates": "bm25_top"})
-        for name in found.components:
-            told = ""
-            if name != "first stage":
-                mean, low, high, _, _ = found.pair("first stage", name).difference
-                told = f"{found.pair('first stage', name).verdict}: {mean:+.3f} ({low:+.3f} to {high:+.3f})"
-            means = (f"{found.mean(name, measure):.3f}" for measure in MEASURES)
-            table.add_row(dataset, str(len(asked)), "BM25" if name == "first stage" else name, *means, told)
-    Console(width=140).print(table)
+        _add(table, dataset, compare(asked, RERANKERS, corpus, measures=HITS, columns={"candidates": "bm25_top"}))
+    console.print(table)
+    measures = ("R@5", "AllR@2", "AllR@10")
+    table = _table("Multi-hop: recall@5, R@2, R@10", measures)
+    asked = [{"question": item["question"], "gold": item["gold"]} for item in read("multihop/hotpotqa")[:questions]]
+    pool = multihop_pool("hotpotqa")
+    _add(table, "hotpotqa", compare(asked, SEARCHES, pool, measures=measures, candidates=FIRST_STAGE))
+    console.print(table)
+    table = _table("QASPER dev without an LLM: evidence F1", (f"F1@{ALL}",))
+    _add(table, "qasper", _qasper(questions))
+    console.print(table)
+
+
+def _qasper(questions: int | None) -> Comparison:
+    """Each question of its own paper; BM25 brings its first three, as evidence F1 counts what is brought."""
+    d3 = D3()
+    rows: list[dict[str, Any]] = []
+    known: dict[str, Any] = {}
+    for paper in papers("qasper", d3, questions):
+        for question in paper.questions:
+            row = str(len(rows))
+            known[row] = paper.ready
+            order = bm25(question.text, paper.ready)
+            texts = {passage.id: passage.text for passage in (*paper.ready.paragraphs, *paper.ready.readable)}
+            others = [id_ for id_ in texts if id_ not in set(order)]
+            rows.append(
+                {
+                    "id": row,
+                    "question": question.text,
+                    "gold": [sorted(f"{row}/{id_}" for id_ in marked) for marked in question.annotations],
+                    "candidates": [Passage(texts[id_], id=f"{row}/{id_}") for id_ in [*order, *others]],
+                }
+            )
+
+    def drilled(query: str, passages: Sequence[Passage]) -> list[str]:
+        row = passages[0].id.partition("/")[0]
+        return [f"{row}/{item.passage.id}" for item in d3.retrieve(query, known[row])]
+
+    components = {"BM25, top 3": lambda _query, passages: passages[:3], "D3, lexical": drilled}
+    return compare(rows, components, measures=[f"F1@{ALL}"])
+
+
+def _table(title: str, measures: Sequence[str]) -> Table:
+    return Table("data", "questions", "method", *measures, "against BM25", title=title)
+
+
+def _add(table: Table, data: str, found: Comparison) -> None:
+    for name in found.components:
+        told = ""
+        if name != "first stage":
+            mean, low, high, _, _ = found.pair("first stage", name).difference
+            told = f"{found.pair('first stage', name).verdict}: {mean:+.3f} ({low:+.3f} to {high:+.3f})"
+        means = (f"{found.mean(name, measure):.3f}" for measure in found.measures)
+        table.add_row(data, str(len(found.questions)), "BM25" if name == "first stage" else name, *means, told)

@@ -122,7 +122,10 @@ def test_a_reranker_that_hurts_is_told():
 def test_a_reranker_that_helps_is_told():
     found = compare(BACKWARDS, ["UPR"], CORPUS, measures=MEASURES)
     assert found.pair("first stage", "UPR").verdict == "helps"
-    assert found.advice == ["UPR helps: AllR@1 +1.000 (+1.000 to +1.000)."]
+    assert found.advice == [
+        'UPR helps: AllR@1 +1.000 (+1.000 to +1.000). To try next: model="st:..." or "hf:...", '
+        "`drillrank tune --component UPR`."
+    ]
 
 
 def test_few_questions_cannot_tell_and_say_how_many_would():

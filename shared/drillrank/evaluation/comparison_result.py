@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.advice import advice
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.records import Record
-from drillrank.evaluation.running import FIRST_STAGE
 from drillrank.evaluation.statistics import Difference, Floats, Verdict
 from drillrank.passages import Passage
 
@@ -175,31 +175,8 @@ class Comparison:
 
     @property
     def advice(self) -> list[str]:
-        """In words, from the intervals: what helps, what hurts a good first stage, and what nobody can tell yet."""
-        said = []
-        for name in self.components[1:]:
-            try:
-                found = self.pair(FIRST_STAGE, name)
-            except InvalidInput:
-                said.append(f"{name} answered no question.")
-                continue
-            mean, low, high, _, n = found.difference
-            change = f"{self.primary} {mean:+.3f} ({low:+.3f} to {high:+.3f})"
-            if found.verdict == "cannot tell":
-                more = (
-                    f"about {found.needed:,} such questions would" if found.needed else "there is no difference at all"
-                )
-                said.append(f"{name}: {n:,} questions cannot tell, {change}; {more}.")
-            elif found.verdict == "hurts":
-                said.append(f"{name} hurts a first stage that was better without it: {change}. Leave it out.")
-            else:
-                said.append(f"{name} helps: {change}.")
-        lost = 1 - self.reach[FIRST_STAGE].ceiling
-        if lost >= 0.1:
-            said.append(
-                f"{lost:.0%} of the questions have no evidence among the candidates: no reranker can help them."
-            )
-        return said
+        """In words, from the intervals: what helps, what hurts a good first stage, and what to try next."""
+        return advice(self)
 
     def extremes(self, before: str, after: str, n: int = 5) -> tuple[list[Question], list[Question]]:
         """The questions that `after` answers worse than `before` by most, and those that it answers better."""

@@ -4,7 +4,7 @@
 |---|---|
 | `Success@k`, `R@k`, `P@k`, `RR`, `nDCG@k`, `AP`, ... | of ir-measures, by its names |
 | `AllR@k` | 1 if all gold passages are among the first k (PromptRank's R@k) |
-| `F1@k` | evidence F1 of the first k |
+| `F1@k` | evidence F1 of the first k, with the annotator who agrees best |
 | `SpanR@n` | share of the gold spans' words that stand in the first n words returned |
 | `AnswerR@k` | 1 if an answer stands in one of the first k texts |
 """
@@ -137,7 +137,7 @@ def _own(name: str, question: Question, gold: set[str], ranking: Sequence[str], 
         return exact_match(texts, question.answers, k)
     if not gold:
         return 0.0
-    return recall_all(ranking, gold, k) if kind == "AllR" else evidence_f1(ranking[:k], [gold])
+    return recall_all(ranking, gold, k) if kind == "AllR" else evidence_f1(ranking[:k], question.annotations or [gold])
 
 
 def span_recall(texts: Sequence[str], spans: Sequence[str], words: int) -> float:

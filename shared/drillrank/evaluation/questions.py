@@ -32,6 +32,7 @@ class Question:
         candidates: Passages, or ids of passages in the corpus, for every reranker; None where a first stage finds them.
         scores: The first stage's score of each candidate, if known.
         place: Where it stands, for messages.
+        annotations: Where several people marked evidence, the ids of each; `gold` is all of them together.
     """
 
     id: str
@@ -42,14 +43,15 @@ class Question:
     candidates: tuple[Passage | str, ...] | None = None
     scores: tuple[float, ...] | None = None
     place: str = ""
+    annotations: tuple[frozenset[str], ...] = ()
 
 
 def read_questions(source: QuestionSource, columns: Mapping[str, str] | None = None) -> list[Question]:
     """Questions of a file or a list.
 
-    A row has `question` and one at least of `gold` (ids), `spans` (texts) and `answers` (strings); it may have `id`,
-    `candidates` (ids, or objects with `text`, `id` and `title`) and their `scores`. Other columns are ignored. In CSV
-    a cell holds several items as a JSON list, or separated by `|`.
+    A row has `question` and one at least of `gold` (ids, or a list of ids by each annotator), `spans` (texts) and
+    `answers` (strings); it may have `id`, `candidates` (ids, or objects with `text`, `id` and `title`) and their
+    `scores`. Other columns are ignored. In CSV a cell holds several items as a JSON list, or separated by `|`.
 
     Args:
         source: A `.csv` file, any other file as JSON Lines, or mappings.
@@ -125,6 +127,11 @@ def _json_object(line: str, place: str) -> Mapping[str, Any]:
 
 
 def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Question:
+    annotations: tuple[frozenset[str], ...] = ()
+    gold = named["gold"]
+    if isinstance(gold, list) and gold and all(isinstance(marked, list) for marked in gold):
+        annotations = tuple(frozenset(_strings(marked, f"{place}, gold")) for marked in gold)
+        named = {**named, "gold": list(dict.fromkeys(id_ for marked in gold for id_ in marked))}
     try:
         text = check_query(named["question"])
     except InvalidInput as problem:
@@ -149,6 +156,7 @@ def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Q
         candidates=candidates,
         scores=scores,
         place=place,
+        annotations=annotations,
     )
 
 
