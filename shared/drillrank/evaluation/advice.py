@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from drillrank.errors import InvalidInput
-from drillrank.evaluation.running import FIRST_STAGE
-
-if TYPE_CHECKING:
-    from drillrank.evaluation.comparison_result import Comparison, Pair
+from drillrank.evaluation.statistics import Pair
 
 EQUAL = 0.01  # a difference that nobody notices; of measures between 0 and 1
 MOST_QUESTIONS = 20_000  # that it is worth asking for
@@ -17,17 +14,22 @@ _LOST = 0.1  # share of questions without evidence among the candidates from whi
 _RANKERS, _TUNED = ("UPR", "PromptRank"), ("UPR", "PromptRank", "PathSearch", "MultiViewIndex", "D3")
 
 
-def advice(found: Comparison) -> list[str]:
-    """What helps, what hurts a good first stage, what nobody can tell yet, and what to try next."""
+def advice(pairs: Mapping[str, Pair], specs: Mapping[str, str], ceiling: float) -> list[str]:
+    """What helps, what hurts a good first stage, what nobody can tell yet, and what to try next.
+
+    Args:
+        pairs: The first stage and each component, by its name; none of what answered no question.
+        specs: What each component is.
+        ceiling: Share of questions with evidence among the candidates.
+    """
     said = []
-    for name in found.components[1:]:
-        try:
-            pair = found.pair(FIRST_STAGE, name)
-        except InvalidInput:
+    for name, spec in specs.items():
+        pair = pairs.get(name)
+        if pair is None:
             said.append(f"{name} answered no question.")
-            continue
-        said.append(" ".join([_verdict(pair), *_next(found, name, helps=pair.verdict == "helps")]))
-    lost = 1 - found.reach[FIRST_STAGE].ceiling
+        else:
+            said.append(" ".join([_verdict(pair), *_next(spec, helps=pair.verdict == "helps")]))
+    lost = 1 - ceiling
     if lost >= _LOST:
         said.append(
             f"{lost:.0%} of the questions have no evidence among the candidates: no reranker can help them. More "
@@ -54,9 +56,9 @@ def _verdict(pair: Pair) -> str:
     return f"{pair.after}: {n:,} questions cannot tell, {change}; {more}."
 
 
-def _next(found: Comparison, name: str, *, helps: bool) -> list[str]:
+def _next(spec: str, *, helps: bool) -> list[str]:
     """Which setting or model of a component of ours has not been tried; nothing for those of others."""
-    own = _settings(found, name)
+    own: dict[str, Any] = json.loads(spec) if spec.startswith("{") else {"component": spec}
     kind = own.get("component")
     if kind not in _TUNED:
         return []
@@ -68,11 +70,3 @@ def _next(found: Comparison, name: str, *, helps: bool) -> list[str]:
     if kind in (*_RANKERS, "PathSearch") and lexical:
         tried.append('model="st:..." or "hf:..."')
     return [f"To try next: {', '.join([*tried, f'`drillrank tune --component {kind}`'])}."]
-
-
-def _settings(found: Comparison, name: str) -> dict[str, Any]:
-    """Of a component that was named; nothing of an object."""
-    spec = next((record.spec for record in found.results[name].values()), "")
-    if spec.startswith("{"):
-        return dict(json.loads(spec))
-    return {"component": spec}

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.evaluation.comparison_result import Comparison, Cost, Pair, Reach
+from drillrank.evaluation.comparison_result import Comparison, Cost, Reach
 from drillrank.evaluation.contenders import Contender, Found, as_found, contender
 from drillrank.evaluation.corpus import Bm25, Corpus, CorpusSource, check_gold, read_corpus
 from drillrank.evaluation.measures import check_measures, default_measures, gold_ids, values
 from drillrank.evaluation.questions import Question, QuestionSource, read_questions
 from drillrank.evaluation.records import Records, fingerprint
 from drillrank.evaluation.running import FIRST_STAGE, FindCandidates, OnProgress, Run, run_all
-from drillrank.evaluation.statistics import Floats, difference, holm, questions_that_would_tell, verdict
+from drillrank.evaluation.statistics import Floats, Pair, difference, holm, questions_that_would_tell, verdict
 from drillrank.passages import Passage
 
 Prices = Mapping[str, float]

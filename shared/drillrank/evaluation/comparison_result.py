@@ -12,30 +12,9 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation.advice import advice
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.records import Record
-from drillrank.evaluation.statistics import Difference, Floats, Verdict
+from drillrank.evaluation.running import FIRST_STAGE
+from drillrank.evaluation.statistics import Floats, Pair
 from drillrank.passages import Passage
-
-
-class Pair(NamedTuple):
-    """One component beside another, under one measure.
-
-    Attributes:
-        before: A component.
-        after: The other one; a difference above 0 speaks for it.
-        measure: Under which.
-        difference: With its interval and test.
-        adjusted_p: Corrected for the number of pairs (Holm).
-        verdict: Whether `after` helps.
-        needed: How many such questions would tell with a chance of 80 %; None where there is no difference.
-    """
-
-    before: str
-    after: str
-    measure: str
-    difference: Difference
-    adjusted_p: float
-    verdict: Verdict
-    needed: int | None
 
 
 class Cost(NamedTuple):
@@ -176,7 +155,9 @@ class Comparison:
     @property
     def advice(self) -> list[str]:
         """In words, from the intervals: what helps, what hurts a good first stage, and what to try next."""
-        return advice(self)
+        pairs = {pair.after: pair for pair in self.pairs if (pair.before, pair.measure) == (FIRST_STAGE, self.primary)}
+        specs = {name: next((item.spec for item in self.results[name].values()), "") for name in self.components[1:]}
+        return advice(pairs, specs, self.reach[FIRST_STAGE].ceiling)
 
     def extremes(self, before: str, after: str, n: int = 5) -> tuple[list[Question], list[Question]]:
         """The questions that `after` answers worse than `before` by most, and those that it answers better."""

@@ -7,10 +7,11 @@ from html import escape
 
 import numpy as np
 
-from drillrank.evaluation.comparison_result import Comparison, Pair
+from drillrank.evaluation.comparison_result import Comparison
 from drillrank.evaluation.plots import differences, histogram, quality_against_latency
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.running import FIRST_STAGE
+from drillrank.evaluation.statistics import Pair
 
 _STYLE = """
 :root { color-scheme: light dark; --fg: #1b1f24; --bg: #ffffff; --soft: #f3f5f8; --line: #c6ccd4; --mute: #505a66;

@@ -44,6 +44,28 @@ class Difference(NamedTuple):
     questions: int
 
 
+class Pair(NamedTuple):
+    """One component beside another, under one measure.
+
+    Attributes:
+        before: A component.
+        after: The other one; a difference above 0 speaks for it.
+        measure: Under which.
+        difference: With its interval and test.
+        adjusted_p: Corrected for the number of pairs (Holm).
+        verdict: Whether `after` helps.
+        needed: How many such questions would tell with a chance of 80 %; None where there is no difference.
+    """
+
+    before: str
+    after: str
+    measure: str
+    difference: Difference
+    adjusted_p: float
+    verdict: Verdict
+    needed: int | None
+
+
 def difference(differences: Sequence[float] | Floats) -> Difference:
     """Interval and test of paired differences, one for each question.
 
