@@ -48,7 +48,7 @@ def with_pages_joined(documents: Sequence[Document]) -> list[Document]:
 
 def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:
     """What an index of documents is made of: them, and a component's fields but those of the results' form."""
-    of_results = {"documents", "filter", "model", "model_options", "score_key", "top_n"}
+    of_results = {"documents", "filter", "model", "model_options", "score_key", "top_n", "explain"}
     names = type(component).model_fields.keys() - of_results
     fields = {name: getattr(component, name) for name in sorted(names)}
     return partial(_with_documents, fields | {"model": model_fields(model)})  # the component itself is not kept alive

@@ -13,7 +13,8 @@ from pydantic import ConfigDict, Field
 from drillrank import Passage, Ranked
 from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
-from drillrank.hosts.notes import notes
+from drillrank.explanation import Explanation
+from drillrank.hosts.notes import notes, reasons
 from drillrank.hosts.reranking import Reranker
 from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._documents import passage_of
@@ -50,7 +51,7 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
             return []
         passages = [self._passage(document, i) for i, document in enumerate(documents)]
         kept = self._selected(query, documents, passages, self._retrieval_scores(documents))
-        return [self._scored(document, item) for document, item in kept]
+        return [self._scored(*one) for one in kept]
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -63,8 +64,8 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
         key = self.score_key
         return [None if key is None else document.metadata.get(key) for document in documents]
 
-    def _scored(self, document: Document, item: Ranked[Passage]) -> Document:
-        metadata = with_score(document.metadata, self.score_key, item.score, notes(item.details))
+    def _scored(self, document: Document, item: Ranked[Passage], why: Explanation | None) -> Document:
+        metadata = with_score(document.metadata, self.score_key, item.score, notes(item.details) | reasons(why))
         return document.model_copy(update={"metadata": metadata})
 
     def as_runnable(self, retriever: Runnable[str, list[Document]] | None = None) -> Runnable[Any, list[Document]]:

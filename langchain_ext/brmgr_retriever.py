@@ -85,5 +85,6 @@ class BRMGRRetriever(WithModel, AskedRetriever, GenerationSettings):
             "top_n": top_n,
             "title_key": self.title_key,
             "score_key": self.score_key,
+            "explain": self.explain,
         }
         return BRMGRRerank(**ranking).compress_documents([*(found or ()), *generated], query)

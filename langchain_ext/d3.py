@@ -24,6 +24,7 @@ from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import own, with_own
+from drillrank.hosts.notes import reasons
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.settings import renamed
 from langchain_ext._chunks import READING, given_chunks
@@ -127,6 +128,8 @@ class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
         drilled = partial(self._drilling.retrieve, query, store, guard, top_n, llm=llm)
         found = yield Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))
         told = {**found.usage, "problems": found.problems}
+        if found.tree:
+            told["tree"] = list(map(asdict, found.tree))
         yield call(dispatch_custom_event, adispatch_custom_event, END_EVENT, told, config=config)
         return list(map(self._document, found.evidence))
 
@@ -142,7 +145,9 @@ class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
         return Document(
             id=paragraph.id,
             page_content=paragraph.text,
-            metadata=with_score(metadata, self.score_key, evidence.score, evidence.told),
+            metadata=with_score(
+                metadata, self.score_key, evidence.score, evidence.told | reasons(evidence.explanation)
+            ),
         )
 
 

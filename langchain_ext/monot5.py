@@ -16,7 +16,7 @@ class MonoT5Rerank(OfRelevance, LikelihoodCompressor, MonoT5Settings):
         top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
 
     The other fields: `score` ("log_likelihood": the logarithm of P(relevant), at most 0; "probability": P(relevant)
-    itself; "softmax": each document's share of the sum of all P(relevant)), `score_threshold` (inclusive),
+    itself; "softmax": each document's share of the sum of all P(relevant)), `score_threshold` (inclusive), `explain`,
     `score_key`, `title_key`, `metadata_fields`, `max_passage_tokens`, `model_options`.
 
     Raises:

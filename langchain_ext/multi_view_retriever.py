@@ -10,9 +10,11 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import InvalidInput
+from drillrank.explanation import Explanation
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
+from drillrank.hosts.notes import reasons
 from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
@@ -97,13 +99,15 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
         found = yield from self._views.retrieve(query, store, guard, top_n or self.top_n)
-        return [self._document(*merged) for merged in found]
+        return [self._document(*merged, why) for merged, why in found]
 
-    def _document(self, section: StoredSection, merged: MergedSection, origin: str | None) -> Document:
+    def _document(
+        self, section: StoredSection, merged: MergedSection, origin: str | None, why: Explanation | None
+    ) -> Document:
         document = as_raw(section.record, section.text) if section.view else section.record
         metadata = with_own(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
-        metadata = with_score(metadata, self.score_key, merged.score, {prefixed(name): value})
+        metadata = with_score(metadata, self.score_key, merged.score, {prefixed(name): value} | reasons(why))
         return document.model_copy(update={"metadata": metadata})
 
 

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from drillrank import PromptRank
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import WithModel
+from drillrank.hosts.notes import reasons
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.paths import PathRetrieverSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
@@ -123,5 +124,6 @@ class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSe
         return DocumentPaths(guard, self.retriever, self.docstore, config, self.title_key, self.metadata_fields)
 
     def _document(self, found: FoundRecord[Document]) -> Document:
-        metadata = with_score(found.record.metadata, self.score_key, found.score, found.notes)
+        told = found.notes | reasons(found.explanation)
+        metadata = with_score(found.record.metadata, self.score_key, found.score, told)
         return found.record.model_copy(update={"id": found.id, "metadata": metadata})

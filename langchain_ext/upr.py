@@ -20,7 +20,7 @@ class UPRRerank(LikelihoodCompressor, UPRSettings):
             all that alone.
 
     The other fields: `score` ("log_likelihood", at most 0; "probability"; "softmax"), `score_threshold` (inclusive),
-    `score_key`, `title_key`, `metadata_fields`, `template`, `max_passage_tokens`, `model_options`.
+    `explain`, `score_key`, `title_key`, `metadata_fields`, `template`, `max_passage_tokens`, `model_options`.
 
     Raises:
         InvalidInput: the query is blank, the template is malformed, or there is a prior and a document's score is no

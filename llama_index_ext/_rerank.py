@@ -18,6 +18,7 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
 from llama_index_ext._nodes import unread
+from llama_index_ext.events import send_explanations
 
 dispatcher = get_dispatcher(__name__)
 
@@ -79,7 +80,11 @@ class LikelihoodRerank(Reranker, BaseNodePostprocessor):
 
     def _best(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:
         passages, scores = [self._passage(node.node) for node in nodes], [node.score for node in nodes]
-        return [self._reranked(before, item) for before, item in self._selected(query, nodes, passages, scores)]
+        kept = list(self._selected(query, nodes, passages, scores))
+        reranked = [self._reranked(before, item) for before, item, _ in kept]
+        if self.explain:
+            send_explanations(query, reranked, [why for _, _, why in kept])
+        return reranked
 
     def _reranked(self, before: NodeWithScore | BaseNode, item: Ranked[Passage]) -> NodeWithScore:
         node, score = (before.node, before.score) if isinstance(before, NodeWithScore) else (before, None)

@@ -86,6 +86,7 @@ class BRMGRRetriever(AskedRetriever, GenerationSettings):
             "model": self.model,
             "model_options": self.model_options or {},
             "top_n": self.top_n,
+            "explain": self.explain,
             "callback_manager": self.callback_manager,
         }
         self._rerank = BRMGRRerank(**ranking)

@@ -35,7 +35,7 @@ from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
-from llama_index_ext.events import D3EndEvent, D3StepEvent
+from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 
 dispatcher = get_dispatcher(__name__)
 
@@ -131,6 +131,8 @@ class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
         store = StoreLookups(query_bundle, self.source, guard)
         found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
         nodes: list[NodeWithScore] = yield on_thread(self._nodes, found)  # hosts hash texts for their references
+        if self.explain:
+            send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)
         return nodes
 
     def _tell(self, step: Step) -> None:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events import BaseEvent
+from llama_index.core.schema import NodeWithScore
+
+from drillrank.explanation import Explanation, TreeNode
+
+dispatcher = get_dispatcher(__name__)
 
 
 class _Named(BaseEvent):
@@ -58,6 +68,23 @@ class PathHopEvent(_Named):
     best_score: float
 
 
+class ExplanationEvent(_Named):
+    """Why nodes stand where they stand: sent by components with `explain=True`, behind everything else.
+
+    Attributes:
+        query: The question.
+        node_ids: The nodes, best first.
+        explanations: One for each node, as `drillrank.explanation.Explanation.to_dict` gives it; None for one that
+            was not found itself, but stands around another one.
+        tree: Of `D3Retriever`: documents, sections and paragraphs in pre-order, and what became of them.
+    """
+
+    query: str
+    node_ids: list[str]
+    explanations: list[dict[str, Any] | None]
+    tree: list[dict[str, Any]]
+
+
 class SelfAskStepEvent(_Named):
     """A follow-up question is answered.
 
@@ -70,3 +97,17 @@ class SelfAskStepEvent(_Named):
     question: str
     answer: str
     node_ids: list[str]
+
+
+def send_explanations(
+    query: str, nodes: Sequence[NodeWithScore], why: Sequence[Explanation | None], tree: Sequence[TreeNode] = ()
+) -> None:
+    """Send the event of one question."""
+    dispatcher.event(
+        ExplanationEvent(
+            query=query,
+            node_ids=[node.node.node_id for node in nodes],
+            explanations=[None if reason is None else reason.to_dict() for reason in why],
+            tree=list(map(asdict, tree)),
+        )
+    )

@@ -16,7 +16,7 @@ class MonoT5Rerank(OfRelevance, LikelihoodRerank, MonoT5Settings):
         top_n: Nodes to keep; None keeps all.
 
     The other fields: `score` ("log_likelihood": the logarithm of P(relevant), at most 0; "probability": P(relevant)
-    itself; "softmax": each node's share of the sum of all P(relevant)), `score_threshold` (inclusive),
+    itself; "softmax": each node's share of the sum of all P(relevant)), `score_threshold` (inclusive), `explain`,
     `metadata_mode`, `keep_retrieval_score`, `max_passage_tokens`, `model_options`.
 
     Raises:

@@ -24,6 +24,7 @@ from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext._sections import read_section
+from llama_index_ext.events import send_explanations
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
@@ -101,7 +102,10 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
         guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, guard, self.top_n)
-        return [_node(*merged) for merged in found]
+        nodes = [_node(*merged) for merged, _ in found]
+        if self.explain:
+            send_explanations(query, nodes, [why for _, why in found])
+        return nodes
 
 
 def _searched(source: Source | None) -> Searched:

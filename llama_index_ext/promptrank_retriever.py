@@ -28,6 +28,7 @@ from llama_index_ext._given import check_nodes, check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
+from llama_index_ext.events import send_explanations
 from llama_index_ext.promptrank_nodes import NodePaths
 
 
@@ -137,7 +138,10 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
     def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
         host = self._host(Guard(self.filters, self.retriever))
         found = yield from self._paths.retrieve(query, host, self.top_n, self._asked, asked=query_bundle)
-        return list(map(_node, found))
+        nodes = list(map(_node, found))
+        if self.explain:
+            send_explanations(query, nodes, [one.explanation for one in found])
+        return nodes
 
     def _host(self, guard: Guard) -> NodePaths:
         return NodePaths(guard, self.retriever, self.docstore, self.title_key, self.metadata_mode)

@@ -18,7 +18,7 @@ class RelevanceRerank(OfRelevance, LikelihoodRerank, RelevanceSettings):
 
     The other fields: `score` ("log_likelihood": the score of the transform, the logarithm of P(relevant) or its
     log-odds; "probability": P(relevant); "softmax": each node's share of the sum of all P(relevant)),
-    `score_threshold` (inclusive), and those that are listed below.
+    `score_threshold` (inclusive), `explain`, and those that are listed below.
 
     Raises:
         LacksCapability: the model does not tell the probabilities of its next token, as the unigram model.

@@ -19,7 +19,7 @@ class UPRRerank(LikelihoodRerank, UPRSettings):
             counts, but for `"cosine"`. None leaves the scores alone.
 
     The other fields: `score` ("log_likelihood", at most 0; "probability"; "softmax"), `score_threshold` (inclusive),
-    `metadata_mode`, `keep_retrieval_score`, `template`, `max_passage_tokens`, `model_options`.
+    `explain`, `metadata_mode`, `keep_retrieval_score`, `template`, `max_passage_tokens`, `model_options`.
 
     Raises:
         InvalidInput: the query is missing or blank, the template is malformed, or there is a prior and a node's score

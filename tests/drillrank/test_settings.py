@@ -24,7 +24,7 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.generated import GeneratedRecordSettings, GenerationSettings
 from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.hosts.settings import D3RetrieverSettings, SplitterSettings, ViewRetrieverSettings
+from drillrank.hosts.settings import D3RetrieverSettings, ExplainSettings, SplitterSettings, ViewRetrieverSettings
 from drillrank.multihop.lookups import Nowhere
 from drillrank.multihop.path_settings import PathSearchSettings
 from drillrank.registry import component, components
@@ -55,6 +55,10 @@ METHODS = {
     PathSearchSettings: (drillrank.PathSearch, ["PromptRankRerank", "PromptRankRetriever"]),
     GeneratedRecordSettings: (GeneratedRecordSettings, ["BRMGRRerank", "BRMGRRetriever"]),
     GenerationSettings: (GenerationSettings, ["BRMGRRetriever"]),
+    ExplainSettings: (
+        ExplainSettings,
+        ["D3Retriever", "MultiViewRetriever", "PromptRankRetriever", "BRMGRRetriever"],
+    ),
     LinkedRecordSettings: (LinkedRecordSettings, ["PromptRankRerank", "PromptRankRetriever"]),
 }
 BAD = {
@@ -98,6 +102,7 @@ BAD = {
     "retriever": "unknown",
     "weights": {"raw": -1},
     "expand": "unknown",
+    "explain": "perhaps",
     "max_steps": 0,
     "prompt": "no place",
     "answer_prompt": "no place",

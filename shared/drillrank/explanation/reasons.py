@@ -101,8 +101,7 @@ class Explanation(_Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is empty is left out."""
-        plain = {name: value for name, value in asdict(self).items() if value not in ((), "")}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+        return {name: value for name, value in _plain(asdict(self)).items() if value not in ([], "")}
 
     def figures(self) -> list[Figure]:
         """What is shown: the path, the question, and whatever else the score is made of."""
@@ -199,3 +198,10 @@ class Explainable(list[T], Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "why": None}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: lists in place of tuples."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return list(map(_plain, value)) if isinstance(value, tuple) else value

@@ -11,6 +11,7 @@ from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
+from drillrank.explanation import Explanation, TreeNode
 from drillrank.hosts.calls import Calls, call, on_thread
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.guarding import Guarding
@@ -38,6 +39,7 @@ class Evidence(Generic[Record]):
         metadata: The user's, of the record that it stands in; pages are the paragraph's own.
         place: Bare names of ours that say where it stands.
         told: Metadata that depend on the question.
+        explanation: Why it stands where it stands, if that was asked for.
     """
 
     paragraph: Paragraph[Record]
@@ -45,6 +47,7 @@ class Evidence(Generic[Record]):
     metadata: dict[str, Any]
     place: dict[str, str | None]
     told: dict[str, Any]
+    explanation: Explanation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,13 @@ class Drilled(Generic[Record]):
         evidence: Best first.
         usage: What the LLM calls cost, as metadata.
         problems: All that went wrong, in the store and with the LLM.
+        tree: What was opened, read and left, and why, if that was asked for.
     """
 
     evidence: list[Evidence[Record]]
     usage: dict[str, int | bool]
     problems: list[str]
+    tree: tuple[TreeNode, ...] = ()
 
 
 class Drilling(Generic[Record]):
@@ -89,7 +94,11 @@ class Drilling(Generic[Record]):
         fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
     ) -> None:
         self._d3 = d3
-        self._most, self._guarded = settings.max_documents, bool(settings.guard_tokens)
+        self._most, self._guarded, self._explains = (
+            settings.max_documents,
+            bool(settings.guard_tokens),
+            settings.explain,
+        )
         self._records = records
         self._given = given
         self._reading = reading
@@ -158,8 +167,9 @@ class Drilling(Generic[Record]):
 
     def _drilled(self, found: EvidenceRanking, stored: Proposed[Record]) -> Drilled[Record]:
         usage = found.usage.as_metadata()
+        why = found.explain() if self._explains else None
         evidence = []
-        for item in found:
+        for item, reason in zip(found, why or [None] * len(found), strict=True):
             paragraph, details = stored.at(item.passage), item.details
             told = {name: details[name] for name in ("section_score",) if name in details}
             if self._asks_llm:
@@ -170,5 +180,6 @@ class Drilling(Generic[Record]):
                 told["problems"] = "; ".join(details["problems"])
             keyed = {prefixed(name): value for name, value in told.items()} | notes(details)
             place = {"section_path": item.passage.title, "namespace": paragraph.document.name[0] or None}
-            evidence.append(Evidence(paragraph, item.score, paragraph_metadata(paragraph), place, keyed))
-        return Drilled(evidence, usage, [*map(str, stored.problems), *found.problems])
+            evidence.append(Evidence(paragraph, item.score, paragraph_metadata(paragraph), place, keyed, reason))
+        problems = [*map(str, stored.problems), *found.problems]
+        return Drilled(evidence, usage, problems, why.tree if why is not None else ())

@@ -8,6 +8,7 @@ from drillrank.dialogue import LLM, Dialogue, LLMSettings, arun, run
 from drillrank.generation import generated_passages
 from drillrank.hosts.keys import check_keys, prefixed
 from drillrank.hosts.lookups import Answer, Search, Store
+from drillrank.hosts.settings import ExplainSettings
 from drillrank.passages import Passage, check_query
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
@@ -33,7 +34,7 @@ class GeneratedRecordSettings(BRMGRSettings):
 
 
 @declared
-class GenerationSettings(LLMSettings, GeneratedRecordSettings):
+class GenerationSettings(ExplainSettings, LLMSettings, GeneratedRecordSettings):
     """How records are generated and merged with those retrieved.
 
     Raises:

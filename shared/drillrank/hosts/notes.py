@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from drillrank.explanation import Explanation
 from drillrank.hosts.keys import prefixed, with_own
 
 # Names in a ranking's details that are worth a note, where they hold anything but 0 or False.
@@ -14,7 +15,10 @@ _NOTES = {name: prefixed(name) for name in ("cut_tokens", "nothing_matched")}
 # written (`origin`), is no ranking's to forget.
 _COST = ("prompt_tokens", "completion_tokens", "llm_calls", "tokens_estimated")
 _OF_A_RANKING = frozenset(
-    [*_NOTES.values(), *map(prefixed, ("path", "path_score", "section_score", "missing", "problems", *_COST))]
+    [
+        *_NOTES.values(),
+        *map(prefixed, ("path", "path_score", "section_score", "missing", "problems", "explanation", *_COST)),
+    ]
 )
 
 
@@ -30,6 +34,11 @@ def notes(details: Mapping[str, Any]) -> dict[str, Any]:
     {}
     """
     return {key: details[name] for name, key in _NOTES.items() if details.get(name)}
+
+
+def reasons(explanation: Explanation | None) -> dict[str, Any]:
+    """Why a result stands where it stands, as metadata; nothing where nobody asked."""
+    return {} if explanation is None else {prefixed("explanation"): explanation.to_dict()}
 
 
 def path_notes(ids: Iterable[str], score: float, details: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from drillrank.multihop.lookups import Hop
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.once import Told
-from drillrank.passages import Passage, Ranked
+from drillrank.passages import Passage, Ranking
 from drillrank.rerank.first_stage import RetrievalScores
 
 Record = TypeVar("Record")
@@ -193,7 +193,7 @@ class RecordSource(Generic[Record]):
 
 def ranked_with_reached(
     reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, host: PathHost[Any]
-) -> list[Ranked[Passage]]:
+) -> Ranking[Passage]:
     """Given passages and those that were reached from them; `details["reached"]` is the record of one of these."""
     source = RecordSource(host, RecordNames(GivenPassages(passages)))
     counted = scores if reranker.counts_first_stage else None

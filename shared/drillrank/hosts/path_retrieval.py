@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from drillrank.dialogue import LLM, Usage
+from drillrank.explanation import Explanation, Explanations
 from drillrank.hosts.calls import Call, Calls, call, on_thread
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
@@ -21,7 +22,7 @@ from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import PathSearch, Scope
 from drillrank.once import Once, Told
-from drillrank.passages import Passage, Ranked
+from drillrank.passages import Passage, Ranking
 from drillrank.rerank.promptrank import PromptRank
 
 Record = TypeVar("Record")
@@ -39,6 +40,7 @@ class FoundRecord(Generic[Record]):
         score: Of its best path.
         notes: Metadata of ours.
         details: Of the ranking.
+        explanation: Why it stands where it stands, if that was asked for.
     """
 
     record: Record
@@ -46,6 +48,7 @@ class FoundRecord(Generic[Record]):
     score: float
     notes: dict[str, Any]
     details: Mapping[str, Any]
+    explanation: Explanation | None
 
 
 def path_rerank(
@@ -92,6 +95,7 @@ class PathRetrieval(Generic[Record]):
         check_by_order(first_stage_prior(settings.prior, settings.link_prior))
         self._records = records
         self._component = component
+        self._explains = settings.explain
         self._fields = fields
         self._passage = host.passage
         self._reranks = partial(path_rerank, LinkedRecordSettings.configured(settings), prompt_rank, tuple(links))
@@ -127,7 +131,8 @@ class PathRetrieval(Generic[Record]):
             partial(run_steps, steps, source, partial(source.tell, query), llm=llm, usage=usage),
             partial(arun_steps, steps, source, partial(source.atell, query), llm=llm, usage=usage),
         )
-        return self._found(ranking, source)
+        why = (yield on_thread(ranking.explain)) if self._explains else None
+        return self._found(ranking, source, why)
 
     def _source(self, host: PathHost[Record]) -> tuple[RecordSource[Record], PathSearch]:
         """Answers the lookups of one question, of what may be seen; and the search that asks them."""
@@ -151,11 +156,14 @@ class PathRetrieval(Generic[Record]):
 
         return self._prepared.get(chosen, prepared).made
 
-    def _found(self, ranking: list[Ranked[Passage]], source: RecordSource[Record]) -> list[FoundRecord[Record]]:
+    def _found(
+        self, ranking: Ranking[Passage], source: RecordSource[Record], why: Explanations | None
+    ) -> list[FoundRecord[Record]]:
         source.record_names.warn(source.missed, self._told)
         found = []
-        for item in ranking:
+        for item, reason in zip(ranking, why or [None] * len(ranking), strict=True):
             [own_id] = source.own_ids([item.passage.id])
             told = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
-            found.append(FoundRecord(source.records[item.passage.id], own_id, item.score, told, item.details))
+            record = source.records[item.passage.id]
+            found.append(FoundRecord(record, own_id, item.score, told, item.details, reason))
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from drillrank.hosts.keys import check_keys
+from drillrank.hosts.settings import ExplainSettings
 from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.settings import declared, setting
@@ -25,9 +26,9 @@ class LinkedRecordSettings(PathSettings):
 
 
 @declared
-class PathRetrieverSettings(LinkedRecordSettings, MissingSettings):
-    """Those, and how an LLM is asked what a path lacks.
+class PathRetrieverSettings(ExplainSettings, LinkedRecordSettings, MissingSettings):
+    """Those, how an LLM is asked what a path lacks, and whether paths are explained.
 
     Raises:
-        InvalidInput: as both.
+        InvalidInput: as all three.
     """

@@ -8,12 +8,14 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, Field, PrivateAttr
 
+from drillrank.explanation import Explanation
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.path_records import PathHost, ranked_with_reached
 from drillrank.hosts.path_retrieval import path_rerank
 from drillrank.hosts.paths import LinkedRecordSettings
+from drillrank.hosts.settings import EXPLAIN
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
-from drillrank.passages import Passage, Ranked
+from drillrank.passages import Passage, Ranked, Ranking
 from drillrank.rerank.brmgr import BRMGR
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.first_stage import RetrievalScores
@@ -34,6 +36,7 @@ class Reranker(WithModel):
         'candidates ("softmax").',
     )
     score_threshold: float | None = Field(default=None, description="Keep what has at least this score.")
+    explain: bool = Field(default=False, description=EXPLAIN)
 
     _method: ClassVar[Any]
     """The core's class."""
@@ -43,7 +46,7 @@ class Reranker(WithModel):
     def _prepare(self) -> None:
         self._ranker = self._method.configured(self, self._language_model)
 
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
         if isinstance(self, PassageSettings):
             return self._ranker.rank(query, passages, scores=scores if self.prior else None)  # type: ignore[no-any-return]
@@ -51,12 +54,14 @@ class Reranker(WithModel):
 
     def _selected(
         self, query: str, records: Sequence[Record], passages: list[Passage], scores: RetrievalScores
-    ) -> Iterator[tuple[Record, Ranked[Passage]]]:
-        """What is kept, best first: the given record, or another one that the ranking reached, and its rank."""
+    ) -> Iterator[tuple[Record, Ranked[Passage], Explanation | None]]:
+        """What is kept, best first: the given record, or another one that the ranking reached, its rank, and why."""
         ranking = self._rank(query, passages, scores)
-        for item in selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n):
+        kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
+        why = ranking[: len(kept)].explain() if self.explain else [None] * len(kept)
+        for item, reason in zip(kept, why, strict=True):
             reached = item.details.get("reached")
-            yield (records[item.details["position"]] if reached is None else reached), item
+            yield (records[item.details["position"]] if reached is None else reached), item, reason
 
 
 class OfRelevance(BaseModel):
@@ -75,7 +80,7 @@ class OfTwoKinds(Reranker):
 
     _method = BRMGR
 
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
         counted = scores if self._ranker.prior else None
         return self._ranker.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
@@ -102,7 +107,7 @@ class OfPaths(Shown, Reranker):
         settings: Any = self
         self._ranker = PromptRank.configured(settings, self._language_model, demonstrations=self.demonstrations)
 
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> list[Ranked[Passage]]:
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         host = self._host()
         links: tuple[LinkName, ...] = self.links if host.retriever is None else (*self.links, "retrieval")
         assert isinstance(self, LinkedRecordSettings)

@@ -8,13 +8,35 @@ from typing import Any
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.hosts.namespaces import check_namespace
-from drillrank.settings import declared, setting
+from drillrank.settings import Settings, declared, setting
 from drillrank.views.expansion import Expansion, check_expansion
 from drillrank.views.settings import RetrieverName, ViewIndexSettings, ViewSettings
+
+EXPLAIN = (
+    "Whether results say why they stand where they stand (see `drillrank.evaluation.explain`): LlamaIndex sends an "
+    "`ExplanationEvent`, LangChain's documents have it as metadata `drillrank_explanation`. The model is asked for the "
+    "question after nothing, path search for the paths that it returns; False costs nothing."
+)
 
 
 def _join_pages() -> Any:
     return setting(default=True, description="Whether documents that are pages of one file are read as one.")
+
+
+@declared
+class ExplainSettings(Settings):
+    """Whether a component says why.
+
+    Raises:
+        InvalidInput: `explain` is neither True nor False.
+    """
+
+    explain: bool = setting(default=False, description=EXPLAIN)
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        _check_switch(explain=self.explain)
 
 
 @declared
@@ -41,7 +63,7 @@ class SplitterSettings(ViewSettings):
 
 
 @declared
-class ViewRetrieverSettings(ViewIndexSettings):
+class ViewRetrieverSettings(ViewIndexSettings, ExplainSettings):
     """Settings of what retrieves over views.
 
     Raises:
@@ -65,7 +87,7 @@ class ViewRetrieverSettings(ViewIndexSettings):
 
 
 @declared
-class D3RetrieverSettings(D3Settings):
+class D3RetrieverSettings(ExplainSettings, D3Settings):
     """Settings of what drills down in a host's documents.
 
     Raises:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any, Literal
 
+from drillrank.explanation import Explanation
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.guarding import Guarding
+from drillrank.hosts.keys import own
 from drillrank.hosts.lookups import Lookups, Store, looked_up
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.settings import ViewRetrieverSettings
@@ -14,7 +17,8 @@ from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.once import Told
-from drillrank.views import MultiViewIndex, View
+from drillrank.views import MergedSection, MultiViewIndex, View
+from drillrank.views.merging import explain_views
 
 Searched = Literal["store", "memory"] | list[View] | None
 """What is searched: a store by metadata, for each view; an index in memory; the views that have a retriever each; or
@@ -52,7 +56,7 @@ class ViewRetrieval:
         filtered: bool,
         resolved: bool = False,
     ) -> None:
-        self._weights, self._expand = settings.weights, settings.expand
+        self._weights, self._expand, self._explains = settings.weights, settings.expand, settings.explain
         self._sections = sections
         self._searched = searched
         self._read = read
@@ -70,8 +74,12 @@ class ViewRetrieval:
                 "views", fields, lambda: MultiViewIndex.configured(settings, indexed)
             )
 
-    def retrieve(self, query: str, store: Store, guard: Guarding[Any], top_n: int) -> Calls[list[Merged]]:
-        """The sections found, best first, each once, and after each those around it.
+    def retrieve(
+        self, query: str, store: Store, guard: Guarding[Any], top_n: int
+    ) -> Calls[list[tuple[Merged, Explanation | None]]]:
+        """The sections found, best first, each once, and after each those around it; each with its explanation.
+
+        There is none where nobody asked for it, nor of what was not found itself.
 
         Args:
             query: The question.
@@ -80,7 +88,16 @@ class ViewRetrieval:
             top_n: Sections wanted.
         """
         found: list[Merged] = yield looked_up(self._lookups(query, top_n, guard), store)
-        return found
+        ranks = count(1)
+        return [(merged, self._why(*merged, ranks, top_n) if self._explains else None) for merged in found]
+
+    def _why(
+        self, section: StoredSection, merged: MergedSection, origin: str | None, ranks: Iterator[int], top_n: int
+    ) -> Explanation | None:
+        if origin is not None:
+            return None
+        name = str(own(section.record.metadata).get("section_path") or section.section_id)
+        return explain_views(merged, next(ranks), name, top_n, self._weights)
 
     def _lookups(self, query: str, top_n: int, guard: Guarding[Any]) -> Lookups[list[Merged]]:
         searched = self._searched
