@@ -9,16 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood import Request, SentenceTransformerModel, UnigramModel
 from drillrank.prompts import Evidence
 from drillrank.rerank.scale import rescaled
+from tests.drillrank.neural.tiny_encoder import saved_encoder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
@@ -34,30 +33,7 @@ QUESTION = "Which river flows through the town?"
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory):
     """A directory with a BERT of two layers, mean pooling, and a prompt for questions."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=200, special_tokens=special))
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    transformers.set_seed(3)
-    config = transformers.BertConfig(
-        vocab_size=200, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32,
-        max_position_embeddings=64, initializer_range=0.4,
-    )  # fmt: skip
-    place = tmp_path_factory.mktemp("encoder")
-    transformers.BertModel(config).save_pretrained(place / "bert")
-    wrapped = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=64,
-    )  # fmt: skip
-    wrapped.save_pretrained(place / "bert")
-    whole = sentence_transformers.SentenceTransformer(str(place / "bert"), device="cpu")
-    whole.prompts = {"query": "question: ", "document": ""}
-    whole.save(str(place / "whole"))
-    return str(place / "whole")
+    return saved_encoder(tmp_path_factory.mktemp("encoder"), TEXTS)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,145 @@
+"""Explanations of neural models add up to the scores: transformers, CTranslate2, sentence encoders, servers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drillrank import D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance, load_language_model
+from drillrank.likelihood.sentence_transformer import MEANING
+from drillrank.prompts import UPR_PROMPT
+from tests.drillrank.neural.conftest import loaded, saved
+from tests.drillrank.neural.fake_server import FakeServer
+from tests.drillrank.neural.float64 import Yardstick
+from tests.drillrank.neural.tiny_encoder import saved_encoder
+
+QUESTION = "Which river flows through the town?"
+PASSAGES = [
+    Passage("The Rhine flows through Basel. It is a river.", id="rhine", title="Rhine", links=("basel",)),
+    Passage("Basel is an old town. Emma was never there.", id="basel", title="Basel"),
+    Passage("Emma is a novel by Jane Austen.", id="emma"),
+    Passage("A lake is cold.", id="lake", links=("rhine",)),
+]
+MANUAL = "# Towns\n\nBasel is an old town.\n\nIt lies on a river.\n\n# Novels\n\nEmma is a novel.\n\nIt was printed."
+LOCAL = [("hf", "t5-untied"), ("hf", "gpt2"), ("ct2", "t5-untied"), ("ct2", "gpt2")]
+FAMILIES = ["t5-untied", "gpt2", "qwen2"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return {family: saved(family, tmp_path_factory) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def server(folders):
+    started = FakeServer("vllm", folders["qwen2"])
+    yield started
+    started.stop()
+
+
+def through(server):
+    return load_language_model(server.address, tokenizer=str(server.folder), retries=1, timeout=20.0)
+
+
+@pytest.fixture(scope="module", params=[*LOCAL, ("st", ""), ("served", "qwen2")], ids="-".join)
+def model(request, folders, server, tmp_path_factory):
+    kind, family = request.param
+    if kind == "st":
+        pytest.importorskip("sentence_transformers")
+        place = saved_encoder(tmp_path_factory.mktemp("encoder"), [passage.text for passage in PASSAGES])
+        return load_language_model(f"st:{place}", device="cpu")
+    return through(server) if kind == "served" else loaded(folders[family], kind)
+
+
+def exact(model):
+    return 1e-4 if model.spec.startswith("http") else 1e-6
+
+
+def add_up(ranking, model):
+    found = ranking.explain()
+    assert len(found) == len(ranking) > 0
+    assert [item.total for item in found] == pytest.approx([entry.score for entry in ranking], abs=exact(model))
+    str(found), found.svg(), found._repr_html_()
+    return found
+
+
+@pytest.mark.parametrize("prior", [None, "retrieval"])
+def test_of_upr(model, prior):
+    ranker = UPR(model, prior=prior)
+    ranking = ranker.rank(QUESTION, PASSAGES, 3)
+    found = add_up(ranking, model)
+    likelihoods = ranker.likelihoods(QUESTION, [*PASSAGES, ""])
+    for item, entry in zip(found, ranking, strict=True):
+        own, nothing = likelihoods[entry.details["position"]].log_probs, likelihoods[-1].log_probs
+        np.testing.assert_allclose([token.gain for token in item.tokens], own - nothing, atol=1e-4)
+        np.testing.assert_allclose([token.nothing for token in item.tokens], nothing, atol=1e-4)
+
+
+def test_of_paths_and_of_path_search(model):
+    paths = [Path((passage,)) for passage in PASSAGES] + [Path(tuple(PASSAGES[:2]))]
+    for ensemble in ("max", "mean"):
+        add_up(PromptRank(model, ensemble=ensemble).rank(QUESTION, paths), model)
+    search = PathSearch(PromptRank(model), PASSAGES, hops=2)
+    found = add_up(search.search(QUESTION), model)
+    assert {step.by for item in found for step in item.steps} <= {"start", "link", "jump"}
+    add_up(search.search_paths(QUESTION), model)
+
+
+def test_of_evidence(model):
+    found = add_up(D3(model=model).retrieve(QUESTION, [MANUAL], 3), model)
+    assert [node.name for node in found.tree if node.kind == "section"] == ["Towns", "Novels"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_the_prompt_around_an_empty_passage_in_float64(folders, family):
+    model, yardstick = loaded(folders[family], "hf"), Yardstick(folders[family])
+    [item] = UPR(model).rank(QUESTION, [PASSAGES[2]]).explain()
+    texts = [PASSAGES[2].text, ""]
+    prompts = [UPR_PROMPT.replace("{title} ", "").replace("{text}", text) for text in texts]
+    eos = model.include_eos_by_default
+    own, nothing = (yardstick(prompt, QUESTION, include_eos=eos) for prompt in prompts)
+    np.testing.assert_allclose([token.gain for token in item.tokens], own - nothing, atol=1e-4)
+    np.testing.assert_allclose([token.nothing for token in item.tokens], nothing, atol=1e-4)
+
+
+def test_meaning_is_one_more_token(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    place = saved_encoder(tmp_path, [passage.text for passage in PASSAGES])
+    model = load_language_model(f"st:{place}", device="cpu", kappa=12.0)
+    ranking = UPR(model).rank(QUESTION, PASSAGES)
+    for item, entry in zip(ranking.explain(), ranking, strict=True):
+        *words, meaning = item.tokens
+        assert meaning.token == MEANING
+        assert MEANING not in [token.token for token in words]
+        assert meaning.nothing == pytest.approx(-12.0)  # nothing means nothing: its cosine is 0
+        assert meaning.nothing + meaning.gain == pytest.approx(entry.details["log_meaning"])
+
+
+@pytest.mark.parametrize("kind", ["hf", "ct2", "served"])
+@pytest.mark.parametrize("transform", ["softmax", "margin", "logit"])
+def test_of_relevance(kind, transform, folders, server):
+    if kind == "served" and transform == "logit":
+        return  # a server tells no raw logit, which Relevance refuses
+    model = through(server) if kind == "served" else loaded(folders["qwen2"], kind)
+    ranker = Relevance(
+        model, preset="yes-no", positive="e", negative="s", transform=transform, scale=0.5, shift=0.1, chat=False
+    )
+    ranking = ranker.rank(QUESTION, PASSAGES)
+    found = add_up(ranking, model)
+    for item, entry in zip(found, ranking, strict=True):
+        assert item.tokens == ()
+        assert "no contribution of a token" in item.note
+        assert item.answers[0].text == "e"
+        if transform == "logit":
+            assert item.answers[0].is_logit
+            assert "P = " not in str(item)
+            continue
+        yes, no = (answer.log_prob for answer in item.answers)
+        assert item.parts[0].value == pytest.approx(0.5 * (yes - no) + 0.1)
+        assert f"{yes - no:+.3f} nats" in str(item)
+        assert entry.details["log_odds"] == pytest.approx(item.parts[0].value)
+
+
+def test_of_mono_t5(folders):
+    model = loaded(folders["t5-untied"], "hf")
+    add_up(MonoT5(model).rank(QUESTION, PASSAGES), model)
