@@ -25,6 +25,15 @@ def test_snippet_runs(code):
     exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
 
 
+def test_the_pictures_show_what_is_explained():
+    drawn = runpy.run_path(str(ROOT / "tools" / "explanation_pictures.py"))["pictures"]()
+    assert {"answers", *drawn} == {file.stem for file in (ROOT / "docs" / "explained").glob("*.svg")}
+    for name, picture in drawn.items():
+        shown = (ROOT / "docs" / "explained" / f"{name}.svg").read_text(encoding="utf-8")
+        texts = [re.findall(r"<text [^>]*>([^<]*)</text>", svg) for svg in (shown, picture)]
+        assert texts[0] == texts[1], f"python tools/explanation_pictures.py: {name} has changed"
+
+
 def test_the_recording_shows_what_the_command_prints():
     recorded = runpy.run_path(str(ROOT / "tools" / "terminal_recording.py"))["recording"]()
     shown = (ROOT / "docs" / "ask.svg").read_text(encoding="utf-8")

@@ -147,7 +147,7 @@ def test_who_decided():
     assert over["Battery"] == ("opened", "no call was left (budget): likelihood's choice")
     ranked = whys(D3(sections=1).retrieve(QUESTION, [MANUAL]))
     assert ranked["Battery"] == ("opened", "likelihood: rank 1 of 5")
-    assert ranked["Screen"][1].endswith("of 5; 1 are kept")
+    assert ranked["Screen"][1].endswith("of 5; kept: 1")
     documents = whys(D3(max_documents=1).retrieve(QUESTION, DOCUMENTS), "document")
     assert documents["Document 3"] == ("left", "others have likelier paragraphs (max_documents)")
     assert documents["Manual"] == ("opened", "drilled into")

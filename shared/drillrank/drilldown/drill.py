@@ -13,7 +13,7 @@ from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Selection
 from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
-from drillrank.drilldown.tree import BEGINNING, Decision, Way
+from drillrank.drilldown.tree import Decision, Way, beginning
 from drillrank.explanation import Explanation, Explanations
 from drillrank.passages import Passage, Ranked, ranked
 from drillrank.rerank.base import Scored
@@ -145,7 +145,7 @@ class Drill:
             else self.ready.evidence.explain(question, found, positions)
         )
         named = [
-            replace(item, name=": ".join(filter(None, (entry.passage.title, self.ready.readable[at].text[:BEGINNING]))))
+            replace(item, name=": ".join(filter(None, (entry.passage.title, beginning(self.ready.readable[at].text)))))
             for item, entry, at in zip(explained, found, positions, strict=True)
         ]
         return Explanations(named, question, self._way.tree(self.ready))

@@ -137,6 +137,10 @@ class Outline:
             return prefix[0]
         return self._titles.get(document, "Document")
 
+    def hidden(self, document: int | str) -> int:
+        """How many of the first headings name the document, so that names of its sections leave them out."""
+        return self._hidden[document]
+
     def leaves(self, positions: Iterable[int]) -> list[Entry]:
         """Sections as entries of their own."""
         return [Entry(self._name(self._paths[position]), self._paths[position], (position,)) for position in positions]

@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from drillrank.drilldown.outline import BEGINNING as NO_HEADING
-from drillrank.drilldown.outline import OutlinePath
+from drillrank.drilldown.outline import BEGINNING, OutlinePath
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.explanation import TreeNode
 from drillrank.explanation.summands import Fate
+from drillrank.explanation.text import on_one_line
 
 Deputy = Literal["budget", "failure", "empty"]
 """Why likelihood decided in the LLM's place: no call was left, the answer was unusable, or it chose nothing."""
 
 ALONE = "nothing else to choose"
-BEGINNING = 70  # characters of a paragraph that are shown
+_BEGINNING = 70  # characters of a paragraph that are shown
 _CHOSEN: dict[Deputy | None, str] = {
     None: "the LLM's choice",
     "budget": "no call was left (budget): likelihood's choice",
@@ -57,7 +57,7 @@ class Decision:
         for at, positions in enumerate(self.offered):
             kept, by = at in chosen, self.deputies.get(at)
             if places:
-                most = "" if kept else f"; {len(chosen)} are kept"
+                most = "" if kept else f"; kept: {len(chosen)}"
                 yield positions, kept, f"{_RANKED_BY[self.kind]}: rank {places[at]} of {len(places)}{most}"
             else:
                 yield positions, kept, _CHOSEN[by] if kept else _LEFT[by]
@@ -97,14 +97,15 @@ class Way:
             if path[:1] not in seen:
                 yield _document(ready.outline.document_name(path[0]), str(path[0]), at in scope)
             if at in scope:
-                missing = [path[:length] for length in range(2, len(path)) if path[:length] not in seen]
-                yield from (_heading(above, above in above_opened) for above in missing)
+                hidden = ready.outline.hidden(path[0])  # headings that name the document
+                missing = [path[:length] for length in range(2 + hidden, len(path)) if path[:length] not in seen]
+                yield from (_heading(above, hidden, above in above_opened) for above in missing)
                 fate: Fate = "opened" if at in opened else "left"
-                depth, name = max(len(path) - 1, 1), str(path[-1]) if len(path) > 1 else NO_HEADING
+                depth, name = max(len(path) - 1 - hidden, 1), str(path[-1]) if len(path) > 1 else BEGINNING
                 yield TreeNode(name, "section", depth, fate, of_sections.get(at, ALONE), self.section_scores.get(at))
             seen |= {path[:length] for length in range(1, len(path) + 1)}
             for position in filter(of_paragraphs.__contains__, ready.inside([at])):
-                text, id_ = ready.readable[position].text[:BEGINNING], ready.paragraphs[position].id
+                text, id_ = beginning(ready.readable[position].text), ready.paragraphs[position].id
                 fate = "evidence" if position in evidence else "read"
                 score = self.scores.get(position)
                 yield TreeNode(text, "paragraph", depth + 1, fate, of_paragraphs[position], score, id_)
@@ -130,11 +131,18 @@ class Way:
         return {at: f"outside, found by the guard; {why}" if at in guarded else why for at, why in known.items()}
 
 
+def beginning(text: str) -> str:
+    """How a paragraph begins."""
+    return on_one_line(text, _BEGINNING)
+
+
 def _document(name: str, id_: str, drilled: bool) -> TreeNode:
     if drilled:
         return TreeNode(name, "document", 0, "opened", "drilled into", id=id_)
     return TreeNode(name, "document", 0, "left", "others have likelier paragraphs (max_documents)", id=id_)
 
 
-def _heading(path: OutlinePath, opened: bool) -> TreeNode:
-    return TreeNode(str(path[-1]), "section", len(path) - 1, "opened" if opened else "left", "no text of its own")
+def _heading(path: OutlinePath, hidden: int, opened: bool) -> TreeNode:
+    return TreeNode(
+        str(path[-1]), "section", len(path) - 1 - hidden, "opened" if opened else "left", "no text of its own"
+    )
