@@ -167,6 +167,8 @@ def test_the_kinds_of_links_along_a_path():
     assert steps(("turing", "vale", "london"), links=TitleMentions()) == ["start", "title mention", "title mention"]
     assert steps(("turing", "basel"), links=RetrievedLinks(n=3))[1] == "second retrieval"
     assert steps(("vale", "basel"), links=lambda passage: (), pairs=4)[1] == "jump"
+    apart = {"links": RetrievedLinks(n=1), "hops": 2, "pairs": 4}
+    assert [steps(("turing", name), **apart)[1] for name in ("vale", "london")] == ["second retrieval", "jump"]
     assert steps(("turing", "basel"), llm=lambda prompt: "Basel Rhine", branch=1)[1] == "named as missing"
 
 
