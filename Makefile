@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm test-llama-cpp test-serving test-ray test-families fuzz test-large mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -82,6 +82,18 @@ test-ray: $(VENV)/.ray  ## A local Ray cluster: the nodes, paths and scores of o
 
 test-families: $(VENV)/.dev  ## The likelihood of every architecture that transformers has, tiny, against one sequence at a time
 	DRILLRANK_FAMILIES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs --numprocesses auto --maxprocesses 4 tests/families
+
+# The earliest hosts stand before what the other environment has.
+.venv-lowest/.ready: $(VENV)/.dev tools/lowest.py
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python tools/lowest.py)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$(.venv-lowest/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/later.pth
+	@touch $@
+
+lowest: .venv-lowest/.ready  ## The adapters on the earliest hosts that pyproject.toml names
+	PYTHONPATH=shared:. OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest --numprocesses auto --maxprocesses 4 \
+		-rxX -p tools.lowest tests/llama_index_ext tests/langchain_ext tests/conformance
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \

@@ -154,10 +154,11 @@ def test_a_single_store_is_found(wrap: Wrap):
     assert store_behind(wrap(STORE.as_retriever())) is STORE
 
 
-@pytest.mark.parametrize("outer", [ensemble, routed, ONE["with retries"], ONE["MultiViewRetriever"], ONE["by view"]])
-@pytest.mark.parametrize("wrap", [ONE[name] for name in sorted(ONE.keys() - {"by view"})])
-def test_a_single_store_is_found_behind_two(wrap: Wrap, outer: Callable[..., Any]):
-    assert store_behind(outer(wrap(STORE.as_retriever()))) is STORE
+@pytest.mark.parametrize("outer", ["EnsembleRetriever", "routed", "with retries", "MultiViewRetriever", "by view"])
+@pytest.mark.parametrize("wrap", sorted(ONE.keys() - {"by view"}))
+def test_a_single_store_is_found_behind_two(wrap: str, outer: str):
+    around: Callable[..., Any] = {"EnsembleRetriever": ensemble, "routed": routed}.get(outer) or ONE[outer]
+    assert store_behind(around(ONE[wrap](STORE.as_retriever()))) is STORE
 
 
 @pytest.mark.parametrize("wrap", SEVERAL.values(), ids=SEVERAL)
