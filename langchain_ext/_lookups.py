@@ -14,7 +14,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.calls import Call, CalledOnce, Calls, call, on_thread, unless
-from drillrank.hosts.lookups import ById, Holding, StoreAnswers
+from drillrank.hosts.lookups import ById, Holding, Store
 from langchain_ext._filters import Guard, store_behind
 
 _ALL = 10_000  # records of one document at most
@@ -22,7 +22,7 @@ _ALL = 10_000  # records of one document at most
 Source = VectorStore | Runnable[str, list[Document]] | Mapping[str, Runnable[str, list[Document]]]
 
 
-class StoreLookups(StoreAnswers):
+class StoreLookups(Store):
     """Answers the look-ups of one question; the question is embedded once at most.
 
     Args:

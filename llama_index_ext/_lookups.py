@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import (
 
 from drillrank.hosts.calls import Calls, arun_calls, call, on_thread, run_calls
 from drillrank.hosts.keys import is_old_record
-from drillrank.hosts.lookups import ById, Holding, StoreAnswers
+from drillrank.hosts.lookups import ById, Holding, Store
 from llama_index_ext._filters import Guard, index_behind, indexes_behind
 from llama_index_ext._waiting import Question, nodes_of
 
@@ -28,7 +28,7 @@ DOCUMENT = "ref_doc_id"
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
 
-class StoreLookups(StoreAnswers):
+class StoreLookups(Store):
     """Answers the look-ups of one question; the question is embedded once at most.
 
     A search of an index returns nodes with scores, as the store has them: a keyword view, not what it leads to. Behind

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from drillrank.calling import to_thread
 from drillrank.dialogue import Finished, advance
@@ -66,18 +66,6 @@ Lookups = Generator[Sequence[Lookup], Sequence[Answer], Result]
 """Yields look-ups, receives one answer for each, returns the result."""
 
 
-class Store(Protocol):
-    """Answers the look-ups of one question; each host has its own, with all that it is restricted by."""
-
-    def answer(self, lookup: Lookup, /) -> Answer:
-        """Records, as far as they may be seen, or None where the store cannot be asked."""
-        ...
-
-    async def aanswer(self, lookup: Lookup, /) -> Answer:
-        """As `answer`, without blocking the event loop."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RetrievedPassages:
     """A host's retriever as a retriever of passages, as `drillrank.SelfAsk` takes one.
@@ -99,8 +87,8 @@ class RetrievedPassages:
         return list(map(self.passage, await self.store(question).aanswer(Search(0)) or ()))
 
 
-class StoreAnswers(ABC):
-    """Answers look-ups out of a host's retrievers and stores; which call does what is the host's.
+class Store(ABC):
+    """Answers the look-ups of one question; which call asks a retriever or a store, with what filter, is the host's.
 
     Args:
         source: A store, a retriever, or retrievers by name; None has nothing.
