@@ -13,6 +13,7 @@ from itertools import pairwise, product
 
 import pytest
 
+from drillrank import Passage
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.report import _STYLE
@@ -132,6 +133,22 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path, command):
     assert 20 <= len(lines) < 2 * count
     assert all(json.loads(line) for line in lines)
     assert "Traceback" not in out + err
+
+
+def test_all_candidates_are_ranked_however_many_there_are():
+    corpus = [Passage(f"Fox number {n}.", id=str(n)) for n in range(150)]
+    asked = [{"question": "Which fox?", "gold": ["149"]}]
+    seen = []
+
+    def last(query, passages):
+        seen.append(len(passages))
+        return [passage for passage in passages if passage.id == "149"]
+
+    given = [{**asked[0], "candidates": [passage.id for passage in corpus]}]
+    for rows, first_stage in ((asked, lambda query: corpus), (given, None)):
+        found = compare(rows, {"last": last}, corpus, first_stage=first_stage, candidates=150, measures=["RR"])
+        assert (found.mean("last"), found.reach["last"].ceiling) == (1.0, 1.0)
+    assert seen == [150, 150]
 
 
 # The report

@@ -16,7 +16,7 @@ from drillrank.evaluation.records import Record, Records
 from drillrank.passages import Passage
 
 FIRST_STAGE = "first stage"
-KEPT = 100  # results of each question
+KEPT = 100  # results of each question; of the first stage all, since they are what others rank
 _GIVE_UP = 5  # failures in a row
 OnProgress = Callable[[int, int], object]
 FindCandidates = Callable[[Question], Found]
@@ -95,7 +95,7 @@ def _asked(
     if first is None or first.error:
         if failures[FIRST_STAGE] >= _GIVE_UP:
             return
-        first = _timed(FIRST_STAGE, spec, question, corpus, lambda: find(question))
+        first = _timed(FIRST_STAGE, spec, question, corpus, lambda: find(question), kept=None)
         records.add(first)
     yield first
     if first.error:
@@ -116,7 +116,9 @@ def _asked(
         yield found
 
 
-def _timed(name: str, spec: str, question: Question, corpus: Corpus, find: Callable[[], Found]) -> Record:
+def _timed(
+    name: str, spec: str, question: Question, corpus: Corpus, find: Callable[[], Found], kept: int | None = KEPT
+) -> Record:
     started = time.perf_counter()
     try:
         found = find()
@@ -124,6 +126,7 @@ def _timed(name: str, spec: str, question: Question, corpus: Corpus, find: Calla
         error = f"{type(problem).__name__}: {problem}"[:500]
         return Record(name, spec, question.id, seconds=time.perf_counter() - started, error=error)
     seconds = time.perf_counter() - started
-    kept = found.passages[:KEPT]
-    texts = {p.id: (p.title, p.text) for p in kept if p.id not in corpus.passages}
-    return Record(name, spec, question.id, [p.id for p in kept], found.scores[:KEPT], seconds, found.usage, texts=texts)
+    passages = found.passages[:kept]
+    texts = {p.id: (p.title, p.text) for p in passages if p.id not in corpus.passages}
+    ids = [p.id for p in passages]
+    return Record(name, spec, question.id, ids, found.scores[:kept], seconds, found.usage, texts=texts)
