@@ -10,8 +10,6 @@ from typing import Any
 from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
-from drillrank.hosts.keys import with_own
-from drillrank.hosts.pages import joined
 from drillrank.hosts.shared import model_fields
 from drillrank.passages import stable_uuid
 
@@ -32,18 +30,6 @@ def document_names(documents: Iterable[Document]) -> list[str]:
         copies, seen[name] = seen[name], seen[name] + 1
         names.append(name if not copies else stable_uuid(name, copies))
     return names
-
-
-def with_pages_joined(documents: Sequence[Document]) -> list[Document]:
-    """Documents that are pages of one file as one, under the first page's id and metadata."""
-    whole = []
-    for one in joined((document.page_content, document.metadata) for document in documents):
-        first = documents[one.members[0]]
-        if len(one.members) > 1 and one.pages is not None:
-            metadata = with_own(first.metadata, pages=one.pages.as_json())
-            first = first.model_copy(update={"page_content": one.text, "metadata": metadata})
-        whole.append(first)
-    return whole
 
 
 def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:

@@ -17,8 +17,9 @@ from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
 from drillrank.settings import method
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
-from langchain_ext._documents import document_names, with_pages_joined
+from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM, identity
+from langchain_ext.pages import join_pages
 
 
 @method
@@ -94,7 +95,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
         return pieces
 
     def _uncut(self, documents: Sequence[Document]) -> list[Uncut]:
-        documents = with_pages_joined(documents) if self.join_pages else documents
+        documents = join_pages(documents) if self.join_pages else documents
         settings = {"namespace": self.namespace, "key": self.namespace_key}
         spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
         names = {

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from llama_index.core.schema import BaseNode
-
-from drillrank.hosts.keys import with_own
-from drillrank.hosts.pages import joined
 
 
 def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> BaseNode:
@@ -26,18 +23,3 @@ def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> Bas
             "excluded_llm_metadata_keys": list(dict.fromkeys([*node.excluded_llm_metadata_keys, *keys])),
         }
     )
-
-
-def with_pages_joined(nodes: Sequence[BaseNode]) -> list[BaseNode]:
-    """Documents that are pages of one file as one, under the first page's id and metadata; what was cut stays."""
-    nodes = list(nodes)
-    if any(node.ref_doc_id not in (None, node.node_id) for node in nodes):
-        return nodes
-    whole = []
-    for one in joined((node.get_content(), node.metadata) for node in nodes):
-        first = nodes[one.members[0]]
-        if len(one.members) > 1 and one.pages is not None:
-            first = first.model_copy(update={"metadata": with_own(first.metadata, pages=one.pages.as_json())})
-            first.set_content(one.text)
-        whole.append(first)
-    return whole

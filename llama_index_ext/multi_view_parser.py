@@ -35,7 +35,7 @@ from drillrank.hosts.splitting import Uncut, split
 from drillrank.once import Told
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 from llama_index_ext._llm import FrameworkLLM, identity
-from llama_index_ext._nodes import with_pages_joined
+from llama_index_ext.pages import join_pages
 
 VERSION = metadata.version("drillrank")
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
@@ -63,6 +63,10 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
 
     With `namespace` or `namespace_key`, documents of one id in two namespaces (tenants, collections) have different
     node ids; the namespace is the metadata `drillrank_namespace`.
+
+    Pages of one file that are given together are read as one document, under the first page's id. To an
+    `IngestionPipeline` with a docstore give `llama_index_ext.pages.join_pages(documents)`: it would hand over only the
+    pages that have changed.
 
     A serialised parser names its `llm`, `summarizer` and `id_func`, and `tokens` unless that is a string;
     `from_dict` refuses it unless they are given again: `from_dict(data, llm=llm)`. The cache of an
@@ -141,7 +145,7 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         return await arun_calls(self._split(nodes, show_progress))
 
     def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Calls[list[BaseNode]]:
-        nodes = with_pages_joined(nodes) if self.join_pages else nodes
+        nodes = join_pages(nodes) if self.join_pages else nodes
         chunker = MultiViewChunker.configured(
             self,
             llm=FrameworkLLM(self.llm, "write a view") if self.llm else None,

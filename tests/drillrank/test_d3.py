@@ -182,3 +182,9 @@ def test_bad_settings():
         D3().retrieve(" ", [MANUAL])
     with pytest.raises(InvalidInput):
         D3().retrieve(QUESTION, [MANUAL], 0)
+
+
+@pytest.mark.parametrize(("count", "opened"), [(7, 7), (30, 8), (35, 8), (36, 9), (80, 20)])
+def test_of_many_sections_a_quarter_is_opened(count, opened):
+    text = "\n\n".join(f"# Part {n}\n\nFoxes hunt {n} mice." for n in range(count))
+    assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == opened

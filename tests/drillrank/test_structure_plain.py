@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -175,3 +177,63 @@ def test_every_text_is_tiled_and_no_heading_is_the_last_word(lines):
         check_spans(document)
         last = document.sections()[-1:]
         assert not any(section.confidence < 0.9 and not document.body(section).strip() for section in last)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(4, 6), st.integers(5, 40)), min_size=1, max_size=8),
+    st.integers(70, 110),
+    st.sampled_from(["\n", "\r\n", "\r", " \n"]),
+)
+def test_prose_broken_at_a_margin_has_its_paragraphs_without_blank_lines(paragraphs, margin, end_of_line):
+    wrapped = [
+        [*textwrap.wrap(f"The {'fox hunts mice. ' * 60}", margin)[:full], f"{'x' * last}."] for full, last in paragraphs
+    ]
+    text = end_of_line.join(line for lines in wrapped for line in lines)
+    document = parse_document(text, "text")
+    check_spans(document)
+    [section] = document.sections()
+    assert [document.slice(block).split() for block in document.blocks(section)] == [
+        " ".join(lines).split() for lines in wrapped
+    ]
+
+
+def test_titles_in_prose_without_blank_lines_are_headings():
+    body = textwrap.fill(PROSE.strip(), 90)
+    text = f"PART I\nItem 1. Business\n{body}\nItem 2. Foxes\n{body}\n• one thing\n• another thing\n{body}"
+    assert confidences(text) == [("PART I", 1, 0.95), ("Item 1. Business", 2, 0.95), ("Item 2. Foxes", 2, 0.95)]
+    last = parse_document(text).sections()[-1]
+    assert [block.kind for block in parse_document(text).blocks(last)] == ["heading", *["paragraph"] * 3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The fox\nhunts by night.\nThe owl\nflies by night.",  # verse
+        "Ada Holm\nMill Lane 5\n6700 Esbjerg",
+        f"We sell these things:\nApples\nPears\nLemons\n{PROSE}",
+        f"{PROSE[:90]}\nFoxes in\n{PROSE}",  # in the middle of a sentence
+        f"{PROSE[:90]}\n1998. It goes on\n{PROSE[4:]}",
+        f"{PROSE[:60].strip()}.\nand so on\n{PROSE}",
+    ],
+)
+def test_what_is_no_paragraph_of_its_own(text):
+    document = parse_document(text, "text")
+    [section] = document.sections()
+    assert len(document.blocks(section)) == 1
+
+
+def test_a_line_that_stands_on_page_after_page_is_no_heading():
+    page = f"ANNUAL REPORT\n\n{PROSE}\n\n"
+    assert [heading for heading, _, _ in confidences(page * 5 + f"OUTLOOK\n\n{PROSE}")] == ["OUTLOOK"]
+    assert len(confidences(page * 4)) == 4
+
+
+@pytest.mark.parametrize("mark", ["# of shares\n\n", "Total\n---\n\n"])
+def test_a_mark_now_and_then_makes_no_markdown_of_a_pdf(mark):
+    text = f"{mark}Item 1. Foxes\n\n{PROSE * 60}\n\n"
+    report = parse_document(text, metadata={"source": "https://a.example/Report.PDF?page=1"})
+    assert report.format == "text"
+    assert [section.heading for section in report.sections()][-1] == "Item 1. Foxes"
+    assert parse_document(text, metadata={"source": "notes"}).format == "markdown"
+    assert parse_document(mark * 3 + text, metadata={"source": "report.pdf"}).format == "markdown"

@@ -131,7 +131,17 @@ class _Rebuilding:
         for section in document.sections():  # those without paragraphs, too: others may lie below
             path = self._path(run.path, section.path)
             self._paths.setdefault(breadcrumb(path, self._separator), path)
-        return [self._moved(section, run) for section in outline([document])]
+        return [self._moved(section, run) for section in self._without_heading(outline([document]), run.path)]
+
+    def _without_heading(self, sections: list[OutlineSection], stored: str) -> list[OutlineSection]:
+        """Without the first paragraph if it is the chunk's own heading, which only the whole document shows as one."""
+        first = sections[0].paragraphs[0] if sections and not sections[0].passage.title else None
+        if first is None or not f"{self._separator}{stored}".endswith(
+            self._separator + breadcrumb([first.text], self._separator)
+        ):
+            return sections
+        top = replace(sections[0], paragraphs=sections[0].paragraphs[1:], readable=sections[0].readable[1:])
+        return [top, *sections[1:]] if top.paragraphs else sections[1:]
 
     def _moved(self, section: OutlineSection, run: StoredChunk) -> OutlineSection:
         """A section of a chunk, as a section of the document."""

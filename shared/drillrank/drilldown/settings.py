@@ -56,7 +56,11 @@ class D3Settings(LLMSettings):
     monot5: MonoT5 | Relevance | None = setting(
         default=None, description="The ranker of the strategies that name it; None makes one of the model."
     )
-    sections: int = setting(default=8, description="How many sections are opened where likelihood chooses them.")
+    sections: int = setting(
+        default=8,
+        description="How many sections are opened where likelihood chooses them; of more than four times as many, a "
+        "quarter.",
+    )
     max_documents: int = setting(
         default=8,
         description="Of more documents than this, only those with the best paragraphs by likelihood are drilled into.",

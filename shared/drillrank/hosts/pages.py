@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from drillrank.hosts.keys import own, prefixed, with_own
@@ -43,7 +44,8 @@ class Joined:
 def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
     r"""Neighbours that are pages of one file become one document.
 
-    They are if their metadata name the same file and pages that rise, and agree in all else.
+    They are if their metadata name the same file and pages that rise, and agree in all else. Where two neighbours are
+    on one page, pages were cut already: these stay as they are.
 
     Args:
         parts: Text and metadata of each document.
@@ -59,7 +61,14 @@ def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
             groups[-1].append(at)
         else:
             groups.append([at])
-    return [_joined(listed, group) for group in groups]
+    cut = {
+        id(group)
+        for pair in pairwise(groups)
+        if listed[pair[0][-1]][1] == listed[pair[1][0]][1] and _names_page(listed[pair[0][-1]][1])
+        for group in pair
+    }
+    runs = [run for group in groups for run in ([[at] for at in group] if id(group) in cut else [group])]
+    return [_joined(listed, run) for run in runs]
 
 
 def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int]) -> Joined:
@@ -95,6 +104,10 @@ def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     if last.isdecimal() and now.isdecimal():
         return int(last) < int(now) or now == "1"  # after a preface
     return bool(now) and last != now
+
+
+def _names_page(metadata: Mapping[str, Any]) -> bool:
+    return any(key in metadata for key in KEYS)
 
 
 def _number(metadata: Mapping[str, Any], place: int) -> int:

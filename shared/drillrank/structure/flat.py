@@ -7,6 +7,7 @@ right is printed by `python -m tests.benchmarks flat_headings`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ _LONGEST = 80  # characters of a heading
 _MOST_WORDS = 10  # of a short line
 _PROSE = 120  # characters below a short line
 _LEAST_LISTED = 3  # lines of a table of contents
+_RUNNING = 5  # times that a line stands in a text before it is taken for a page's own
 _LEAST_SHORT = 2  # short lines: one alone may be anything
 _RANK = {"listed": 3, "capitals": 3, "bold": 7, "short": 8}
 _CONFIDENCE = {"listed": 0.95, "short": 0.8, "bold": 0.7, "capitals": 0.6}  # capitals may be formulas or a warning
@@ -58,10 +60,17 @@ def flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container[
         kind, title = _kind(line, below, listed)
         if kind:
             found[at] = FlatHeading(title, _RANK[kind], _CONFIDENCE[kind])
+    found = _without_running(found)
     short = [at for at, heading in found.items() if heading.rank == _RANK["short"]]
     if len(short) < _LEAST_SHORT:
         found = {at: heading for at, heading in found.items() if at not in short}
     return _with_text_below(found, len(spans), known)
+
+
+def _without_running(found: dict[int, FlatHeading]) -> dict[int, FlatHeading]:
+    """Without titles that stand on page after page."""
+    times = Counter(_key(heading.title) for heading in found.values())
+    return {at: heading for at, heading in found.items() if times[_key(heading.title)] < _RUNNING}
 
 
 def _kind(line: str, below: str, listed: Container[str]) -> tuple[str, str]:

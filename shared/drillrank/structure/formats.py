@@ -47,6 +47,7 @@ _LATEX = re.compile(
     re.MULTILINE,
 )
 _BOM = "\ufeff"
+_CHARACTERS_A_MARK = 10_000  # where a converter wrote Markdown: it marks headings, tables and code more often than that
 
 
 def named_format(metadata: Mapping[str, object]) -> str | None:
@@ -65,6 +66,16 @@ def named_format(metadata: Mapping[str, object]) -> str | None:
         if "." in name and ending in _BY_ENDING:
             return _BY_ENDING[ending]
     return None
+
+
+def marks_by_chance(text: str, marks: int, metadata: Mapping[str, object]) -> bool:
+    """Whether a loader has taken the text out of a PDF, and a "#" or a row of dashes now and then is the PDF's own.
+
+    >>> marks_by_chance("..." * 10_000, 2, {"source": "report.pdf"}), marks_by_chance("...", 1, {"source": "a.pdf"})
+    (True, False)
+    """
+    names = (re.split(r"[?#]", str(metadata.get(key, "")), maxsplit=1)[0] for key in _NAME_KEYS)
+    return len(text) > marks * _CHARACTERS_A_MARK and any(name.lower().endswith(".pdf") for name in names)
 
 
 def contradicts(text: str, format: str) -> bool:

@@ -28,7 +28,7 @@ _KINDS: dict[str, BlockKind] = {
     "fence": "code",
     "code_block": "code",
 }
-_EVIDENT = frozenset({"heading_open", "table", "fence", "front_matter"})
+_MARKS = frozenset({"heading_open", "table", "fence", "front_matter"})
 _MAX_HEADING = 1000  # a longer one is hardly a heading, and inline rules are not linear
 _MAX_INLINE = 4000
 _ITEM_BORDER = re.compile(r"(?:\r\n?|\n)(?=[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]|[\r\n]))")
@@ -43,14 +43,14 @@ def scan_markdown(text: str) -> Scan:
     tokens = _block_tokens(text, references)
     blocks: list[Block] = []
     headings: list[tuple[int, str]] = []
-    evident = False
+    marks = 0
     for index, block in _blocks(text, tokens):
         token = tokens[index]
         blocks.append(block)
-        evident = evident or token.type in _EVIDENT
+        marks += token.type in _MARKS
         if token.type == "heading_open":
             headings.append((int(token.tag[1:]), _readable(tokens[index + 1].content, references)))
-    return Scan(blocks, headings, evident)
+    return Scan(blocks, headings, marks)
 
 
 def markdown_links(text: str) -> list[tuple[int, str, str]]:

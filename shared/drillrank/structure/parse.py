@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure.document import Document
-from drillrank.structure.formats import contradicts, is_html_fragment, is_html_page, is_latex, named_format
+from drillrank.structure.formats import (
+    contradicts,
+    is_html_fragment,
+    is_html_page,
+    is_latex,
+    marks_by_chance,
+    named_format,
+)
 from drillrank.structure.html import scan_html
 from drillrank.structure.latex import scan_latex
 from drillrank.structure.plain import scan_plain
@@ -61,7 +68,7 @@ def parse_document(
     Args:
         text: The document. Offsets count characters of this string, which is kept unchanged.
         format: `"markdown"` (CommonMark with tables and YAML front matter), `"html"`, `"latex"`, `"text"` (underlined
-            and numbered headings, paragraphs between blank lines) or `"auto"`.
+            and numbered headings, paragraphs between blank lines or told by where lines of prose end) or `"auto"`.
         metadata: What else is known of the document. With `"auto"`, a media type (`file_type`, `content_type`) or the
             ending of a file name (`file_name`, `file_path`, `source`, `url`) decides, unless HTML or LaTeX is named
             and the text holds no markup. Without either, the text decides: HTML or LaTeX if it begins like a page or
@@ -96,18 +103,18 @@ def parse_document(
     if format == "auto":
         named = named_format(metadata or {})
         if named is None or contradicts(text, named):
-            format, scan = _guess(text)
+            format, scan = _guess(text, metadata or {})
             return assemble(text, scan, format, max_depth)
         format = named
     return assemble(text, _SCANNERS[format](text), format, max_depth)
 
 
-def _guess(text: str) -> tuple[str, Scan]:
-    """Format and scan of a text of which nothing else is known."""
+def _guess(text: str, metadata: Mapping[str, object]) -> tuple[str, Scan]:
+    """Format and scan of a text whose format nobody names."""
     format = "html" if is_html_page(text) else "latex" if is_latex(text) else ""
     if not format:
         scan = scan_markdown(text)
-        if scan.evident:
+        if scan.marks and not marks_by_chance(text, scan.marks, metadata):
             return "markdown", scan
         format = "html" if is_html_fragment(text) else "text"
     return format, _SCANNERS[format](text)

@@ -1,4 +1,4 @@
-"""Plain text: paragraphs between blank lines, under headings that are underlined, numbered or named as such.
+"""Plain text: paragraphs between blank lines, or told by their lines, under underlined, numbered or named headings.
 
 Other lines that look like headings are found by `drillrank.structure.flat`.
 
@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from drillrank.structure.document import Block
 from drillrank.structure.flat import flat_headings
 from drillrank.structure.lines import paragraphs
+from drillrank.structure.run_on import run_on_paragraphs
 from drillrank.structure.scan import Scan
 
 _UNDERLINED = re.compile(
@@ -68,7 +69,7 @@ class _Heading(NamedTuple):
 
 def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text, and the lines that are certainly headings."""
-    spans = paragraphs(text)
+    spans = [part for span in paragraphs(text) for part in run_on_paragraphs(text, *span)]
     underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(text, *span))}
     candidates = (_candidate(at, text, *span) for at, span in enumerate(spans) if at not in underlined)
     numbered = {heading.at: heading for heading in _plausible([found for found in candidates if found])}

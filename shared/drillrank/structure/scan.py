@@ -18,12 +18,12 @@ class Scan:
         blocks: Ordered and disjoint. Text between them is kept as blocks of kind `other`.
         headings: Level and readable text of every block of kind `heading`, in the same order.
         confidences: How certain each heading is, from 0 to 1; all are if there are none.
-        evident: The text shows marks of the format, so that it may be chosen without being named.
+        marks: How many things were found that only this format has, so that it may be chosen without being named.
     """
 
     blocks: list[Block]
     headings: list[tuple[int, str]] = field(default_factory=list)
-    evident: bool = True
+    marks: int = 0
     confidences: Sequence[float] = ()
 
 

@@ -1,0 +1,243 @@
+"""A PDF as the hosts' own loaders read it: evidence and citations with the host's page, and right text on that page."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import CitationQueryEngine
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
+
+import langchain_ext
+import llama_index_ext
+from drillrank.hosts.pages import joined
+from langchain_ext.pages import join_pages as join_langchain_pages
+from llama_index_ext.pages import join_pages as join_llama_pages
+from tests.pdf_files import Text, lines, pdf_of
+
+FOX = (
+    "The fox hunts mice in the meadow behind the mill. It hears them under the snow from far away and jumps on them.",
+    "At night the fox goes along the hedges and looks for eggs, beetles and fallen fruit. When the morning comes and "
+    "the village wakes, the fox goes slowly home and",
+    "sleeps in its den until the evening. Cubs are born in March and leave in autumn.",
+)
+BADGER = (
+    "The badger digs its sett in the forest with strong claws. Twelve badgers may live together in one sett.",
+    "Badgers eat earthworms above all, and sometimes wasps.",
+)
+OWL = "The owl flies without a sound. Its feathers have soft edges, which break the air into small whirls."
+HEADING = {"size": 16, "bold": True}
+ASKED = {  # question, and the page and section of the answer
+    "Where does the badger dig its sett?": (2, "2 Badgers", BADGER[0]),
+    "Which eggs and fruit does the fox look for along the hedges?": (1, "1 Foxes", f"{FOX[1]} {FOX[2]}"),
+    "Why does the owl fly without a sound?": (3, "3 Owls", OWL),
+}
+
+
+def pages(badger: str = "badger") -> list[list[Text]]:
+    first, second = (one.replace("badger", badger) for one in BADGER)
+    return [
+        [Text("1 Foxes", y=72, **HEADING), *lines(FOX[0], 110), *lines(FOX[1], 160)],
+        [*lines(FOX[2], 72), Text("2 Badgers", y=130, **HEADING), *lines(first, 170), *lines(second, 220)],
+        [Text("3 Owls", y=72, **HEADING), *lines(OWL, 110)],
+    ]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "animals.pdf"
+    path.write_bytes(pdf_of(pages()).content())
+    return path
+
+
+def read_by_langchain(file) -> list[Document]:
+    pytest.importorskip("pypdf", reason="needs pypdf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package says that it is no longer looked after
+        loaders = pytest.importorskip("langchain_community.document_loaders", reason="needs langchain-community")
+        return loaders.PyPDFLoader(str(file)).load()
+
+
+def read_by_llama_index(file):
+    pytest.importorskip("llama_index.readers.file", reason="needs llama-index-readers-file")
+    from llama_index.core import SimpleDirectoryReader
+
+    return SimpleDirectoryReader(input_files=[str(file)], filename_as_id=True).load_data()
+
+
+@pytest.fixture
+def documents(file):
+    return read_by_langchain(file)
+
+
+@pytest.fixture
+def nodes(file):
+    return read_by_llama_index(file)
+
+
+def folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def store_of(documents) -> InMemoryVectorStore:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    store.add_documents(documents)
+    return store
+
+
+def index_of(nodes) -> VectorStoreIndex:
+    return VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=8))
+
+
+def check_langchain(retriever) -> None:
+    for question, (page, section, answer) in ASKED.items():
+        for found in (retriever.invoke(question)[0], asyncio.run(retriever.ainvoke(question))[0]):
+            assert answer in folded(found.page_content)
+            assert (found.metadata["page"], found.metadata["page_label"]) == (page - 1, str(page))
+            assert found.metadata["drillrank_section_path"] == section
+
+
+def check_llama_index(retriever) -> None:
+    for question, (page, section, answer) in ASKED.items():
+        for found in (retriever.retrieve(question)[0], asyncio.run(retriever.aretrieve(question))[0]):
+            assert answer in folded(found.text)
+            assert found.metadata["page_label"] == str(page)
+            assert found.metadata["drillrank_section_path"] == section
+
+
+def test_langchain_finds_evidence_on_its_page(documents, tmp_path):
+    check_langchain(langchain_ext.D3Retriever(documents=documents))
+    store = store_of(langchain_ext.MultiViewTextSplitter().split_documents(documents))
+    check_langchain(langchain_ext.D3Retriever(source=store))
+    check_langchain(
+        langchain_ext.MultiViewRetriever(documents=langchain_ext.MultiViewTextSplitter().split_documents(documents))
+    )
+    store.dump(str(tmp_path / "store.json"))
+    loaded = InMemoryVectorStore.load(str(tmp_path / "store.json"), DeterministicFakeEmbedding(size=16))
+    check_langchain(langchain_ext.D3Retriever(source=loaded))
+
+
+def test_llama_index_finds_evidence_on_its_page(nodes, tmp_path):
+    check_llama_index(llama_index_ext.D3Retriever(nodes))
+    sections = llama_index_ext.MultiViewNodeParser().get_nodes_from_documents(nodes)
+    check_llama_index(llama_index_ext.MultiViewRetriever(sections))
+    index = index_of(sections)
+    check_llama_index(llama_index_ext.D3Retriever(source=index))
+    index.storage_context.persist(str(tmp_path / "index"))
+    stored = StorageContext.from_defaults(persist_dir=str(tmp_path / "index"))
+    loaded = load_index_from_storage(stored, embed_model=MockEmbedding(embed_dim=8))
+    check_llama_index(llama_index_ext.D3Retriever(source=loaded))
+
+
+def test_a_filter_on_pages(documents, nodes):
+    store = store_of(langchain_ext.MultiViewTextSplitter().split_documents(documents))
+    second = langchain_ext.D3Retriever(source=store, filter=lambda one: one.metadata["page"] == 1, top_n=9)
+    assert [folded(one.page_content) for one in second.invoke("badgers and foxes")] == list(BADGER)
+    index = index_of(llama_index_ext.MultiViewNodeParser().get_nodes_from_documents(nodes))
+    filters = MetadataFilters(filters=[MetadataFilter(key="page_label", value="2")])
+    found = llama_index_ext.D3Retriever(source=index, filters=filters, top_n=9).retrieve("badgers and foxes")
+    assert [folded(one.text) for one in found] == list(BADGER)
+
+
+def test_citations_of_llama_index_name_the_page(nodes):
+    index = index_of(llama_index_ext.MultiViewNodeParser().get_nodes_from_documents(nodes))
+    for retriever in (llama_index_ext.D3Retriever(nodes, top_n=1), llama_index_ext.D3Retriever(source=index, top_n=1)):
+        engine = CitationQueryEngine.from_args(index, retriever=retriever, llm=MockLLM())
+        answer = engine.query("Where does the badger dig its sett?")
+        assert [source.metadata["page_label"] for source in answer.source_nodes] == ["2"]
+        assert f"page_label: 2\nfile_path: {nodes[0].metadata['file_path']}\n\nSource 1:\nThe badger digs" in str(
+            answer
+        )
+
+
+def test_a_plain_chain_of_langchain_cites_the_page(documents):
+    def cited(found):
+        return "\n".join(f"[p. {one.metadata['page_label']}] {one.page_content}" for one in found)
+
+    prompts = []
+    chain = (
+        {"found": langchain_ext.D3Retriever(documents=documents, top_n=1) | cited, "question": RunnablePassthrough()}
+        | ChatPromptTemplate.from_template("{found}\n\n{question}")
+        | RunnableLambda(lambda prompt: prompts.append(prompt.to_string()) or prompt)
+        | FakeListChatModel(responses=["In the forest [p. 2]."])
+    )
+    assert chain.invoke("Where does the badger dig its sett?").content == "In the forest [p. 2]."
+    assert "[p. 2] The badger digs its sett" in prompts[0]
+
+
+@pytest.mark.parametrize("size", [60, 150])
+def test_pages_that_another_splitter_cut_are_not_joined(documents, size):
+    cut = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=0).split_documents(documents)
+    assert len(cut) > len(documents)
+    assert join_langchain_pages(cut) == cut
+    for question, (page, _, answer) in ASKED.items():
+        found = langchain_ext.D3Retriever(documents=cut, top_n=1).invoke(question)[0]
+        assert found.metadata["page"] == page - 1
+        assert folded(found.page_content)[:30] in answer
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=6), st.integers(1, 3))
+def test_pages_are_joined_only_where_each_is_whole(parts, copies):
+    """Of each page of a file how many parts there are; and how often the file is there."""
+    one = [(f"{page}.{part}", {"source": "a.pdf", "page": page}) for page, n in enumerate(parts) for part in range(n)]
+    groups = [group.members for group in joined(one * copies)]
+    assert [at for group in groups for at in group] == list(range(len(one) * copies))
+    if max(parts) == 1 and len(parts) > 1:
+        assert groups == [tuple(range(at, at + len(one))) for at in range(0, copies * len(one), len(one))]
+    else:
+        assert all(len(group) == 1 for group in groups)
+
+
+def test_a_changed_page_in_a_pipeline_with_a_docstore(file):
+    vectors = SimpleVectorStore()
+    pipeline = IngestionPipeline(
+        transformations=[llama_index_ext.MultiViewNodeParser(views=["raw"]), MockEmbedding(embed_dim=8)],
+        docstore=SimpleDocumentStore(),
+        vector_store=vectors,
+        docstore_strategy=DocstoreStrategy.UPSERTS_AND_DELETE,
+    )
+    found = pipeline.run(documents=join_llama_pages(read_by_llama_index(file)))
+    assert [node.metadata["page_label"] for node in found] == ["1", "2", "3"]
+    file.write_bytes(pdf_of(pages("weasel")).content())
+    found = pipeline.run(documents=join_llama_pages(read_by_llama_index(file)))
+    assert set(vectors.data.embedding_dict) == {node.node_id for node in found}
+    check = " ".join(node.text for node in found)
+    assert "weasel digs" in check
+    assert "badger digs" not in check
+    pipeline.run(documents=join_llama_pages(read_by_llama_index(file)[:2]))  # the last page is gone
+    assert "owl flies" not in " ".join(node.text for node in pipeline.docstore.docs.values())
+
+
+def test_an_evidence_paragraph_of_a_store_is_no_heading(documents):
+    store = store_of(langchain_ext.MultiViewTextSplitter(views=["raw"]).split_documents(documents))
+    found = langchain_ext.D3Retriever(source=store, top_n=20).invoke("badgers, foxes, owls")
+    titles = {"1 Foxes", "2 Badgers", "3 Owls"}
+    assert {one.metadata["drillrank_section_path"] for one in found} == titles
+    assert not titles & {one.page_content.strip() for one in found}
+
+
+def test_spans_of_pages_in_the_joined_text(documents, nodes):
+    for texts, metadata in (
+        ([one.page_content for one in documents], [one.metadata for one in documents]),
+        ([one.text for one in nodes], [one.metadata for one in nodes]),
+    ):
+        [one] = joined(zip(texts, metadata, strict=True))
+        assert one.pages is not None
+        assert one.pages.numbers == (1, 2, 3)
+        spans = pairwise([*one.pages.starts, len(one.text)])
+        assert [one.text[start:end].rstrip("\n") for start, end in spans] == [text.rstrip("\n") for text in texts]
