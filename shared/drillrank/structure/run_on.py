@@ -1,7 +1,7 @@
 """Paragraphs that no blank line parts, as in the text of a PDF's page: they are told by where lines end.
 
-In prose that was broken at a margin, a line that ends a sentence well before the margin ends a paragraph, and a short
-line over a full one, where a paragraph may begin, is a title.
+In prose that was broken at a margin, a line that ends a sentence ends a paragraph, too, if the next word would have
+fitted in; and a short line over a full one, where a paragraph may begin, is a title.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from itertools import pairwise
 from drillrank.structure.lines import line_starts, trimmed_end
 
 _NARROWEST = 50  # characters: what is narrower is verse, an address, a table
-_SHORT = 0.75  # of the margin
+_SHORT = 0.75  # of the margin, for a title
+_FULL = 0.95  # of the margin: letters are not equally wide
 _WHOLE = 200  # characters: not broken at a margin, but a paragraph
 _LONGEST_TITLE = 80
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
@@ -35,18 +36,18 @@ def run_on_paragraphs(text: str, start: int, end: int) -> list[tuple[int, int]]:
     margin = sorted(map(len, lines))[4 * len(lines) // 5]
     if len(lines) == 1 or margin < _NARROWEST:
         return [(start, end)]
-    begins = [place for place, first in zip(places, _firsts(lines, _SHORT * margin), strict=False) if first]
+    begins = [place for place, first in zip(places, _firsts(lines, margin), strict=False) if first]
     return [(a, trimmed_end(text, a, b)) for a, b in pairwise([*begins, end])]
 
 
-def _firsts(lines: Sequence[str], short: float) -> list[bool]:
+def _firsts(lines: Sequence[str], margin: int) -> list[bool]:
     """Of each line, whether a paragraph begins with it."""
-    titles = _may_be_titles(lines, short)
+    titles = _may_be_titles(lines, _SHORT * margin)
     firsts = [True]
     for at, (line, below) in enumerate(pairwise(lines)):
-        ends = _SENTENCE_END.search(line) is not None
-        apart = ends and (len(line) < short or len(line) >= _WHOLE or titles[at + 1]) and _begins(below)
-        firsts.append(apart or (firsts[at] and titles[at]) or _ITEM.match(below) is not None)
+        fits = len(f"{line} {below.split()[0]}") <= _FULL * margin
+        ends = _SENTENCE_END.search(line) is not None and (fits or len(line) >= _WHOLE or titles[at + 1])
+        firsts.append((ends and _begins(below)) or (firsts[at] and titles[at]) or _ITEM.match(below) is not None)
     return firsts
 
 
