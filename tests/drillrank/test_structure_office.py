@@ -8,9 +8,7 @@ import pytest
 
 from drillrank import read_document
 from drillrank.errors import InvalidInput
-
-_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+from tests.word_files import word_file
 
 
 def packed(path, parts):
@@ -26,35 +24,9 @@ def outline(document):
 
 def test_word(tmp_path):
     pytest.importorskip("mammoth", reason="needs the extra office")
-
-    def paragraph(text, style=""):
-        properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
-        return f"<w:p>{properties}<w:r><w:t>{text}</w:t></w:r></w:p>"
-
-    cells = "".join(f"<w:tc>{paragraph(text)}</w:tc>" for text in ("Fox", "42"))
-    body = paragraph("Animals", "Heading1") + paragraph("# of them") + paragraph("Foxes", "Heading2")
-    body += f"<w:tbl><w:tr>{cells}</w:tr><w:tr>{cells}</w:tr></w:tbl>"
-    styles = "".join(
-        f'<w:style w:type="paragraph" w:styleId="Heading{n}"><w:name w:val="heading {n}"/></w:style>' for n in (1, 2)
-    )
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    types = "application/vnd.openxmlformats-officedocument.wordprocessingml"
-
-    def relations(target, kind):
-        one = f'<Relationship Id="a" Type="{office}/{kind}" Target="{target}"/>'
-        return f'<Relationships xmlns="{_PACKAGE}/relationships">{one}</Relationships>'
-
-    file = packed(
-        tmp_path / "a.docx",
-        {
-            "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types">'
-            f'<Override PartName="/word/document.xml" ContentType="{types}.document.main+xml"/></Types>',
-            "_rels/.rels": relations("word/document.xml", "officeDocument"),
-            "word/_rels/document.xml.rels": relations("styles.xml", "styles"),
-            "word/styles.xml": f'<w:styles xmlns:w="{_W}">{styles}</w:styles>',
-            "word/document.xml": f'<w:document xmlns:w="{_W}"><w:body>{body}</w:body></w:document>',
-        },
-    )
+    table = [["Fox", "42"], ["Fox", "42"]]
+    file = tmp_path / "a.docx"
+    file.write_bytes(word_file([("Animals", 1), ("# of them", 0), ("Foxes", 2), table]))
     document = read_document(file)
     assert outline(document) == [("Animals",), ("Animals", "Foxes")]
     assert "# of them" in document.text

@@ -80,7 +80,8 @@ def _resolved(saved: Mapping[str, Any], child: Mapping[str, Any]) -> Mapping[str
     _, _, path = reference.partition("#/")
     kind, _, number = path.partition("/")
     items = _listed(saved.get(kind))
-    return items[int(number)] if number.isdecimal() and int(number) < len(items) else None
+    # A number that is too long for `int` names nothing.
+    return items[int(number)] if number.isdecimal() and len(number) < 10 and int(number) < len(items) else None
 
 
 def _table(data: object) -> str:
