@@ -1,0 +1,141 @@
+"""Pages of one file: which documents are joined, and what metadata say of the pages of a part."""
+
+from __future__ import annotations
+
+import pytest
+
+from drillrank.errors import InvalidInput
+from drillrank.hosts.pages import at_pages, file_metadata, joined, pages_of, without_page
+from drillrank.structure import Pages, parse_document
+from drillrank.structure.pages import page_range
+
+ROMAN = Pages((0, 40, 90), (3, 4, 6), ("iii", "iv", "1"))
+
+
+def members(*metadata):
+    return [one.members for one in joined(("Text.", one) for one in metadata)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "are_joined"),
+    [
+        ({"source": "a", "page": 0}, {"source": "a", "page": 1}, True),
+        ({"source": "a", "page": 0}, {"source": "a", "page": 5}, True),
+        ({"source": "a", "page": 1}, {"source": "a", "page": 0}, False),
+        ({"source": "a", "page": 0}, {"source": "b", "page": 1}, False),
+        ({"file_name": "a", "page_number": 1}, {"file_name": "a", "page_number": 2}, True),
+        ({"file_path": "a", "page_label": "1"}, {"file_path": "a", "page_label": "2"}, True),
+        ({"file_path": "a", "page_label": "2"}, {"file_path": "a", "page_label": "2"}, False),
+        ({"file_path": "a", "page_label": "9"}, {"file_path": "a", "page_label": "10"}, True),
+        ({"file_path": "a", "page_label": "3"}, {"file_path": "a", "page_label": "2"}, False),
+        ({"file_path": "a", "page_label": "3"}, {"file_path": "a", "page_label": "1"}, True),  # after a preface
+        ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "1"}, True),
+        ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "v"}, True),
+        ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": ""}, False),
+        ({"source": "a", "page": "0"}, {"source": "a", "page": "1"}, False),  # no numbers, and no labels
+        ({"source": "a", "page": "0"}, {"source": "a", "page": 1}, False),
+        ({"source": "a"}, {"source": "a"}, False),
+        ({"page": 0}, {"page": 1}, False),
+        ({"source": "a", "page": 0, "x": 1}, {"source": "a", "page": 1, "x": 2}, False),
+        ({"source": "a", "page": 0, "x": 1}, {"source": "a", "page": 1, "x": 1}, True),
+        ({"source": "a", "page": 0}, {"source": "a", "page": 1, "x": 1}, False),
+        ({"source": "a", "page": 0, "start_index": 0}, {"source": "a", "page": 1, "start_index": 0}, False),
+        ({"source": "a", "page": 0, "drillrank_pages": ""}, {"source": "a", "page": 1, "drillrank_pages": ""}, False),
+        ({"source": "a", "file_name": "x", "page": 0}, {"source": "b", "file_name": "x", "page": 1}, False),
+    ],
+)
+def test_two_pages(first, second, are_joined):
+    assert members(first, second) == ([(0, 1)] if are_joined else [(0,), (1,)])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "between"),
+    [
+        ("The fox goes", "home.", "\n"),
+        ("The fox, ", " home.", "\n"),
+        ("The fox goes.", "home.", "\n\n"),
+        ("The fox goes", "Home.", "\n\n"),
+        ("The fox 7", "home.", "\n\n"),
+        ("", "home.", "\n\n"),
+        ("The fox", "", "\n\n"),
+    ],
+)
+def test_what_stands_between_pages(before, after, between):
+    [one] = joined([(before, {"source": "a", "page": 4}), (after, {"source": "a", "page": 6})])
+    assert one.text == before + between + after
+    assert one.pages == Pages((0, len(before + between)), (5, 7), ("5", "7"))
+
+
+def test_labels_and_numbers_of_joined_pages():
+    labels = [("A.", {"source": "a", "page_label": label}) for label in ("i", "ii", "1")]
+    assert joined(labels)[0].pages == Pages((0, 4, 8), (1, 2, 3), ("i", "ii", "1"))
+    counted = [("A.", {"source": "a", "page_number": n, "page_label": f"S{n}"}) for n in (2, 3)]
+    assert joined(counted)[0].pages == Pages((0, 4), (2, 3), ("S2", "S3"))
+    kept = Pages((0, 3), (1, 2), ("1", "2"))
+    assert joined([("One two", {"source": "a", "drillrank_pages": kept.as_json()})])[0].pages == kept
+
+
+def test_the_pages_that_a_record_tells():
+    assert pages_of({"drillrank_pages": ROMAN.as_json(), "drillrank_first_page": 9}) == ROMAN
+    assert pages_of({"drillrank_first_page": 3}) == Pages((0,), (3,), ("3",))
+    assert pages_of({"drillrank_first_page": "3"}) is None
+    assert pages_of({"page": 3}) is None
+
+
+def test_metadata_of_a_part():
+    given = {"page": 2, "page_number": 3, "page_label": "iii", "x": 1}
+    ours = {"drillrank_first_page": 4, "drillrank_last_page": 6}
+    both = Pages((40, 90), (4, 6), ("iv", "1"))
+    found = at_pages(given, ROMAN, 50, 95)
+    assert found == {"page": 3, "page_number": 4, "page_label": "iv", "x": 1, **ours, "drillrank_pages": both.as_json()}
+    assert at_pages({"page_label": "iii"}, ROMAN, 90, 95)["page_label"] == "1"
+    assert at_pages({"page": "2"}, ROMAN, 90, 95)["page"] == "2"
+    assert at_pages({}, ROMAN, None, 5)["drillrank_last_page"] == 6
+    assert at_pages({}, ROMAN, 5, None)["drillrank_last_page"] == 6
+    assert at_pages(given, None, 1, 2) == given
+    assert "drillrank_pages" not in at_pages(given, ROMAN, 0, 5)
+    assert given == {"page": 2, "page_number": 3, "page_label": "iii", "x": 1}
+
+
+def test_metadata_of_a_file():
+    document = parse_document("Foxes.")
+    assert file_metadata(document, "a.md") == {"source": "a.md"}
+    object.__setattr__(document, "pages", ROMAN)
+    told = {"source": "a.pdf", "page": 0, "page_label": "iii", "drillrank_pages": ROMAN.as_json()}
+    assert file_metadata(document, "a.pdf") == told
+    assert without_page(told | {"page_number": 1, "x": 2}).keys() == {"source", "drillrank_pages", "x"}
+
+
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        (((), (), ()), "at least one"),
+        (((0,), (1, 2), ("1",)), "at least one"),
+        (((0, 1), (1, 2), ("1",)), "at least one"),
+        (((3, 1), (1, 2), ("1", "2")), "starts of pages must rise"),
+        (((1, 3), (2, 1), ("1", "2")), "numbers of pages must rise"),
+    ],
+)
+def test_pages_that_are_none(pages, message):
+    with pytest.raises(InvalidInput, match=message):
+        Pages(*pages)
+
+
+def test_pages_of_spans():
+    assert [ROMAN.between(*span) for span in ((0, 40), (39, 41), (40, 40), (0, 91), (90, 999))] == [
+        (3, 3),
+        (3, 4),
+        (4, 4),
+        (3, 6),
+        (6, 6),
+    ]
+    assert Pages((10, 20), (1, 2), ("1", "2")).between(0, 5) == (1, 1)
+    assert (ROMAN.label(4), ROMAN.label(6)) == ("iv", "1")
+    assert ROMAN.within(41, 95) == Pages((40, 90), (4, 6), ("iv", "1"))
+    assert Pages.from_json(ROMAN.as_json()) == ROMAN
+    assert Pages((0,), (1,), ("ä",)).as_json() == '[[0,1,"ä"]]'
+    assert [Pages.from_json(text) for text in ("", "1", "[]", "[[0]]", '[["a",1,"1"]]', "[[1,1,1],[0,1,1]]")] == [
+        None
+    ] * 6
+    assert page_range((3, 3)) == "p. 3"
+    assert page_range((3, 5)) == "pp. 3–5"
