@@ -66,11 +66,19 @@ def file(tmp_path):
 
 
 def read_by_langchain(file) -> list[Document]:
-    pytest.importorskip("pypdf", reason="needs pypdf")
+    """By `PyPDFLoader`, or, as its package is no longer looked after and need not be here, as that does it."""
+    pypdf = pytest.importorskip("pypdf", reason="needs pypdf")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the package says that it is no longer looked after
-        loaders = pytest.importorskip("langchain_community.document_loaders", reason="needs langchain-community")
-        return loaders.PyPDFLoader(str(file)).load()
+        warnings.simplefilter("ignore")
+        try:
+            from langchain_community.document_loaders import PyPDFLoader
+        except ImportError:
+            read = pypdf.PdfReader(str(file)).pages
+            return [
+                Document(page.extract_text(), metadata={"source": str(file), "page": n, "page_label": str(n + 1)})
+                for n, page in enumerate(read)
+            ]
+        return PyPDFLoader(str(file)).load()
 
 
 def read_by_llama_index(file):
