@@ -63,7 +63,7 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSe
     >>> question = "Which London district was Turing born in?"
     >>> ranking = PromptRankRerank().compress_documents([london, vale, turing], question)
     >>> [document.metadata["title"] for document in ranking]
-    ['Maida Vale', 'Alan Turing', 'London']
+    ['Alan Turing', 'Maida Vale', 'London']
     """
 
     links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")

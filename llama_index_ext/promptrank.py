@@ -49,7 +49,7 @@ class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
     >>> nodes = [NodeWithScore(node=node) for node in (london, vale, turing)]
     >>> question = "Which London district was Turing born in?"
     >>> [node.node.metadata["title"] for node in PromptRankRerank().postprocess_nodes(nodes, query_str=question)]
-    ['Maida Vale', 'Alan Turing', 'London']
+    ['Alan Turing', 'Maida Vale', 'London']
     """
 
     metadata_mode: MetadataMode = Field(
