@@ -36,6 +36,7 @@ BENCHMARKS = (
     "quantised",
     "concurrent_callers",
     "corpus_scale",
+    "ray_papers",
     "light",
 )
 WITHOUT_DATA = ("light", "financebench", "pdf_folder", "corpus_scale")
