@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 from drillrank import D3, LanguageModel, MonoT5, Relevance
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.embedding import Embed, HostEmbedding
+from drillrank.embedding import Embed
 from drillrank.hosts.calls import Call, Calls, arun_calls, call, run_calls
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
@@ -29,6 +29,7 @@ from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.settings import renamed
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
+from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
 from langchain_ext._lookups import StoreLookups
@@ -105,7 +106,7 @@ class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
             self,
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             self._language_model,
-            embed=_embed(self.embed),
+            embed=embedding_of(self.embed),
             section_prompt=filler("section_prompt", prompts[0]),
             paragraph_prompt=filler("paragraph_prompt", prompts[1]),
         )
@@ -182,9 +183,3 @@ async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> No
     """Dispatch steps in their order, until there is None; callback handlers may need the threads that D3 runs on."""
     while (step := await steps.get()) is not None:
         await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
-
-
-def _embed(given: Embeddings | Embed | None) -> Embed | None:
-    if isinstance(given, Embeddings):
-        return HostEmbedding(given.embed_documents, given.embed_query)
-    return given

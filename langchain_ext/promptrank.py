@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, InstanceOf
 
 from drillrank import Passage
+from drillrank.embedding import Embed
 from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.reranking import OfPaths, Shown
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
 from langchain_ext._documents import document_names, passage_of
+from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._rerank import LikelihoodCompressor
 from langchain_ext._retriever import Retriever
@@ -53,8 +57,8 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSe
 
     The other fields: those of `UPRRerank` but for its template, `demonstrations`, and the settings below
     (`instructions`, `ensemble` and `temperature` are what `tune` finds). With a `prior` the documents' scores or order
-    count, as for `UPRRerank`. `docstore`, `retriever` and `filter` are no part of the serialised configuration. Inside
-    a run every hop dispatches the custom event `promptrank_hop`.
+    count, as for `UPRRerank`. `embed` may be an embedding model. `docstore`, `retriever`, `filter` and `embed` are no
+    part of the serialised configuration. Inside a run every hop dispatches the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -68,6 +72,7 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSe
 
     links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
+    embed: Annotated[InstanceOf[Embeddings] | Embed | None, Field(exclude=True)]  # type: ignore[assignment]
 
     def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
@@ -90,6 +95,9 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSe
     def _passage(self, document: Document, position: int) -> Passage:
         [name] = document_names([document])
         return passage_of(document, name, self.title_key, self.metadata_fields)
+
+    def _embedding(self) -> Embed | None:
+        return embedding_of(self.embed)
 
     def _host(self) -> DocumentPaths:
         guard = Guard(self.filter, self.retriever, ensure_config())

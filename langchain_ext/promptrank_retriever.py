@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank import PromptRank
+from drillrank.embedding import Embed
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import reasons
@@ -17,6 +19,7 @@ from drillrank.hosts.paths import PathRetrieverSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
 from langchain_ext._documents import index_fields
+from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
@@ -46,6 +49,8 @@ class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSe
         llm: A chat model or text model, or a Runnable around one, that names what the best path of each hop but the
             last still lacks: one short call, and one question to `retriever`. None asks nobody.
         model: A `load_language_model` specification, or a ready language model.
+        embed: An embedding model, best that of the vector store, or a function from texts to vectors. `documents` are
+            embedded when the retriever is built, what it finds when it is first found.
         top_n: Documents to return; None returns every one on a scored path. `invoke(query, top_n=...)` overrides it.
 
     The other fields: `model_options`, `title_key`, `score_key`, `metadata_fields`, `demonstrations`, and the settings
@@ -90,6 +95,7 @@ class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSe
     )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
     missing_prompt: PromptField  # type: ignore[assignment]  # the host's
+    embed: InstanceOf[Embeddings] | Embed | None  # type: ignore[assignment]  # the host's, too
     top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
     metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
@@ -103,6 +109,7 @@ class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSe
             self.documents,
             self._host(Guard(self.filter)),
             links=self.links,
+            embed=embedding_of(self.embed),
             restricts=lambda: Guard(self.filter, self.retriever).restricts,
             missing_prompt=None if self.llm is None else filler("missing_prompt", self.missing_prompt),
             given_as="documents",

@@ -19,7 +19,7 @@ from llama_index.core.utils import print_text
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.embedding import Embed, HostEmbedding
+from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.hosts.calls import Calls, on_thread
 from drillrank.hosts.chunks import ChunkRecord
@@ -29,6 +29,7 @@ from drillrank.hosts.proposing import Reading
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.settings import method, renamed
 from llama_index_ext._chunks import chunks_of, holding
+from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
@@ -108,7 +109,7 @@ class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
             self,
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             load_evidence_model(self.model, **(self.model_options or {})),
-            embed=_embed(self.embed),
+            embed=embedding_of(self.embed),
             section_prompt=self._prompts.filler("section_prompt", prompts[0]),
             paragraph_prompt=self._prompts.filler("paragraph_prompt", prompts[1]),
         )
@@ -172,9 +173,3 @@ def _source_of(chunk: ChunkRecord[BaseNode]) -> RelatedNodeInfo:
     if chunk.kind != "document" and node.source_node is not None:
         return node.source_node
     return node.as_related_node_info()
-
-
-def _embed(given: BaseEmbedding | Embed | None) -> Embed | None:
-    if isinstance(given, BaseEmbedding):
-        return HostEmbedding(given.get_text_embedding_batch, given.get_query_embedding)
-    return given

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from pydantic import InstanceOf
 
 from drillrank import Passage
+from drillrank.embedding import Embed
 from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.reranking import OfPaths
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.multihop.path_settings import link_prior_was_prior
+from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
 from llama_index_ext.promptrank_nodes import NodePaths, passage_of
@@ -40,7 +44,8 @@ class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
 
     The other fields: those of `UPRRerank` but for its template, `title_key`, `demonstrations`, and the settings below
     (`instructions`, `ensemble` and `temperature` are what `tune` finds). With a `prior` the nodes' scores count, as for
-    `UPRRerank`. `docstore`, `retriever` and `filters` are no part of the serialised configuration.
+    `UPRRerank`. `embed` may be an embedding model. `docstore`, `retriever`, `filters` and `embed` are no part of the
+    serialised configuration.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -62,6 +67,7 @@ class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
     retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
+    embed: Annotated[InstanceOf[BaseEmbedding] | Embed | None, Field(exclude=True)]  # type: ignore[assignment]
 
     def _prepare(self) -> None:
         Guard(self.filters)  # says now what is wrong with them
@@ -74,6 +80,9 @@ class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return super()._postprocess_nodes(Guard(self.filters).hits(nodes), query_bundle)
+
+    def _embedding(self) -> Embed | None:
+        return embedding_of(self.embed)
 
     def _host(self) -> NodePaths:
         guard = Guard(self.filters, self.retriever)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
@@ -14,6 +15,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, PromptRank, load_language_model
+from drillrank.embedding import Embed
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.notes import noted
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
@@ -23,6 +25,7 @@ from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.passages import check_top_n
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.settings import method
+from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes, check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
@@ -58,6 +61,8 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
         title_key: Metadata key of the title.
         metadata_mode: Metadata that the model reads beside the title.
         demonstrations: Questions with their gold paths, shown to a neural model before each path.
+        embed: An embedding model, best that of the index, or a function from texts to vectors. `nodes` are embedded
+            when the retriever is built, what it finds when it is first found.
         callback_manager: As for every LlamaIndex retriever.
 
     The other arguments are the settings below.
@@ -98,6 +103,7 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
     links: Sequence[LinkName] = LINKS_IN_TEXTS
     llm: LLM | None = None
     missing_prompt: BasePromptTemplate | str  # type: ignore[assignment]  # the host's
+    embed: BaseEmbedding | Embed | None  # type: ignore[assignment]  # the host's, too
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
     top_n: int | None = 5
@@ -124,6 +130,7 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
             list(self.nodes),
             self._host(Guard(self.filters)),
             links=self.links,
+            embed=embedding_of(self.embed),
             restricts=lambda: Guard(self.filters, self.retriever).restricts,
             missing_prompt=None if self.llm is None else prompt,
             given_as="nodes",

@@ -11,7 +11,7 @@ import pytest
 from drillrank.dialogue import Reply
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.likelihood.sentence_transformer import KAPPA
+from drillrank.likelihood.embedding_model import KAPPA
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import Mention
 from drillrank.multihop.lookups import Ask, Nowhere, Retrieval, run_steps

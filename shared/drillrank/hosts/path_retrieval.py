@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from drillrank.dialogue import LLM, Usage
+from drillrank.embedding import Embed
 from drillrank.explanation import Explanation, Explanations
 from drillrank.hosts.calls import Call, Calls, call, on_thread
 from drillrank.hosts.equal_ids import EqualIds
@@ -52,10 +53,15 @@ class FoundRecord(Generic[Record]):
 
 
 def path_rerank(
-    settings: LinkedRecordSettings, prompt_rank: PromptRank, links: Iterable[LinkName], corpus: Iterable[Passage] = ()
+    settings: LinkedRecordSettings,
+    prompt_rank: PromptRank,
+    links: Iterable[LinkName],
+    embed: Embed | None,
+    corpus: Iterable[Passage] = (),
 ) -> PathRerank:
-    """The search with these settings, over links by name."""
-    return PathRerank.configured(settings, prompt_rank, links=named_links(links, settings.links_key), corpus=corpus)
+    """The search with these settings, over links by name; `embed` takes the place of the host's embedding model."""
+    sources = named_links(links, settings.links_key)
+    return PathRerank.configured(settings, prompt_rank, links=sources, embed=embed, corpus=corpus)
 
 
 class PathRetrieval(Generic[Record]):
@@ -68,6 +74,7 @@ class PathRetrieval(Generic[Record]):
         host: Of no question.
         restricts: Whether anything may not be seen.
         links: By name.
+        embed: From texts to vectors.
         missing_prompt: Asks an LLM what a path lacks; None asks nobody.
         given_as: Name of the parameter that the records were given as.
         component: That warns.
@@ -86,6 +93,7 @@ class PathRetrieval(Generic[Record]):
         host: PathHost[Record],
         *,
         links: Iterable[LinkName],
+        embed: Embed | None,
         restricts: Callable[[], bool],
         missing_prompt: Callable[..., str] | None,
         given_as: str,
@@ -98,7 +106,9 @@ class PathRetrieval(Generic[Record]):
         self._explains = settings.explain
         self._fields = fields
         self._passage = host.passage
-        self._reranks = partial(path_rerank, LinkedRecordSettings.configured(settings), prompt_rank, tuple(links))
+        self._reranks = partial(
+            path_rerank, LinkedRecordSettings.configured(settings), prompt_rank, tuple(links), embed
+        )
         self._missing: MissingSettings | None = None
         if missing_prompt is not None:
             self._missing = MissingSettings(missing_prompt=missing_prompt, on_failure=settings.on_failure)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, Field, PrivateAttr
 
+from drillrank.embedding import Embed
 from drillrank.explanation import Explanation
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.path_records import PathHost, ranked_with_reached
 from drillrank.hosts.path_retrieval import path_rerank
-from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.settings import EXPLAIN
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import Passage, Ranked, Ranking
@@ -103,12 +103,16 @@ class OfPaths(Shown, Reranker):
     def _host(self) -> PathHost[Any]:
         """Of one question."""
 
+    @abstractmethod
+    def _embedding(self) -> Embed | None:
+        """From texts to vectors, by what the host calls an embedding model, too."""
+
     def _prepare(self) -> None:
         settings: Any = self
-        self._ranker = PromptRank.configured(settings, self._language_model, demonstrations=self.demonstrations)
+        prompt_rank = PromptRank.configured(settings, self._language_model, demonstrations=self.demonstrations)
+        retrieves = self._host().retriever is not None
+        links: tuple[LinkName, ...] = (*self.links, "retrieval") if retrieves else self.links
+        self._ranker = path_rerank(settings, prompt_rank, links, self._embedding())
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
-        host = self._host()
-        links: tuple[LinkName, ...] = self.links if host.retriever is None else (*self.links, "retrieval")
-        assert isinstance(self, LinkedRecordSettings)
-        return ranked_with_reached(path_rerank(self, self._ranker, links), query, passages, scores, host)
+        return ranked_with_reached(self._ranker, query, passages, scores, self._host())

@@ -18,6 +18,7 @@ from drillrank.likelihood.base import (
     TrainedAnswers,
 )
 from drillrank.likelihood.ctranslate2_model import CTranslate2Model
+from drillrank.likelihood.embedding_model import EmbeddingModel
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.sentence_transformer import SentenceTransformerModel
 from drillrank.likelihood.served import ServedModel
@@ -25,6 +26,7 @@ from drillrank.likelihood.unigram import UNSAVED, UnigramModel
 
 __all__ = [
     "CTranslate2Model",
+    "EmbeddingModel",
     "HuggingFaceModel",
     "LanguageModel",
     "Likelihood",

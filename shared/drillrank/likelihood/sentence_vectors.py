@@ -6,8 +6,9 @@ import hashlib
 import os
 import threading
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap, OrderedDict
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from copy import copy
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -47,21 +48,36 @@ class SentenceVectors:
     def __init__(self, encode: Encode, directory: str | os.PathLike[str] | None = None) -> None:
         self._encode = encode
         self._directory = None if directory is None else Path(directory)
-        self._indexed: dict[bytes, Floats32] = {}
+        self._indexed: MutableMapping[bytes, Floats32] = {}
         self._latest: OrderedDict[bytes, Floats32] = OrderedDict()
         self._lock = threading.Lock()
         if self._directory is not None and self._directory.is_dir():
             for file in sorted(self._directory.glob(f"*{_SUFFIX}")):
-                self._indexed |= _read(file)
+                self._indexed.update(_read(file))
+
+    def branch(self) -> SentenceVectors:
+        """The same vectors for a collection of its own: what it indexes is kept as long as it is used itself.
+
+        >>> asked = []
+        >>> vectors = SentenceVectors(lambda texts: [asked.append(text) or [1.0] for text in texts])
+        >>> vectors.branch().index(["a"])
+        >>> vectors.branch().of(["a"]).tolist(), asked
+        ([[1.0]], ['a'])
+        """
+        own = copy(self)  # with the same latest ones, and the same lock
+        own._indexed = ChainMap({}, self._indexed)
+        return own
 
     def index(self, texts: Iterable[str]) -> None:
         """Encode what is new among the texts, and keep all of them."""
         by_key = {_key(text): text for text in texts}
         with self._lock:
             unknown = {key: text for key, text in by_key.items() if key not in self._indexed}
-            new = {key: self._latest.pop(key) for key in unknown if key in self._latest}
-            new |= self._encoded({key: text for key, text in unknown.items() if key not in new})
-            self._indexed |= new
+            new = {key: self._latest[key] for key in unknown if key in self._latest}
+            encoded = self._encoded({key: text for key, text in unknown.items() if key not in new})
+            self._remember(encoded)
+            new |= encoded
+            self._indexed.update(new)
         if new and self._directory is not None:
             _write(self._directory, new)
 
@@ -72,11 +88,14 @@ class SentenceVectors:
             known = {key: self._known(key) for key in keys}
             found = {key: vector for key, vector in known.items() if vector is not None}
             new = self._encoded({key: text for key, text in zip(keys, texts, strict=True) if key not in found})
-            self._latest |= new
-            while len(self._latest) > _REMEMBERED:
-                self._latest.popitem(last=False)
+            self._remember(new)
             found |= new
         return np.stack([found[key] for key in keys])
+
+    def _remember(self, new: dict[bytes, Floats32]) -> None:
+        self._latest |= new
+        while len(self._latest) > _REMEMBERED:
+            self._latest.popitem(last=False)
 
     def _known(self, key: bytes) -> Floats32 | None:
         if key in self._latest:

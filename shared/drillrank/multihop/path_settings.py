@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 from warnings import warn
 
+from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.rerank.promptrank import PromptRankSettings
@@ -55,6 +56,11 @@ class PathSearchSettings(Settings):
     cascade: int | None = setting(
         default=None,
         description="Paths of each hop that the model scores; the embedded unigram model chooses them. None for all.",
+    )
+    embed: Embed | None = setting(
+        default=None,
+        description="A function from texts to an array of shape (texts, dimensions): meaning then counts in an own "
+        "first stage, in the choice among links and, beside the words of a unigram model, in the score.",
     )
 
     def __post_init__(self) -> None:

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from drillrank.collection_statistics import CollectionStatistics
-from drillrank.likelihood import UnigramModel
+from drillrank.embedding import Embed
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.multihop.residual import DocumentModel, Residual
 from drillrank.passages import Path, Ranked, ranked
 from drillrank.rerank.promptrank import PromptRank
@@ -25,6 +27,23 @@ class PathWithPrior(NamedTuple):
     log_prior: float
 
 
+def with_meaning(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRank, EmbeddingModel | None]:
+    """The ranker, and what reads meaning; a unigram model is part of that, and reads it, too.
+
+    Raises:
+        InvalidInput: the model embeds texts by itself, or `embed` is no function.
+    """
+    if embed is None:
+        return prompt_rank, None
+    own = prompt_rank.language_model
+    if isinstance(own, EmbeddingModel):
+        raise InvalidInput(f"The model {own.spec!r} embeds texts by itself: leave embed out.")
+    if not isinstance(own, UnigramModel):
+        return prompt_rank, EmbeddingModel(embed)
+    meaning = EmbeddingModel(embed, own)
+    return replace(prompt_rank, model=meaning), meaning
+
+
 class PathScorer:
     """Scores paths by their posterior.
 
@@ -35,18 +54,26 @@ class PathScorer:
             embedded unigram model, chooses them. None for all. The others follow in the order of the pruning model:
             after the worst of the chosen ones, with the pruning model's distances, and counted in the tokens of the
             main model.
+        meaning: Says what each passage explains where the main model is no document model; None lets the embedded
+            unigram model say it.
     """
 
     def __init__(
-        self, prompt_rank: PromptRank, texts: Sequence[str] | CollectionStatistics, cascade: int | None
+        self,
+        prompt_rank: PromptRank,
+        texts: Sequence[str] | CollectionStatistics,
+        cascade: int | None = None,
+        meaning: EmbeddingModel | None = None,
     ) -> None:
         self.prompt_rank = (
             replace(prompt_rank, model=prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
         )
         own = self.prompt_rank.language_model
-        self.document_model: DocumentModel = (
-            own if isinstance(own, DocumentModel) and texts else UnigramModel().fit(texts)
-        )
+        self.document_model: DocumentModel
+        if isinstance(own, DocumentModel) and texts:
+            self.document_model = own
+        else:
+            self.document_model = meaning.fitted(texts) if meaning else UnigramModel().fit(texts)
         self._cascade = None if cascade is None else (PromptRank(UnigramModel().fit(texts)), cascade)
 
     def residual(self, query: str) -> Residual:

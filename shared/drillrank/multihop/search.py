@@ -20,6 +20,7 @@ from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import Any
 
+from drillrank.collection_statistics import CollectionStatistics
 from drillrank.dialogue import LLM, Usage
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
@@ -43,7 +44,7 @@ from drillrank.multihop.missing import Missing, MissingSettings
 from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
 from drillrank.multihop.path_reasons import PathReasons
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
-from drillrank.multihop.scoring import PathScorer
+from drillrank.multihop.scoring import PathScorer, with_meaning
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.first_stage import Prior, RetrievalScores
@@ -82,7 +83,7 @@ class PathSearch(PathSearchSettings):
         prompt_rank: Scores the paths. A copy of a lexical model that has not been fitted is fitted with `passages`; if
             there are none, with the candidates of each question. Its `prior` of the first stage counts, too: by the
             order of what the first stage brought, or by `scores` of given candidates.
-        passages: The pool, indexed once: with TF-IDF, or, where the model reads meaning (`"st:..."`), by itself.
+        passages: The pool, indexed once: with TF-IDF, or, where something reads meaning (`"st:..."`, `embed`), by that.
         links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
         first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
             retriever returned, or fetches. Without `passages` it may be a `multihop.corpus.Corpus`, which also knows
@@ -121,6 +122,8 @@ class PathSearch(PathSearchSettings):
         check_positive(pool=self.pool)
         if passages is None and self.first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
+        ranker, meaning = with_meaning(self.prompt_rank, self.embed)
+        self._scorer_of = partial(PathScorer, ranker, cascade=self.cascade, meaning=meaning)
         lexical = not self.prompt_rank.language_model.reads_instructions
         self._hops = self.hops or (LEXICAL_HOPS if lexical else PAPER_HOPS)
         self._beam = self.beam or (LEXICAL_BEAM if lexical else PAPER_BEAM)
@@ -129,7 +132,7 @@ class PathSearch(PathSearchSettings):
         self._source: Source = self._collection if self.first_stage is None else as_source(self.first_stage)
         self._corpus: _Collection | None = None
         if not self._collection.by_id and isinstance(self._source, Corpus):
-            self._corpus = _Collection([], self.prompt_rank, self.links, self.cascade, self._source)
+            self._corpus = _Collection([], self._scorer_of, self.links, self._source)
 
     @property
     def first_stage_prior(self) -> Prior | None:
@@ -287,7 +290,7 @@ class PathSearch(PathSearchSettings):
         return Explainable(ordered, PathReasons(query, collection.scorer.prompt_rank, state))
 
     def _collect(self, passages: Sequence[Passage]) -> _Collection:
-        return _Collection(passages, self.prompt_rank, self.links, self.cascade)
+        return _Collection(passages, self._scorer_of, self.links)
 
 
 class _Collection:
@@ -296,16 +299,15 @@ class _Collection:
     def __init__(
         self,
         passages: Sequence[Passage],
-        prompt_rank: PromptRank,
+        scorer_of: Callable[[Sequence[str] | CollectionStatistics], PathScorer],
         links: LinkSource | Sequence[LinkSource] | None,
-        cascade: int | None,
         corpus: Corpus | None = None,
     ) -> None:
         self.by_id = by_id(passages)
         if len(self.by_id) < len(passages):
             raise InvalidInput(f"{len(passages) - len(self.by_id)} passages share their id with another one.")
         texts = [passage.titled_text for passage in passages]
-        self.scorer = PathScorer(prompt_rank, texts if corpus is None else corpus.statistics, cascade)
+        self.scorer = scorer_of(texts if corpus is None else corpus.statistics)
         self.links = bound_links(links, passages)
         self._titles = NamedPassages(passages)
         self.named: Callable[[str], Collection[str]] = (

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Likelihood
-from drillrank.likelihood.sentence_transformer import KAPPA, MEANING
+from drillrank.likelihood.embedding_model import KAPPA, MEANING
 from drillrank.passages import Passage
 from drillrank.rerank.base import Scored
 from drillrank.rerank.scale import divisor

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood import Request, SentenceTransformerModel, UnigramModel
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import Evidence
 from drillrank.rerank.scale import rescaled
 from tests.drillrank.neural.tiny_encoder import saved_encoder
@@ -187,6 +188,22 @@ def test_paths_are_searched_with_it(model):
     ]
     ranking = PathSearch(PromptRank(model), passages).search(QUESTION)
     assert {item.passage.id for item in ranking[:2]} == {"town", "rhine"}
+
+
+def test_a_search_without_passages_of_its_own_loads_the_encoder_once(encoder, encoded, monkeypatch):
+    """Each question has a collection of its own, and a copy of the model that is fitted with it."""
+    loaded = []
+    load = sentence_transformers.SentenceTransformer
+    monkeypatch.setattr(
+        sentence_transformers,
+        "SentenceTransformer",
+        lambda *name, **chosen: loaded.append(name) or load(*name, **chosen),
+    )
+    reranker = PathRerank(PromptRank(f"st:{encoder}"))
+    for question in (QUESTION, "Who printed a novel?", QUESTION):
+        reranker.rank(question, TEXTS)
+    assert len(loaded) == 1
+    assert sorted(encoded) == sorted([*TEXTS, QUESTION, "Who printed a novel?"])
 
 
 def test_kappa_is_fitted_to_texts(encoder):

@@ -1,0 +1,150 @@
+"""Words and meaning by a function that the user brings, and path search with it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import UPR, Passage, PathSearch, PromptRank
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.prompts import Evidence
+from tests.drillrank.conftest import HashModel
+
+TOPICS = (("port", "harbour"), ("whale", "sea"))
+QUESTION = "In which port did the director of The Silent Pier grow up?"
+FILM = Passage("The Silent Pier was filmed by Ada Holm.", id="film", links=("holm", "aunt"))
+HOLM = Passage("Ada Holm knew the harbour of Esbjerg as a child.", id="holm")
+AUNT = Passage("Ada Holm did have an aunt of which we know little.", id="aunt")
+POOL = [*(Passage(f"Whales sing, verse {i}.", id=str(i)) for i in range(9)), AUNT, HOLM, FILM]
+
+
+def vectors(texts):
+    return [[0.1, *(float(any(word in text.lower() for word in topic)) for topic in TOPICS)] for text in texts]
+
+
+class Embedding:
+    """Keeps what it is asked, questions apart from texts."""
+
+    def __init__(self):
+        self.texts, self.asked = [], []
+
+    def __call__(self, texts):
+        self.texts += texts
+        return vectors(texts)
+
+    def questions(self, texts):
+        self.asked += texts
+        return vectors(texts)
+
+
+def cosine(one, other):
+    a, b = np.array(vectors([one])[0]), np.array(vectors([other])[0])
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["port", "film", "whale", "river"]), min_size=1), min_size=1, max_size=4),
+    st.floats(0.5, 40),
+    st.floats(0.5, 3),
+)
+def test_the_formula(documents, kappa, temperature):
+    texts = [" ".join(words) for words in documents]
+    model = EmbeddingModel(vectors, kappa=kappa).fit(["port film", "whale"])
+    request = Request(tuple(map(Evidence, texts)), QUESTION)
+    [found] = model.log_likelihood([request], temperature=temperature)
+    [expected] = UnigramModel().fit(["port film", "whale"]).log_likelihood([request], temperature=temperature)
+    meaning = math.log(math.fsum(math.exp(kappa / temperature * (cosine(QUESTION, t) - 1)) for t in texts) / len(texts))
+    assert found.tokens == [*expected.tokens, "<meaning>"]
+    assert found.total == pytest.approx(expected.total + meaning, abs=1e-4)
+
+
+def test_questions_and_texts_are_embedded_as_they_want_it_once():
+    embed = Embedding()
+    ranker = UPR(EmbeddingModel(embed))
+    for _ in range(2):
+        ranker.rank(QUESTION, [FILM, HOLM, FILM])
+    assert (sorted(embed.texts), embed.asked) == (sorted([FILM.titled_text, HOLM.titled_text]), [QUESTION])
+
+
+def only_film(query, n):
+    return [FILM]
+
+
+@pytest.mark.parametrize("embed", [vectors, None])
+def test_a_search_begins_by_meaning(embed):
+    first = PathSearch(PromptRank(), POOL, embed=embed, pool=1, hops=1).search_paths(QUESTION)
+    assert [item.passage.ids for item in first] == [("holm",) if embed else ("film",)]
+
+
+def test_a_search_goes_on_and_scores_by_meaning():
+    embed = Embedding()
+    options = {"first_stage": only_film, "branch": 1, "hops": 2}
+    [best, *_] = PathSearch(PromptRank(), POOL, embed=embed, **options).search_paths(QUESTION)
+    assert best.passage.ids == ("film", "holm")
+    paths = PathSearch(PromptRank(), POOL, **options).search_paths(QUESTION)
+    assert {item.passage.ids for item in paths} == {("film",), ("film", "aunt")}
+    fitted = EmbeddingModel(vectors).fit([passage.titled_text for passage in POOL])
+    [[likelihood]] = PromptRank(fitted).likelihoods(QUESTION, [best.passage])
+    assert best.score == pytest.approx((likelihood.total + best.details["log_prior"]) / len(likelihood.tokens))
+    assert (sorted(embed.texts), embed.asked) == (sorted(passage.titled_text for passage in POOL), [QUESTION])
+
+
+def test_a_neural_model_scores_by_itself_and_goes_on_by_meaning():
+    found = {}
+    for name, embed in (("meaning", vectors), ("words", None)):
+        ranker = PromptRank(HashModel(), instructions=("{path}",))
+        search = PathSearch(ranker, POOL, embed=embed, first_stage=only_film, branch=1, hops=2)
+        found[name] = {item.passage.ids: item.score for item in search.search_paths(QUESTION)}
+    assert set(found["meaning"]) == {("film",), ("film", "holm")}
+    assert set(found["words"]) == {("film",), ("film", "aunt")}
+    assert found["meaning"]["film",] == found["words"]["film",]
+
+
+def test_given_passages_are_embedded_once_whatever_is_asked_of_them():
+    embed = Embedding()
+    reranker = PathRerank(PromptRank(), embed=embed)
+    for question in (QUESTION, "Who filmed whales?", QUESTION):
+        assert {item.passage.id for item in reranker.rank(question, POOL)} == {passage.id for passage in POOL}
+    assert sorted(embed.texts) == sorted(passage.titled_text for passage in POOL)
+    assert sorted(embed.asked) == sorted([QUESTION, "Who filmed whales?"])
+
+
+def test_words_that_are_fitted_stay_and_all_passages_are_embedded_at_once():
+    embed, words = Embedding(), UnigramModel().fit(["a port", "a film"])
+    search = PathSearch(PromptRank(words), POOL, embed=embed)
+    assert len(embed.texts) == len(POOL)
+    [best, *_] = search.search_paths(QUESTION)
+    read = Request(tuple(Evidence(passage.titled_text) for passage in best.passage.passages), QUESTION)
+    [expected] = words.log_likelihood([read])
+    likelihood = best.score * best.details["tokens"] - best.details["log_prior"] - best.details["log_meaning"]
+    assert likelihood == pytest.approx(expected.total)
+
+
+def test_copies_and_pickles():
+    model = EmbeddingModel(vectors, kappa=5.0).fit([FILM.text, HOLM.text])
+    for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert again.log_likelihood([(HOLM.text, QUESTION)])[0].total == pytest.approx(
+            model.log_likelihood([(HOLM.text, QUESTION)])[0].total
+        )
+        assert not again.wants_fit
+
+
+@pytest.mark.parametrize("wrong", [5, "st:model", [[1.0]]])
+def test_what_is_no_function_is_refused(wrong):
+    with pytest.raises(InvalidInput, match="embed is a function"):
+        PathSearch(PromptRank(), POOL, embed=wrong)
+
+
+def test_vectors_that_are_none_and_a_model_that_embeds_itself_are_refused():
+    with pytest.raises(InvalidInput, match="one vector of finite numbers each"):
+        PathSearch(PromptRank(), POOL, embed=lambda texts: [[math.nan]] * len(texts))
+    with pytest.raises(InvalidInput, match="embeds texts by itself: leave embed out"):
+        PathSearch(PromptRank(EmbeddingModel(vectors)), POOL, embed=vectors)
