@@ -169,7 +169,7 @@ _COMPONENTS = (
         "Searches paths from the first stage's passages along links, hop by hop.",
         _PROMPTRANK,
         needs=("PromptRank",),
-        takes=("passages", "retriever", "llm"),
+        takes=("passages", "retriever", "llm", "embed"),
         llama_index=("PromptRankRetriever",),
         langchain=("PromptRankRetriever",),
     ),
