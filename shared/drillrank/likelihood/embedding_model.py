@@ -129,7 +129,8 @@ class EmbeddingModel(LanguageModel):
         own = copy(self)
         if own.wants_fit:
             return own.fit(texts)
-        own._documents.index(check_texts(texts))
+        if not isinstance(texts, CollectionStatistics):  # which hold no texts to embed
+            own._documents.index(check_texts(texts))
         return own
 
     def first_tokens(self, text: str, count: int) -> str:
