@@ -5,7 +5,6 @@ python tools/explanation_pictures.py
 
 from __future__ import annotations
 
-import runpy
 import sys
 import tempfile
 from pathlib import Path
@@ -34,9 +33,51 @@ NOTICE = "How long is the notice period of the lease?"
 JUDGED = [(HEATER, passage.titled_text, place == 0) for place, passage in enumerate(WARRANTY)]
 
 
+CONTRACTS = {
+    "lease.md": """# Lease
+
+## 1 Premises
+
+The landlord lets the workshop in Mill Lane to the tenant.
+
+## 2 Rent
+
+The rent is due on the third working day of each month.
+
+## 3 Term and termination
+
+The lease runs for five years.
+
+Either party may give notice of termination in writing; the notice period is six months to the end of a quarter.
+""",
+    "maintenance.md": """# Maintenance agreement
+
+## Services
+
+The contractor inspects the lifts twice a year and repairs them within one working day of a report.
+
+## Duration
+
+The agreement is renewed each January. The period of notice is three months.
+
+## Good cause
+
+Termination without notice is possible where the contractor misses two inspections in a row.
+""",
+    "supply.txt": """1. Delivery
+
+The supplier delivers on Mondays.
+
+2. Price
+
+Prices are fixed for a year.
+""",
+}
+
+
 def pictures() -> dict[str, str]:
     """The pictures that need no neural model, by name."""
-    contracts = list(runpy.run_path(str(ROOT / "tools" / "terminal_recording.py"))["CONTRACTS"].values())
+    contracts = list(CONTRACTS.values())
     lease = section_chunks(parse_document(contracts[0]), "lease")
     told = {
         "words": UPR().rank(HEATER, WARRANTY, top_n=2).explain(),
