@@ -9,11 +9,12 @@ import json
 import sys
 from pathlib import Path
 
-import gguf
 import numpy as np
 
 
 def main(folder: Path) -> None:
+    import gguf
+
     config = json.loads((folder / "config.json").read_text())
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     writer = gguf.GGUFWriter(folder / "tiny.gguf", "llama")

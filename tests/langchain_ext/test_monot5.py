@@ -32,7 +32,7 @@ def test_the_model_reads_title_and_metadata_as_asked_within_its_limit():
     ):
         MonoT5Rerank(model, max_passage_tokens=7, **fields).compress_documents([document], "Where?")
         assert [request.prompt for request in model.requests] == [
-            ("Query: Where? Document: ", Evidence(text, 7), " Relevant:")
+            ("Query: ", "Where?", " Document: ", Evidence(text, 7), " Relevant:")
         ] * 2
 
 

@@ -30,7 +30,7 @@ _STAGES: dict[Strategy, tuple[str, ...]] = {
     "likelihood": ("likelihood",),
 }
 _GUARDED = 50  # best paragraphs that the guard looks at
-_PART = 4  # of the sections, at least one in so many is opened by likelihood: a report has hundreds
+_OPENED, _PART = 8, 4  # sections that likelihood opens, or one in so many: a report has hundreds
 _RELEVANT = math.log(0.5)  # from which on a paragraph is rather relevant than not
 
 
@@ -217,7 +217,7 @@ class Drill:
         """The best sections by likelihood, each with its score and rank."""
         ranking = self.ready.ranker.rank(self._selection.question, [self.ready.named[at] for at in scope])
         order = [item.details["position"] for item in ranking]
-        kept = order[: max(self._plan.settings.sections, len(scope) // _PART)]
+        kept = order[: self._plan.settings.sections or max(_OPENED, len(scope) // _PART)]
         self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
         self._way.section_scores = {scope[item.details["position"]]: item.score for item in ranking}
         best = {scope[place]: item for place, item in zip(kept, ranking, strict=False)}

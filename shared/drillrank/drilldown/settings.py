@@ -7,7 +7,7 @@ from typing import Literal
 from drillrank.dialogue import LLMSettings
 from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.embedding import Embed
-from drillrank.errors import InvalidInput, OnFailure, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import (
     ANSWER_PROMPT,
     PARAGRAPH_JSON_PROMPT,
@@ -56,10 +56,10 @@ class D3Settings(LLMSettings):
     monot5: MonoT5 | Relevance | None = setting(
         default=None, description="The ranker of the strategies that name it; None makes one of the model."
     )
-    sections: int = setting(
-        default=8,
-        description="How many sections are opened where likelihood chooses them; of more than four times as many, a "
-        "quarter.",
+    sections: int | None = setting(
+        default=None,
+        description="How many sections are opened where likelihood chooses them; None for eight, and for a quarter of "
+        "more than 32.",
     )
     max_documents: int = setting(
         default=8,
@@ -129,12 +129,12 @@ class D3Settings(LLMSettings):
         if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
             raise InvalidInput(f"monot5 is a MonoT5 or a Relevance, not {self.monot5!r:.100}.")
         check_positive(
-            sections=self.sections,
             max_documents=self.max_documents,
             summary_words=self.summary_words,
             max_prompt_tokens=self.max_prompt_tokens,
             max_calls=self.max_calls,
         )
+        check_limits(sections=self.sections)
         if self.guard_tokens != 0:
             check_positive(guard_tokens=self.guard_tokens)
         if self.summarizer is not None and self.summarizer != "llm":

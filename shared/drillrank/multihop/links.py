@@ -170,7 +170,11 @@ def restricted_links(links: PathLinks, ids: Container[str]) -> PathLinks:
 
 
 def linked(
-    links: PathLinks, query: str, paths: Sequence[Path], reachable: MutableMapping[str, Passage]
+    links: PathLinks,
+    query: str,
+    paths: Sequence[Path],
+    reachable: MutableMapping[str, Passage],
+    retrieving: int | None = None,
 ) -> Steps[list[list[Passage]]]:
     """Follow the links of several paths; the lookups of all of them are asked for together.
 
@@ -179,6 +183,7 @@ def linked(
         query: The question.
         paths: Where to start.
         reachable: Passages at hand, by id; those that a lookup brings are added.
+        retrieving: How many paths, from the first, may ask for retrievals; None for all.
 
     A source that calls what it fetched otherwise answers with pairs: the id that was asked for, and the passage.
 
@@ -187,6 +192,8 @@ def linked(
         nobody knows are left out, so that cycles end and links to nowhere lead nowhere.
     """
     targets = [targets_of(links, query, path) for path in paths]
+    for place in range(len(paths) if retrieving is None else retrieving, len(paths)):
+        targets[place] = tuple(target for target in targets[place] if not isinstance(target, Retrieval))
     distinct = dict.fromkeys(target for of_path in targets for target in of_path)
     ids_wanted = dict.fromkeys(target.id if isinstance(target, Mention) else target for target in distinct)
     missing = tuple(target for target in ids_wanted if isinstance(target, str) and target not in reachable)

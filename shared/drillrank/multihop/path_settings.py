@@ -27,7 +27,7 @@ class PathSearchSettings(Settings):
         InvalidInput: a number is too small, or the prior is no `PathPrior`.
 
     >>> PathSearchSettings.from_dict(PathSearchSettings(hops=3).to_dict()).link_prior
-    PathPrior(jump=0.5, named=0.5, first_stage=None)
+    PathPrior(jump=0.5, named=0.5, first_stage=None, single=0.05)
     """
 
     hops: int | None = setting(

@@ -267,7 +267,7 @@ class PathSearch(PathSearchSettings):
                 break
             kept = [item.passage for item in frontier[: self._beam]]
             paired = [item.passage for item in frontier[self._beam : self.pairs]] if number == 1 else []
-            reached = yield from linked(state, query, [*kept, *paired], state.reachable)
+            reached = yield from linked(state, query, [*kept, *paired], state.reachable, retrieving=len(kept))
             state.led_to |= zip((path.ids for path in (*kept, *paired)), reached, strict=True)
             following = reached[: len(kept)]
             lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()

@@ -31,8 +31,8 @@ def divided(passages: Iterable[Passage], parts: int) -> list[list[Numbered]]:
     Raises:
         InvalidInput: `parts` is below 1.
 
-    >>> [len(part) for part in divided(map(Passage, ["a fox", "a town", "a fox"]), 2)]
-    [1, 2]
+    >>> [len(part) for part in divided(map(Passage, ["a fox", "a lake", "a fox"]), 2)]
+    [2, 1]
     """
     check_positive(parts=parts)
     lots: list[list[Numbered]] = [[] for _ in range(parts)]

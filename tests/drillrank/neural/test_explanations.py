@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drillrank import D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance, load_language_model
-from drillrank.likelihood.sentence_transformer import MEANING
+from drillrank.likelihood.embedding_model import MEANING
 from drillrank.prompts import UPR_PROMPT
 from tests.drillrank.neural.conftest import loaded, saved
 from tests.drillrank.neural.fake_server import FakeServer
