@@ -30,6 +30,7 @@ from drillrank.errors import DrillrankWarning, MissingExtra
 from drillrank.structure import parse_document, read_document
 from drillrank.structure.pages import Pages
 from drillrank.structure.saved import document_from_json, document_to_json
+from tests.processes import interruptible
 
 MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n## Care\n\nBoil vinegar.\n"
 
@@ -302,11 +303,7 @@ def test_a_clock_that_jumps_costs_time_and_nothing_else(tmp_path, monkeypatch, c
 def test_an_interrupt_ends_with_its_status_and_no_traceback(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     command = [sys.executable, "-m", "drillrank", "ask", str(tmp_path / "pipe"), "warranty"]
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it, and so
-    try:  # does all that it starts
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    process = interruptible(command)
     writing = os.open(tmp_path / "pipe", os.O_WRONLY)  # opens as soon as the command reads
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)

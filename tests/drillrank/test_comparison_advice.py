@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from html.parser import HTMLParser
@@ -18,6 +17,7 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.report import _STYLE
 from tests.drillrank.test_comparison import BACKWARDS, CORPUS, QUESTIONS, WORDS, last_first
+from tests.processes import interruptible
 
 
 def many(count):
@@ -119,7 +119,7 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path, command):
     (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     results = tmp_path / "results.jsonl"
     started = [sys.executable, "-m", "drillrank", command, "asked.jsonl", "corpus.jsonl", "--results", str(results)]
-    process = subprocess.Popen(started, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = interruptible(started, cwd=tmp_path, text=True)
     try:
         while process.poll() is None and (not results.exists() or results.read_bytes().count(b"\n") < 20):
             time.sleep(0.05)
