@@ -32,6 +32,7 @@ _LEADER = re.compile(r"\.{4}|(?: \.){4}")  # of a table of contents
 _COLUMNS = re.compile(r"\S(?:\t| {3})\s*\S")  # the head of a table
 _LONGEST_TITLE = 80
 _UNEVEN = 3  # characters by which an underline may be shorter than its title
+_CERTAIN = 0.9  # confidence of numbers, names, and lines of a table of contents
 _GAP = 2  # largest step from one number to the next: one heading may have been missed
 _RANKS = {
     "book": 0,
@@ -69,11 +70,14 @@ class _Heading(NamedTuple):
 
 def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text, and the lines that are certainly headings."""
-    spans = [part for span in paragraphs(text) for part in run_on_paragraphs(text, *span)]
+    apart = paragraphs(text)
+    spans = [part for span in apart for part in run_on_paragraphs(text, *span)]
     underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(text, *span))}
     candidates = (_candidate(at, text, *span) for at, span in enumerate(spans) if at not in underlined)
     numbered = {heading.at: heading for heading in _plausible([found for found in candidates if found])}
     flat = flat_headings(text, spans, {*underlined, *numbered})
+    alone = {*apart}  # in a run of lines, what is short or in capitals is mostly the head of a table
+    flat = {at: found for at, found in flat.items() if spans[at] in alone or found.confidence >= _CERTAIN}
     used = {heading.rank for found in (numbered, flat) for heading in found.values()} | {
         _RANKS[found["under"][0]] for found in underlined.values()
     }
