@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
 from drillrank.cli import terminal
@@ -58,8 +57,7 @@ def run_compare(given: argparse.Namespace) -> bool:
             name: {"settings": given.settings, **({"component": what} if isinstance(what, str) else what)}
             for name, what in components.items()
         }
-    with Progress(console=terminal.Terminal(stderr=True, highlight=False), transient=True) as progress:
-        bar = progress.add_task("questions", total=None)
+    with terminal.progress("questions") as on_progress:
         found = compare(
             given.questions,
             components,
@@ -69,7 +67,7 @@ def run_compare(given: argparse.Namespace) -> bool:
             measures=given.measure,
             columns=dict(map(column, given.column)),
             results=given.results,
-            on_progress=lambda done, whole: progress.update(bar, completed=done, total=whole),
+            on_progress=on_progress,
         )
     if given.html:
         try:

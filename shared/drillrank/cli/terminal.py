@@ -6,11 +6,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.progress import Progress
 from rich.segment import Segment
 
 from drillrank.explanation.text import CONTROL
@@ -49,6 +51,14 @@ def tell(color: str, problem: object) -> None:
     Terminal(stderr=True, highlight=False).print(
         f"[{color}]drillrank:[/{color}] {escape(' '.join(str(problem).split()))}", soft_wrap=True
     )
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error while the block runs; it is told how much is done, and of how much."""
+    with Progress(console=Terminal(stderr=True, highlight=False), transient=True) as shown:
+        bar = shown.add_task(name, total=None)
+        yield lambda done, whole: shown.update(bar, completed=done, total=whole)
 
 
 def print_json(record: object) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import Progress
 
 from drillrank.cli import terminal
 from drillrank.cli.compare import add_questions, column, component
@@ -56,8 +55,7 @@ def run_tune(given: argparse.Namespace) -> None:
 
     _, what = component(given.component)
     try:
-        with Progress(console=terminal.Terminal(stderr=True, highlight=False), transient=True) as progress:
-            bar = progress.add_task("questions and settings", total=None)
+        with terminal.progress("questions and settings") as on_progress:
             found = tune(
                 given.questions,
                 what,
@@ -70,7 +68,7 @@ def run_tune(given: argparse.Namespace) -> None:
                 candidates=given.candidates,
                 columns=dict(map(column, given.column)),
                 results=given.results,
-                on_progress=lambda done, whole: progress.update(bar, completed=done, total=whole),
+                on_progress=on_progress,
             )
     except KeyboardInterrupt:
         kept = f"{given.results} keeps what was computed" if given.results else "--results FILE would keep it"
