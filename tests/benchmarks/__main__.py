@@ -33,6 +33,7 @@ BENCHMARKS = (
     "neural_speed",
     "neural_memory",
     "memory_over_calls",
+    "waiting_threads",
     "quantised",
     "concurrent_callers",
     "corpus_scale",

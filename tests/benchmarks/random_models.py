@@ -29,7 +29,7 @@ def save_t5(folder: Path, texts: list[str], *, xl: bool = False) -> str:
 def save_gpt2(folder: Path, texts: list[str]) -> str:
     """GPT-2 small's shape (124 M parameters)."""
     torch.manual_seed(0)
-    return _save(folder / "gpt2-small", transformers.GPT2LMHeadModel(transformers.GPT2Config()), _byte_pairs(texts))
+    return _save(folder / "gpt2-small", transformers.GPT2LMHeadModel(transformers.GPT2Config()), byte_pairs(texts))
 
 
 def save_llama(folder: Path, texts: list[str], *, eight_billion: bool = False) -> str:
@@ -43,7 +43,7 @@ def save_llama(folder: Path, texts: list[str], *, eight_billion: bool = False) -
     )
     torch.manual_seed(0)
     name = "llama-8b" if eight_billion else "llama-135m"
-    return _save(folder / name, transformers.LlamaForCausalLM(config), _byte_pairs(texts))
+    return _save(folder / name, transformers.LlamaForCausalLM(config), byte_pairs(texts))
 
 
 def _save(folder: Path, model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerFast) -> str:
@@ -57,14 +57,14 @@ def _training_texts(texts: list[str]) -> list[str]:
     return texts + [*PROMPTRANK_INSTRUCTIONS, UPR_PROMPT] * 50
 
 
-def _byte_pairs(texts: list[str]) -> transformers.PreTrainedTokenizerFast:
+def byte_pairs(texts: list[str], pieces: int = PIECES) -> transformers.PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<|endoftext|>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=PIECES, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        vocab_size=pieces, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(_training_texts(texts), trainer)
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=special[0])

@@ -307,7 +307,7 @@ def test_what_cannot_be_paired_is_refused():
     ranker = Unasked(prior="retrieval")
     with pytest.raises(InvalidInput, match="1 scores and 2 passages"):
         ranker.rank("red fox", ["a", "b"], scores=[1.0])
-    with pytest.raises(InvalidInput, match="2 lists of scores and 1 lists of passages"):
+    with pytest.raises(InvalidInput, match="2 lists of scores and 1 questions"):
         ranker.rank_many(["red fox"], [["a"]], scores=[[1.0], [2.0]])
     with pytest.raises(InvalidInput, match="2 queries and 1 lists"):
         ranker.rank_many(["red fox", "fox"], [["a"]], scores=[[1.0]])

@@ -89,6 +89,26 @@ def test_scores_of_the_first_stage_reach_the_twins():
     assert expected[0][0].text == "Bonn is a town."
 
 
+@pytest.mark.parametrize("kind", [UPR, PromptRank, BRMGR])
+@pytest.mark.parametrize("model", ["unigram", HashModel()], ids=["unigram", "hash"])
+@settings(max_examples=10)
+@given(asked=ASKED, drawn=st.randoms())
+def test_scores_of_the_first_stage_are_those_of_their_question(kind, model, asked, drawn):
+    ranker = kind(model, prior="retrieval")
+    queries, texts = map(list, zip(*asked, strict=True))
+    known = {text: drawn.random() for own in texts for text in own}  # a document has one score
+    scores = [[known[text] for text in own] if drawn.random() < 0.7 else None for own in texts]
+    lists = [[[Path((Passage(text),)) for text in own] for own in texts] if kind is PromptRank else texts]
+    lists += [texts[::-1]] * (kind is BRMGR)
+    alone = [shown(ranker.rank(*one, scores=stage)) for *one, stage in zip(queries, *lists, scores, strict=True)]
+    assert [shown(found) for found in ranker.rank_many(queries, *lists, scores=scores)] == alone
+    assert [shown(found) for found in asyncio.run(ranker.arank_many(queries, *lists, scores=scores))] == alone
+    with pytest.raises(InvalidInput, match="cannot be paired"):
+        ranker.rank_many(queries, *lists, scores=[*scores, None])
+    with pytest.raises(InvalidInput, match="has no prior"):
+        kind(model).rank_many(queries, *lists, scores=scores)
+
+
 @settings(max_examples=20)
 @given(st.lists(WORDS.map(" ".join), min_size=2, max_size=6, unique=True), st.lists(WORDS.map(" ".join), min_size=1))
 def test_what_searches(texts, queries):

@@ -16,6 +16,7 @@ from drillrank.likelihood.loading import (
     told,
 )
 from drillrank.likelihood.local import LocalModel
+from drillrank.likelihood.torch_threads import require_torch
 
 if TYPE_CHECKING:
     from drillrank.likelihood.torch_engine import TorchEngine
@@ -66,7 +67,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
     ) -> None:
         if dtype not in _DTYPES:
             raise InvalidInput(f"dtype is one of {', '.join(_DTYPES)}; not {dtype!r}.")
-        require("torch", "hf")
+        require_torch("hf")
         require("transformers", "hf")
         model_kwargs = dict(model_kwargs or {})
         super().__init__(name, locals())

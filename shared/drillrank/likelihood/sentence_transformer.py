@@ -12,6 +12,7 @@ from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.embedding_model import KAPPA, EmbeddingModel
 from drillrank.likelihood.from_options import FromOptions
 from drillrank.likelihood.loading import told
+from drillrank.likelihood.torch_threads import require_torch
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class SentenceTransformerModel(FromOptions, EmbeddingModel):
     ) -> None:
         if not name:
             raise InvalidInput('"st:" needs a model id or a directory after the colon.')
+        require_torch("st")
         require("sentence_transformers", "st")
         directory = None if directory is None else os.fspath(directory)
         FromOptions.__init__(self, name, locals())

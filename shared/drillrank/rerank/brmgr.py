@@ -31,7 +31,7 @@ from drillrank.prompts import GENERATED_PROMPT, check_question_templates, genera
 from drillrank.rerank.base import WithModel, paired
 from drillrank.rerank.contributions import name_of
 from drillrank.rerank.entailment import SUPPORTED, support
-from drillrank.rerank.first_stage import RetrievalScores, check_paired
+from drillrank.rerank.first_stage import RetrievalScores, check_paired, scores_by_question
 from drillrank.rerank.upr import UPR, PassageSettings
 from drillrank.settings import check_one_of, declared, method, renamed, setting
 from drillrank.surrogates import without_surrogates
@@ -157,6 +157,8 @@ class BRMGR(BRMGRSettings, WithModel):
         retrieved_lists: Sequence[Iterable[Passage | str]],
         generated_lists: Sequence[Iterable[Passage | str]],
         top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
     ) -> list[Ranking[Passage]]:
         """Rank for each question; each as `rank` would.
 
@@ -169,14 +171,15 @@ class BRMGR(BRMGRSettings, WithModel):
         queries, retrieved = paired(queries, retrieved_lists)
         _, generated = paired(queries, generated_lists)
         check_top_n(top_n)
+        stages = scores_by_question(self.prior, scores, len(retrieved))
         model = self.language_model
         if model.wants_fit:
-            triples = zip(queries, retrieved, generated, strict=True)
-            return [self.rank(query, found, written, top_n) for query, found, written in triples]
-        by_question = self._upr(model).rank_many(queries, retrieved)
+            each = zip(queries, retrieved, generated, stages, strict=True)
+            return [self.rank(query, found, written, top_n, scores=stage) for query, found, written, stage in each]
+        by_question = self._upr(model).rank_many(queries, retrieved, scores=scores)
         by_likelihood = self._by_likelihood(model, queries, retrieved, generated)
-        each = zip(queries, by_question, by_likelihood, strict=True)
-        return [self._merged(query, found, written, top_n)[:top_n] for query, found, written in each]
+        parts = zip(queries, by_question, by_likelihood, strict=True)
+        return [self._merged(query, found, written, top_n)[:top_n] for query, found, written in parts]
 
     arank = on_thread(rank)
     arank_many = on_thread(rank_many)

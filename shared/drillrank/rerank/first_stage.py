@@ -70,6 +70,23 @@ def check_prior_weight(weight: float) -> None:
         raise InvalidInput(f"prior_weight is a positive number, 1 for the prior as it is; not {weight!r}.")
 
 
+def scores_by_question(
+    prior: Prior | None, scores: Sequence[RetrievalScores | None] | None, questions: int
+) -> Sequence[RetrievalScores | None]:
+    """The first stage's scores for each of several questions; None for a question where only the order is known.
+
+    Raises:
+        InvalidInput: there are scores and no prior, or not as many lists of scores as questions.
+    """
+    if scores is None:
+        return [None] * questions
+    if prior is None:
+        raise InvalidInput(NO_PRIOR)
+    if len(scores) != questions:
+        raise InvalidInput(f"{len(scores)} lists of scores and {questions} questions cannot be paired.")
+    return scores
+
+
 class FirstStage(NamedTuple):
     """What the first stage says of the candidates of one question.
 

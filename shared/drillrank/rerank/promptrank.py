@@ -28,6 +28,7 @@ from drillrank.rerank.first_stage import (
     NO_PRIOR,
     RetrievalScores,
     meaning_details,
+    scores_by_question,
 )
 from drillrank.rerank.path_contributions import path_entries
 from drillrank.rerank.path_starts import PathStarts
@@ -206,7 +207,12 @@ class PromptRank(PromptRankSettings, WithModel):
         return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
 
     def rank_many(
-        self, queries: Sequence[str], path_lists: Sequence[Sequence[Path]], top_n: int | None = None
+        self,
+        queries: Sequence[str],
+        path_lists: Sequence[Sequence[Path]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
     ) -> list[Ranking[Path]]:
         """Rank one list of paths for each question, all in one pass of the model; each as `rank` would.
 
@@ -215,7 +221,8 @@ class PromptRank(PromptRankSettings, WithModel):
         """
         check_pairs(queries, path_lists, "paths")
         check_top_n(top_n)
-        read = [self._read(paths, None) for paths in path_lists]
+        scores = scores_by_question(self.prior, scores, len(path_lists))
+        read = [self._read(*one) for one in zip(path_lists, scores, strict=True)]
         groups = self._likelihoods(queries, [paths for paths, _ in read])
         return [
             self._ranking(query, *one, group, top_n) for query, one, group in zip(queries, read, groups, strict=True)

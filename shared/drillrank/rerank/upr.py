@@ -18,7 +18,6 @@ from drillrank.prompts import UPR_PROMPT, PassageTemplate
 from drillrank.rerank.base import Scored, WithModel, ordered, paired
 from drillrank.rerank.contributions import Entry
 from drillrank.rerank.first_stage import (
-    NO_PRIOR,
     FirstStage,
     Prior,
     RetrievalScores,
@@ -26,6 +25,7 @@ from drillrank.rerank.first_stage import (
     check_prior_weight,
     meaning_details,
     posteriors,
+    scores_by_question,
 )
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.unmatched import levelled
@@ -172,12 +172,7 @@ class UPR(UPRSettings, WithModel):
         """
         queries, lists = paired(queries, passage_lists)
         check_top_n(top_n)
-        if self.prior is None and scores is not None:
-            raise InvalidInput(NO_PRIOR)
-        if scores is None:
-            scores = [None] * len(lists)
-        elif len(scores) != len(lists):
-            raise InvalidInput(f"{len(scores)} lists of scores and {len(lists)} lists of passages cannot be paired.")
+        scores = scores_by_question(self.prior, scores, len(lists))
         stages: list[FirstStage] = []
         if self.prior is not None:  # what is wrong, before a model is asked
             stages = [FirstStage.read(self.prior, *pair, self.prior_weight) for pair in zip(lists, scores, strict=True)]

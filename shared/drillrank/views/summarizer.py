@@ -9,6 +9,7 @@ from typing import Any
 
 from drillrank.errors import check_positive, require
 from drillrank.likelihood.loading import best_device, best_dtype, longest_input, pretrained, told
+from drillrank.likelihood.torch_threads import require_torch
 from drillrank.structure.sentences import sentences
 from drillrank.views.summaries import is_short
 
@@ -49,7 +50,7 @@ class HuggingFaceSummarizer:
         revision: str | None = None,
     ) -> None:
         check_positive(batch_size=batch_size, **({} if max_tokens is None else {"max_tokens": max_tokens}))
-        require("torch", "hf")
+        require_torch("hf")
         require("transformers", "hf")
         self._options: dict[str, Any] = {
             "name": name,

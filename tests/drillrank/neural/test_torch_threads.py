@@ -1,0 +1,64 @@
+"""How threads of torch wait for each other, as the library of threads itself tells it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from drillrank.likelihood.torch_threads import require_torch
+
+LOAD = """
+import logging, os
+logging.basicConfig(level=logging.INFO, format="said: %(message)s")
+{before}
+from drillrank import load_language_model
+load_language_model("hf:no-such-model")
+print("left:", os.environ.get("OMP_WAIT_POLICY"))
+"""
+
+
+def said_by_openmp(before: str = "", **chosen: str) -> tuple[int, str, str]:
+    """How often a thread of GNU's library looks before it sleeps, what the environment keeps, what the log says."""
+    names = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment |= {"OMP_DISPLAY_ENV": "verbose", **chosen}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD.format(before=before)], env=environment, capture_output=True, text=True, check=True
+    )
+    counts = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)
+    if not counts:
+        pytest.skip("torch stands on another library of threads here")
+    log = " ".join(line for line in done.stderr.splitlines() if line.startswith("said: Threads"))
+    return int(counts[-1]), done.stdout.strip(), log
+
+
+def test_threads_sleep_while_they_wait_and_the_environment_is_left_as_it_was():
+    looks, left, log = said_by_openmp()
+    assert looks == 0
+    assert left == "left: None"
+    assert "OMP_WAIT_POLICY=active" in log
+
+
+@pytest.mark.parametrize(
+    ("chosen", "looks"), [({"OMP_WAIT_POLICY": "active"}, 10_000), ({"GOMP_SPINCOUNT": "5000"}, 5000)]
+)
+def test_what_the_user_chose_stays(chosen, looks):
+    found, left, log = said_by_openmp(**chosen)
+    assert found >= looks
+    assert left == f"left: {chosen.get('OMP_WAIT_POLICY')}"
+    assert not log
+
+
+def test_torch_that_is_there_already_is_left_alone():
+    import torch
+
+    before = dict(os.environ)
+    assert require_torch("hf") is torch
+    assert os.environ == before
+    looks, _, log = said_by_openmp("import torch")
+    assert looks > 0
+    assert not log
