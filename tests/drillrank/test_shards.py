@@ -6,6 +6,7 @@ import pickle
 from functools import reduce
 from operator import add
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,13 +14,14 @@ from hypothesis import strategies as st
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
+from drillrank.likelihood.embedding_model import EmbeddingModel
 from drillrank.multihop.corpus import Corpus
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.shards import Shard, ShardedCorpus, divided
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.retrieval import TfidfIndex
+from drillrank.retrieval import TfidfIndex, top
 from tests.drillrank.conftest import HashModel
 from tests.linked_passages import linked_passages, questions
 
@@ -93,6 +95,37 @@ def test_paths_and_scores_are_those_of_one_process(seed, parts, options):
     spread = PathSearch(ranker, first_stage=corpus, pool=12, **options)
     for question in questions(passages, 3, seed=seed):
         same(spread.search_paths(question), alone.search_paths(question))
+
+
+def by_letters(texts):
+    """A text's meaning: how often it has each of sixteen letters."""
+    counts = np.array([[text.lower().count(letter) for letter in "aeioubcdfghklmns"] for text in texts], dtype=float)
+    return (counts + 0.01) / np.linalg.norm(counts + 0.01, axis=1, keepdims=True)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10_000), st.integers(1, 3), st.sampled_from(["embed", "unigram", "hash"]))
+def test_meaning_scores_and_chooses_links_as_in_one_process(seed, parts, kind):
+    passages = list(linked_passages(40, seed=seed))
+    ranker = PromptRank({"embed": EmbeddingModel(by_letters), "unigram": "unigram", "hash": HashModel()}[kind])
+    embed = None if kind == "embed" else by_letters
+    words = TfidfIndex([passage.titled_text for passage in passages])
+
+    def found(query, n):
+        return [passages[place] for place in top(words.scores(query), n)]
+
+    alone = PathSearch(ranker, passages, first_stage=found, pool=12, embed=embed, branch=2)
+    spread = PathSearch(ranker, first_stage=in_parts(passages, parts), pool=12, embed=embed, branch=2)
+    for question in questions(passages, 2, seed=seed):
+        same(spread.search_paths(question), alone.search_paths(question))
+
+
+def test_concentration_is_not_found_without_texts():
+    corpus = in_parts([Passage("a fox")], 1)
+    with pytest.raises(InvalidInput, match="needs texts"):
+        PathSearch(PromptRank(EmbeddingModel(by_letters, kappa="fit")), first_stage=corpus)
+    fitted = EmbeddingModel(by_letters, kappa="fit").fit([f"Fox {n} runs. It has sung {n} songs." for n in range(40)])
+    assert PathSearch(PromptRank(fitted), first_stage=corpus).search("Which fox?")
 
 
 def test_titles_of_several_shards_are_named_together():

@@ -110,9 +110,16 @@ class EmbeddingModel(LanguageModel):
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
         """Take p(w|C) from these texts, and encode them; with `kappa="fit"`, find κ.
 
+        Of texts of which there are statistics alone, each is encoded when it is first scored.
+
         Raises:
-            InvalidInput: an item is not a string, or statistics were given in place of texts.
+            InvalidInput: an item is not a string, or κ is to be found and there are no texts.
         """
+        if isinstance(texts, CollectionStatistics):
+            if self._kappa_given == "fit":
+                raise InvalidInput('kappa="fit" needs texts, and there are statistics alone: fit before, or say 20.')
+            self._words = UnigramModel(self._words.mu).fit(texts)
+            return self
         checked = check_texts(texts)
         words = UnigramModel(self._words.mu).fit(checked)
         self._documents.index(checked)  # may fail: then the model is as it was

@@ -88,6 +88,7 @@ class PathSearch(PathSearchSettings):
         first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
             retriever returned, or fetches. Without `passages` it may be a `multihop.corpus.Corpus`, which also knows
             statistics and titles of all that it holds: then scores are those of a search with all of it in memory.
+            It finds by words, as it is made; meaning, where something reads it, scores and chooses links.
         pool: Passages of the first stage, F.
         llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
             finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
