@@ -15,6 +15,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from drillrank import Passage, Ranked
 from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
+from drillrank.explanation.on_request import explains
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
 from llama_index_ext._nodes import unread
@@ -82,7 +83,7 @@ class LikelihoodRerank(Reranker, BaseNodePostprocessor):
         passages, scores = [self._passage(node.node) for node in nodes], [node.score for node in nodes]
         kept = list(self._selected(query, nodes, passages, scores))
         reranked = [self._reranked(before, item) for before, item, _ in kept]
-        if self.explain:
+        if explains(self.explain):
             send_explanations(query, reranked, [why for _, _, why in kept])
         return reranked
 

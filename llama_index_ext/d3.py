@@ -21,6 +21,7 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
+from drillrank.explanation.on_request import explains
 from drillrank.hosts.calls import Calls, on_thread
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
@@ -132,7 +133,7 @@ class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
         store = StoreLookups(query_bundle, self.source, guard)
         found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
         nodes: list[NodeWithScore] = yield on_thread(self._nodes, found)  # hosts hash texts for their references
-        if self.explain:
+        if explains(self.explain):
             send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)
         return nodes
 

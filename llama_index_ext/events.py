@@ -11,6 +11,7 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore
 
 from drillrank.explanation import Explanation, TreeNode
+from drillrank.explanation.on_request import answer_request
 
 dispatcher = get_dispatcher(__name__)
 
@@ -103,10 +104,12 @@ def send_explanations(
     query: str, nodes: Sequence[NodeWithScore], why: Sequence[Explanation | None], tree: Sequence[TreeNode] = ()
 ) -> None:
     """Send the event of one question."""
+    ids = [node.node.node_id for node in nodes]
+    answer_request({id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None}, tree)
     dispatcher.event(
         ExplanationEvent(
             query=query,
-            node_ids=[node.node.node_id for node in nodes],
+            node_ids=ids,
             explanations=[None if reason is None else reason.to_dict() for reason in why],
             tree=list(map(asdict, tree)),
         )

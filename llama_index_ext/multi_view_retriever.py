@@ -11,6 +11,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
 from drillrank.errors import InvalidInput
+from drillrank.explanation.on_request import explains
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.settings import ViewRetrieverSettings
@@ -103,7 +104,7 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
         store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, guard, self.top_n)
         nodes = [_node(*merged) for merged, _ in found]
-        if self.explain:
+        if explains(self.explain):
             send_explanations(query, nodes, [why for _, why in found])
         return nodes
 

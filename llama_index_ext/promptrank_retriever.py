@@ -16,6 +16,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, PromptRank, load_language_model
 from drillrank.embedding import Embed
+from drillrank.explanation.on_request import explains
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.notes import noted
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
@@ -146,7 +147,7 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
         host = self._host(Guard(self.filters, self.retriever))
         found = yield from self._paths.retrieve(query, host, self.top_n, self._asked, asked=query_bundle)
         nodes = list(map(_node, found))
-        if self.explain:
+        if explains(self.explain):
             send_explanations(query, nodes, [one.explanation for one in found])
         return nodes
 

@@ -70,9 +70,11 @@ def run_compare(given: argparse.Namespace) -> bool:
             on_progress=on_progress,
         )
     if given.html:
+        with terminal.progress("explanations") as on_progress:
+            page = html_report(found, on_progress)
         try:
             with whole_file(Path(given.html)) as file:
-                file.write(html_report(found).encode())
+                file.write(page.encode())
         except OSError as problem:
             raise InvalidInput(f"{given.html} cannot be written: {problem.strerror}.") from problem
     if given.json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,10 +14,11 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.evaluation.comparison_result import Comparison, Cost, Reach
 from drillrank.evaluation.contenders import Contender, Found, as_found, contender
 from drillrank.evaluation.corpus import Bm25, Corpus, CorpusSource, check_gold, read_corpus
+from drillrank.evaluation.explaining import Explainer
 from drillrank.evaluation.measures import check_measures, default_measures, gold_ids, values
 from drillrank.evaluation.questions import Question, QuestionSource, read_questions
 from drillrank.evaluation.records import Records, fingerprint
-from drillrank.evaluation.running import FIRST_STAGE, FindCandidates, OnProgress, Run, run_all
+from drillrank.evaluation.running import FIRST_STAGE, FirstStage, OnProgress, Run, run_all
 from drillrank.evaluation.statistics import Floats, Pair, difference, holm, questions_that_would_tell, verdict
 from drillrank.passages import Passage
 
@@ -86,11 +88,15 @@ def compare(
     _check_prices(prices)
     searched = read_corpus(corpus)
     check_gold(asked, searched)
-    spec, find = candidates_by(first_stage, asked, searched, candidates)
+    stage = candidates_by(first_stage, asked, searched, candidates)
     ready = _contenders(components, searched)
     records = Records(results, fingerprint(asked, searched.passages, candidates))
-    run = run_all(asked, ready, (spec, find), searched, records, on_progress)
-    return _compared(asked, ready, searched, run, names, primary, prices)
+    run = run_all(asked, ready, stage, searched, records, on_progress)
+    explainer = None
+    if not run.interrupted:
+        explaining = [*ready, *([stage.contender] if stage.contender else [])]
+        explainer = Explainer({one.name: one for one in explaining}, searched, records, run.results)
+    return replace(_compared(asked, ready, searched, run, names, primary, prices), explainer=explainer)
 
 
 def _contenders(components: Mapping[str, Any] | Iterable[str], corpus: Corpus) -> list[Contender]:
@@ -109,15 +115,15 @@ def _check_prices(prices: Prices | None) -> None:
             raise InvalidInput(f"Prices are those of a million prompt and completion tokens; not {name!r}: {price!r}.")
 
 
-def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: int) -> tuple[str, FindCandidates]:
-    """How the candidates of a question are found, and what that is called.
+def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: int) -> FirstStage:
+    """How the candidates of a question are found.
 
     Raises:
         InvalidInput: some questions have candidates and some have none, or there is nothing to find them in.
     """
     bring = [question.candidates is not None for question in questions]
     if all(bring):
-        return "given", lambda question: _given(question, corpus)
+        return FirstStage("given", lambda question: _given(question, corpus))
     if any(bring):
         place = questions[bring.index(False)].place
         raise InvalidInput(f"{place} has no candidates, and other questions have: give them for all, or for none.")
@@ -125,11 +131,11 @@ def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: 
         one = contender(FIRST_STAGE, given, corpus)
         if one.reranks:
             raise InvalidInput("A first stage finds passages for a question; what was given reranks them.")
-        return f"{one.spec} {n}", lambda question: _cut(one.found(question.text, [], None, corpus), n)
+        return FirstStage(f"{one.spec} {n}", lambda question: _cut(one.found(question.text, [], None, corpus), n), one)
     if not corpus.passages:
         raise InvalidInput("Nothing is there to rank: give a corpus, a first_stage, or questions with candidates.")
     bm25 = Bm25(corpus)
-    return f"bm25 {n}", lambda question: as_found(bm25(question.text, n), corpus.passages, FIRST_STAGE)
+    return FirstStage(f"bm25 {n}", lambda question: as_found(bm25(question.text, n), corpus.passages, FIRST_STAGE))
 
 
 def _given(question: Question, corpus: Corpus) -> Found:
@@ -138,7 +144,7 @@ def _given(question: Question, corpus: Corpus) -> Found:
 
 
 def _cut(found: Found, n: int) -> Found:
-    return Found(found.passages[:n], found.scores[:n], found.details[:n], found.usage)
+    return Found(found.passages[:n], found.scores[:n], found.details[:n], found.usage, explains=found.explains)
 
 
 def _compared(

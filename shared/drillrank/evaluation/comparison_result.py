@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.advice import advice
+from drillrank.evaluation.explaining import Explained, Explainer, stored
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.records import Record
 from drillrank.evaluation.running import FIRST_STAGE
@@ -115,6 +116,7 @@ class Comparison:
         problems: What went wrong.
         complete: Whether every component answered every question.
         passages: By question id: all that there were.
+        explainer: Asks the components again for explanations; None where they are gone, as in a copy or a pickle.
     """
 
     questions: tuple[Question, ...]
@@ -129,6 +131,10 @@ class Comparison:
     problems: tuple[str, ...]
     complete: bool
     passages: Mapping[str, Mapping[str, Passage]]
+    explainer: Explainer | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "explainer": None}
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -167,8 +173,20 @@ class Comparison:
         better = [self.questions[place] for place in reversed(order) if change[place] > 0][:n]
         return worse, better
 
+    def explained(self, component: str, question: Question) -> Explained:
+        """Why the first few results of a component stand where they stand.
+
+        The component is asked again, over the same candidates, and once for each question; with `results` the file
+        keeps what it said. What goes wrong is told and not raised.
+        """
+        record = self.results[component][question.id]
+        return stored(record) if self.explainer is None else self.explainer.explained(record, question)
+
     def to_dict(self) -> dict[str, Any]:
-        """For machines: means, pairs, costs, and the values of every question; NaN is None."""
+        """For machines: means, pairs, costs, values and explanations; NaN is None.
+
+        Explanations are those that a report has asked for, by component and question.
+        """
         return {
             "complete": self.complete,
             "problems": list(self.problems),
@@ -190,6 +208,10 @@ class Comparison:
                     for name, found in self.values.items()
                 }
                 for place, question in enumerate(self.questions)
+            },
+            "explanations": {
+                name: {id_: record.explanation for id_, record in records.items() if record.explanation}
+                for name, records in self.results.items()
             },
         }
 

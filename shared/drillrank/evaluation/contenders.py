@@ -13,11 +13,14 @@ from typing import Any
 from drillrank.errors import InvalidInput, check_positive, require
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
+from drillrank.explanation import Explainable, Explanation, Explanations
+from drillrank.explanation.on_request import Request, explanations_requested
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.registry import components
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import Settings
 from drillrank.settings_file import read_settings_file
+from drillrank.views import MergedSection
 
 Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
@@ -27,12 +30,23 @@ _OWN_KEYS = ("component", "depth", "fitted", "settings", "in_file")
 
 @dataclass
 class Found:
-    """What a component brought for one question, best first."""
+    """What a component brought for one question, best first.
+
+    Attributes:
+        passages: Each once.
+        scores: One for each; None where it told none.
+        details: As ours tell them.
+        usage: Tokens and calls of an LLM, as far as it told.
+        items: As it brought them, one for each passage.
+        explains: Whether it could say why.
+    """
 
     passages: list[Passage]
     scores: list[float | None]
     details: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
+    items: list[Any] = field(default_factory=list)
+    explains: bool = False
 
 
 @dataclass
@@ -56,11 +70,34 @@ class Contender:
     seconds: float = 0.0
 
     def found(self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus) -> Found:
-        """Its ranking for one question, as passages of the corpus or the candidates where it is theirs."""
+        """Its ranking for one question, as passages of the corpus or the candidates where it is theirs.
+
+        Components of ours do without explanations, whatever their options say.
+        """
+        with explanations_requested(False) as request:
+            found, why = self._ranked(query, candidates, scores, corpus)
+        found.explains = request.understood or why is not None
+        return found
+
+    def explained(
+        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus, n: int
+    ) -> tuple[Found, Explanations]:
+        """The same ranking, asked for again, and why the first `n` of it stand where they stand, as far as it tells."""
+        with explanations_requested(True) as request:
+            found, why = self._ranked(query, candidates, scores, corpus)
+            if why is not None:
+                return found, why(found.items[:n])
+        told = [_reason(item, request) for item in found.items[:n]]
+        return found, Explanations([one for one in told if one is not None], query, request.tree)
+
+    def _ranked(
+        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus
+    ) -> tuple[Found, Callable[[Sequence[Any]], Explanations] | None]:
+        """The ranking, and what explains some of it, if what came back can."""
         shown = list(candidates[: self.depth]) if self.reranks else []
         brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
         known = {passage.id: passage for passage in shown} if shown else corpus.passages
-        return as_found(brought, known, self.name)
+        return as_found(brought, known, self.name), brought.why if isinstance(brought, Explainable) else None
 
 
 def contender(name: str, given: Any, corpus: Corpus) -> Contender:
@@ -240,6 +277,7 @@ def as_found(brought: Any, known: Mapping[str, Passage], name: str) -> Found:
             found.passages.append(passage)
             found.scores.append(score)
             found.details.append(details)
+            found.items.append(item)
         told = details.get("usage")
         if not found.usage and isinstance(told, Mapping):
             found.usage = dict(told)
@@ -252,6 +290,9 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
         return known.get(passage.id, passage), item.score, item.details
     if isinstance(item, Passage):
         return item, None, {}
+    if isinstance(item, MergedSection):
+        passage, _, _ = _read(item.section_id, known, name)
+        return passage, item.score, {}
     if isinstance(item, str):
         if item not in known:
             raise InvalidInput(f"{name} returned the id {item!r}, which no passage has.")
@@ -268,6 +309,15 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
         ids = (getattr(item, "id", None), item.metadata.get("id"))
         return _named(ids, document_text, known), None if score is None else float(score), {}
     raise InvalidInput(f"{name} returned a {type(item).__name__}, which is no passage, node, document or id.")
+
+
+def _reason(item: Any, request: Request) -> Explanation | None:
+    """Of what a host's component brought: LlamaIndex tells beside its nodes, LangChain in its documents."""
+    node = getattr(item, "node", None)
+    if node is not None:
+        return request.reasons.get(node.node_id)
+    told = getattr(item, "metadata", {}).get("drillrank_explanation") if request.understood else None
+    return None if told is None else Explanation.from_dict(told)
 
 
 def _named(ids: Sequence[Any], text: str, known: Mapping[str, Passage]) -> Passage:

@@ -67,7 +67,7 @@ def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fit
     if kind == "MultiViewIndex":
         chunks = [chunk for of, document in corpus.documents.items() for chunk in section_chunks(document, of)]
         index = MultiViewIndex(chunks, **named)
-        return lambda query: [hit.section_id for hit in index.search(query, _FOUND)]
+        return lambda query: index.search(query, _FOUND)
     d3 = cls(model=model, **named)
     documents = d3.prepare(list(corpus.documents.values()))
     return lambda query: d3.retrieve(query, documents)

@@ -32,6 +32,8 @@ class Record:
         seconds: It took.
         usage: Tokens and calls of an LLM, as far as it told.
         error: What it raised, if it did; then there are no ids.
+        explains: Whether it can say why; None where nobody knows.
+        explanation: Of the first few, as `Explanations.to_dict` tells them, where a report has asked for them.
         texts: Title and text of passages that are not in the corpus, by id.
     """
 
@@ -43,6 +45,8 @@ class Record:
     seconds: float = 0.0
     usage: dict[str, int] = field(default_factory=dict)
     error: str = ""
+    explains: bool | None = None
+    explanation: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def passages(self, known: Mapping[str, Passage]) -> list[Passage]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
 from drillrank.evaluation.comparison_result import Comparison
 from drillrank.evaluation.plots import differences, histogram, quality_against_latency
-from drillrank.evaluation.questions import Question
-from drillrank.evaluation.running import FIRST_STAGE
+from drillrank.evaluation.report_questions import questions_that_differ
+from drillrank.evaluation.report_tables import table
+from drillrank.evaluation.running import FIRST_STAGE, OnProgress
 from drillrank.evaluation.statistics import Pair
 
 _STYLE = """
@@ -37,11 +37,22 @@ svg .axis { fill: none; stroke: var(--line); } .mark { fill: var(--mark); } .up 
 @media (max-width: 520px) { svg text { font-size: 19px; } }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1rem; }
 details { border-bottom: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: .6rem 1.4rem; }
+.sides > div { min-width: 0; } .sides :is(th, td) { vertical-align: top; }
+.sides :is(th, td):last-child { white-space: normal; text-align: left; width: 100%; min-width: 11rem; }
+.note { color: var(--mute); } .why { border: 1px solid var(--line); border-radius: 6px; padding: .3rem .7rem;
+  margin-top: .6rem; }
 """
 
 
-def html_report(found: Comparison) -> str:
-    """The whole page."""
+def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str:
+    """The whole page.
+
+    Args:
+        found: What `compare` returned; as long as its components are there, they are asked again for explanations of
+            the questions that are listed, outside of all times that are told.
+        on_progress: Is told of every explanation, `(done, all)`.
+    """
     title = f"{len(found.questions):,} questions, {len(found.components)} components"
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison: {title}</title>',
@@ -53,33 +64,21 @@ def html_report(found: Comparison) -> str:
         parts.append(f'<div class="partial" role="note"><b>This comparison is partial.</b><ul>{told}</ul></div>')
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in found.advice) + "</ul>")
     parts += [_means(found), _pairs(found), _reach(found), _costs(found), _plots(found)]
-    parts += [_extremes(found, name) for name in found.components[1:]]
+    parts.append(questions_that_differ(found, on_progress))
     parts.append("</main></body></html>")
     return "\n".join(parts)
 
 
-def _table(caption: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells of rows are HTML; names and the caption are text."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    body = "".join(
-        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
-    )
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
 def _means(found: Comparison) -> str:
     rows = [[escape(name), *(f"{found.mean(name, m):.3f}" for m in found.measures)] for name in found.components]
-    return "<h2>Quality</h2>" + _table("Mean over the questions", ["component", *found.measures], rows)
+    return "<h2>Quality</h2>" + table("Mean over the questions", ["component", *found.measures], rows)
 
 
 def _pairs(found: Comparison) -> str:
     rows = [_pair_cells(pair) for pair in found.pairs if pair.measure == found.primary]
     names = ["pair", "difference", "95 % interval", "p, corrected", "verdict", "questions", "would tell"]
     caption = f"{found.primary}: the second minus the first, question by question"
-    return "<h2>Differences</h2>" + _table(caption, names, rows)
+    return "<h2>Differences</h2>" + table(caption, names, rows)
 
 
 def _pair_cells(pair: Pair) -> list[str]:
@@ -96,7 +95,7 @@ def _reach(found: Comparison) -> str:
         for name, reach in found.reach.items()
     ]
     names = ["component", "some evidence was there", "all evidence was there", "there, but not first"]
-    return "<h2>Where evidence is lost</h2>" + _table("Share of the questions", names, rows)
+    return "<h2>Where evidence is lost</h2>" + table("Share of the questions", names, rows)
 
 
 def _costs(found: Comparison) -> str:
@@ -115,7 +114,7 @@ def _costs(found: Comparison) -> str:
             ]
         )
     names = ["component", "p50 ms", "p95 ms", "questions/s", "indexing s", "tokens in", "tokens out", "calls", "money"]
-    return "<h2>Costs</h2>" + _table("Of a question, and in all", names, rows)
+    return "<h2>Costs</h2>" + table("Of a question, and in all", names, rows)
 
 
 def _plots(found: Comparison) -> str:
@@ -139,31 +138,3 @@ def _plots(found: Comparison) -> str:
 
 def _caption(svg: str) -> str:
     return svg.partition("<title>")[2].partition("</title>")[0]
-
-
-def _extremes(found: Comparison, name: str) -> str:
-    worse, better = found.extremes(FIRST_STAGE, name)
-    lists = "".join(
-        f"<h3>{said}</h3>" + "".join(_question(found, question, name) for question in questions)
-        for said, questions in (("Worse than the first stage", worse), ("Better than the first stage", better))
-        if questions
-    )
-    return f"<h2>{escape(name)}: questions that differ most</h2>{lists}" if lists else ""
-
-
-def _question(found: Comparison, question: Question, name: str) -> str:
-    place = found.questions.index(question)
-    before, after = (found.values[one][found.primary][place] for one in (FIRST_STAGE, name))
-    rows = []
-    for one in (FIRST_STAGE, name):
-        record = found.results[one][question.id]
-        for rank, passage in enumerate(record.passages(found.passages[question.id])[:3], start=1):
-            mark = "✓ evidence" if passage.id in found.gold[question.id] else ""
-            text = passage.titled_text if len(passage.titled_text) <= 160 else f"{passage.titled_text[:159]}…"
-            shown = (
-                f'<span style="white-space:normal;display:block;min-width:14rem;text-align:left">{escape(text)}</span>'
-            )
-            rows.append([escape(one), str(rank), mark, shown])
-    table = _table("First three of each", ["component", "rank", "", "passage"], rows)
-    summary = f"{escape(question.text)} ({found.primary} {before:.2f} → {after:.2f})"
-    return f"<details><summary>{summary}</summary>{table}</details>"

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation.contenders import Contender, Found
@@ -17,9 +18,23 @@ from drillrank.passages import Passage
 
 FIRST_STAGE = "first stage"
 KEPT = 100  # results of each question; of the first stage all, since they are what others rank
-_GIVE_UP = 5  # failures in a row
+GIVE_UP = 5  # failures in a row
 OnProgress = Callable[[int, int], object]
 FindCandidates = Callable[[Question], Found]
+
+
+class FirstStage(NamedTuple):
+    """How candidates are found.
+
+    Attributes:
+        spec: What it is.
+        find: Finds those of a question.
+        contender: The component that does, where one was given.
+    """
+
+    spec: str
+    find: FindCandidates
+    contender: Contender | None = None
 
 
 @dataclass
@@ -42,7 +57,7 @@ class Run:
 def run_all(
     questions: Sequence[Question],
     contenders: Sequence[Contender],
-    first_stage: tuple[str, FindCandidates],
+    first_stage: FirstStage,
     corpus: Corpus,
     records: Records,
     on_progress: OnProgress | None = None,
@@ -61,8 +76,8 @@ def run_all(
                 if record.error:
                     run.problems.append(f"{record.component} failed on {question.place}: {record.error}")
                     failures[record.component] += 1
-                    if failures[record.component] == _GIVE_UP:
-                        run.problems.append(f"{record.component} failed {_GIVE_UP} times in a row and was given up.")
+                    if failures[record.component] == GIVE_UP:
+                        run.problems.append(f"{record.component} failed {GIVE_UP} times in a row and was given up.")
                 else:
                     failures[record.component] = 0
                     run.results[record.component][question.id] = record
@@ -85,35 +100,40 @@ def _asked(
     number: int,
     question: Question,
     contenders: Sequence[Contender],
-    first_stage: tuple[str, FindCandidates],
+    first_stage: FirstStage,
     corpus: Corpus,
     records: Records,
     failures: dict[str, int],
 ) -> Iterator[Record]:
-    spec, find = first_stage
+    spec = first_stage.spec
     first = records.get(FIRST_STAGE, spec, question.id)
     if first is None or first.error:
-        if failures[FIRST_STAGE] >= _GIVE_UP:
+        if failures[FIRST_STAGE] >= GIVE_UP:
             return
-        first = _timed(FIRST_STAGE, spec, question, corpus, lambda: find(question), kept=None)
+        first = _timed(FIRST_STAGE, spec, question, corpus, lambda: first_stage.find(question), kept=None)
         records.add(first)
     yield first
     if first.error:
         return
-    given = {item.id: item for item in question.candidates or () if isinstance(item, Passage)}
-    candidates = first.passages({**corpus.passages, **given} if given else corpus.passages)
-    known = [score for score in first.scores if score is not None]
-    scores = known if known and len(known) == len(first.scores) else None
+    candidates, scores = candidates_of(question, first, corpus)
     turn = number % len(contenders) if contenders else 0
     for one in (*contenders[turn:], *contenders[:turn]):
         found = records.get(one.name, one.spec, question.id)
         if found is None or found.error:
-            if failures[one.name] >= _GIVE_UP:
+            if failures[one.name] >= GIVE_UP:
                 continue
             ask = partial(one.found, question.text, candidates, scores, corpus)
             found = _timed(one.name, one.spec, question, corpus, ask)
             records.add(found)
         yield found
+
+
+def candidates_of(question: Question, first: Record, corpus: Corpus) -> tuple[list[Passage], list[float] | None]:
+    """What every reranker is shown for a question: what the first stage found, and its scores if it told them all."""
+    given = {item.id: item for item in question.candidates or () if isinstance(item, Passage)}
+    known = [score for score in first.scores if score is not None]
+    scores = known if known and len(known) == len(first.scores) else None
+    return first.passages({**corpus.passages, **given} if given else corpus.passages), scores
 
 
 def _timed(
@@ -129,4 +149,6 @@ def _timed(
     passages = found.passages[:kept]
     texts = {p.id: (p.title, p.text) for p in passages if p.id not in corpus.passages}
     ids = [p.id for p in passages]
-    return Record(name, spec, question.id, ids, found.scores[:kept], seconds, found.usage, texts=texts)
+    return Record(
+        name, spec, question.id, ids, found.scores[:kept], seconds, found.usage, explains=found.explains, texts=texts
+    )

@@ -17,7 +17,7 @@ from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.measures import gold_ids
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.records import Record, Records
-from drillrank.evaluation.running import FindCandidates, OnProgress, run_all
+from drillrank.evaluation.running import FirstStage, OnProgress, run_all
 from drillrank.evaluation.statistics import Floats
 from drillrank.evaluation.tuned import Changes, told
 from drillrank.evaluation.tuning_grid import MU
@@ -48,7 +48,7 @@ class Trials:
     measure: str
     questions: Sequence[Question]
     corpus: Corpus
-    first_stage: tuple[str, FindCandidates]
+    first_stage: FirstStage
     records: Records
     on_progress: OnProgress | None
     means: dict[str, float] = field(default_factory=dict)

@@ -7,7 +7,7 @@ Nothing is an empty passage: for a model that counts words, the collection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
@@ -28,6 +28,8 @@ from drillrank.explanation.summands import Answer, Part, PathStep, TokenContribu
 from drillrank.explanation.text import on_one_line
 
 T = TypeVar("T")
+
+_SUMMANDS = {"tokens": TokenContribution, "parts": Part, "steps": PathStep, "answers": Answer, "views": ViewRank}
 
 
 class _Shown:
@@ -103,6 +105,21 @@ class Explanation(_Shown):
         """Plain values for JSON; what is empty is left out."""
         return {name: value for name, value in _plain(asdict(self)).items() if value not in ([], "")}
 
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Explanation:
+        """What `to_dict` told.
+
+        Raises:
+            InvalidInput: it is nothing of the kind.
+        """
+        try:
+            made = dict(told) | {name: tuple(told.get(name, ())) for name in ("documents", *_SUMMANDS)}
+            for name, kind in _SUMMANDS.items():
+                made[name] = tuple(kind(**_with_tuples(one)) for one in made[name])
+            return cls(**made)
+        except (TypeError, ValueError, AttributeError) as problem:
+            raise InvalidInput(f"This is no explanation: {problem}.") from problem
+
     def figures(self) -> list[Figure]:
         """What is shown: the path, the question, and whatever else the score is made of."""
         score = f"{self.score:.5f}" if self.views else f"{self.score:.3f}"
@@ -149,6 +166,23 @@ class Explanations(list[Explanation], _Shown):
         """Plain values for JSON."""
         tree = {"tree": [asdict(node) for node in self.tree]} if self.tree else {}
         return {"question": self.question, "entries": [item.to_dict() for item in self], **tree}
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Explanations:
+        """What `to_dict` told.
+
+        Raises:
+            InvalidInput: it is nothing of the kind.
+
+        >>> told = {"question": "?", "entries": [{"rank": 1, "score": -2.5, "name": "Basel"}]}
+        >>> Explanations.from_dict(told)[0].name
+        'Basel'
+        """
+        try:
+            tree = [TreeNode(**node) for node in told.get("tree", ())]
+            return cls(map(Explanation.from_dict, told["entries"]), told["question"], tree)
+        except (TypeError, KeyError, AttributeError) as problem:
+            raise InvalidInput(f"These are no explanations: {problem}.") from problem
 
     def figures(self) -> list[Figure]:
         """Those of every entry, and the tree."""
@@ -198,6 +232,10 @@ class Explainable(list[T], Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "why": None}
+
+
+def _with_tuples(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
 
 
 def _plain(value: Any) -> Any:

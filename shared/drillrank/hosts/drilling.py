@@ -12,6 +12,7 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.explanation import Explanation, TreeNode
+from drillrank.explanation.on_request import answer_request, explains
 from drillrank.hosts.calls import Calls, call, on_thread
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.guarding import Guarding
@@ -167,7 +168,9 @@ class Drilling(Generic[Record]):
 
     def _drilled(self, found: EvidenceRanking, stored: Proposed[Record]) -> Drilled[Record]:
         usage = found.usage.as_metadata()
-        why = found.explain() if self._explains else None
+        why = found.explain() if explains(self._explains) else None
+        if why is not None:
+            answer_request({}, why.tree)
         evidence = []
         for item, reason in zip(found, why or [None] * len(found), strict=True):
             paragraph, details = stored.at(item.passage), item.details

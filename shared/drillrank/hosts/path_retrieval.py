@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from drillrank.dialogue import LLM, Usage
 from drillrank.embedding import Embed
 from drillrank.explanation import Explanation, Explanations
+from drillrank.explanation.on_request import explains
 from drillrank.hosts.calls import Call, Calls, call, on_thread
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
@@ -141,7 +142,7 @@ class PathRetrieval(Generic[Record]):
             partial(run_steps, steps, source, partial(source.tell, query), llm=llm, usage=usage),
             partial(arun_steps, steps, source, partial(source.atell, query), llm=llm, usage=usage),
         )
-        why = (yield on_thread(ranking.explain)) if self._explains else None
+        why = (yield on_thread(ranking.explain)) if explains(self._explains) else None
         return self._found(ranking, source, why)
 
     def _source(self, host: PathHost[Record]) -> tuple[RecordSource[Record], PathSearch]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 
 from drillrank.embedding import Embed
 from drillrank.explanation import Explanation
+from drillrank.explanation.on_request import explains
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.path_records import PathHost, ranked_with_reached
 from drillrank.hosts.path_retrieval import path_rerank
@@ -58,7 +59,7 @@ class Reranker(WithModel):
         """What is kept, best first: the given record, or another one that the ranking reached, its rank, and why."""
         ranking = self._rank(query, passages, scores)
         kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
-        why = ranking[: len(kept)].explain() if self.explain else [None] * len(kept)
+        why = ranking[: len(kept)].explain() if explains(self.explain) else [None] * len(kept)
         for item, reason in zip(kept, why, strict=True):
             reached = item.details.get("reached")
             yield (records[item.details["position"]] if reached is None else reached), item, reason

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any, Literal
 
 from drillrank.explanation import Explanation
+from drillrank.explanation.on_request import explains
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
@@ -89,7 +90,8 @@ class ViewRetrieval:
         """
         found: list[Merged] = yield looked_up(self._lookups(query, top_n, guard), store)
         ranks = count(1)
-        return [(merged, self._why(*merged, ranks, top_n) if self._explains else None) for merged in found]
+        explained = explains(self._explains)
+        return [(merged, self._why(*merged, ranks, top_n) if explained else None) for merged in found]
 
     def _why(
         self, section: StoredSection, merged: MergedSection, origin: str | None, ranks: Iterator[int], top_n: int
