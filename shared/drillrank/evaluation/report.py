@@ -9,7 +9,7 @@ import numpy as np
 from drillrank.evaluation.comparison_result import Comparison
 from drillrank.evaluation.plots import differences, histogram, quality_against_latency
 from drillrank.evaluation.report_questions import questions_that_differ
-from drillrank.evaluation.report_tables import table
+from drillrank.evaluation.report_tables import SORTING, table
 from drillrank.evaluation.running import FIRST_STAGE, OnProgress
 from drillrank.evaluation.statistics import Pair
 
@@ -22,12 +22,15 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--fg); background: var(--bg); margin: 0 auto; max-width: 1100px;
   padding: 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.2rem; } h3 { font-size: 1.05rem; }
-.scroll { overflow-x: auto; } .scroll:focus-visible, summary:focus-visible { outline: 3px solid var(--mark); }
+.scroll { overflow-x: auto; } :is(.scroll, summary, button):focus-visible { outline: 3px solid var(--mark); }
 table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
 caption { text-align: left; color: var(--mute); padding-bottom: .4rem; }
 th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child, .text { text-align: left; }
 thead th { background: var(--soft); }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
+th button::after { content: " ↕"; color: var(--mute); } th[aria-sort=ascending] button::after { content: " ▲"; }
+th[aria-sort=descending] button::after { content: " ▼"; }
 .helps { color: var(--up); font-weight: 600; } .hurts { color: var(--down); font-weight: 600; }
 .partial { border-left: 4px solid var(--down); background: var(--soft); padding: .5rem 1rem; }
 svg { width: 100%; height: auto; max-width: 640px; background: var(--soft); border-radius: 6px; }
@@ -65,7 +68,7 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in found.advice) + "</ul>")
     parts += [_means(found), _pairs(found), _reach(found), _costs(found), _plots(found)]
     parts.append(questions_that_differ(found, on_progress))
-    parts.append("</main></body></html>")
+    parts.append(f"</main><script>{SORTING}</script></body></html>")
     return "\n".join(parts)
 
 
