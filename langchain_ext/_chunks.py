@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_by_level
-from drillrank.hosts.keys import is_old_record, is_section, own, prefixed, theirs
+from drillrank.hosts.keys import count, is_old_record, is_section, own, prefixed, theirs
 from drillrank.hosts.lookups import Holding
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.proposing import Reading
@@ -49,9 +49,10 @@ def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
     if is_section(document.metadata):
         return _section(document)
     metadata = theirs(document.metadata)
-    source, start = metadata.get(SOURCE), metadata.get("start_index")
+    source, start = metadata.get(SOURCE), count(metadata.get("start_index"))
     headings = headings_by_level(metadata)
-    start = start if isinstance(start, int) and start >= 0 else None
+    start = None if start is None or start < 0 else start
+    pages = [count(value) if isinstance(value, float) else value for value in map(metadata.get, _PAGE)]
     cut = isinstance(source, str) or start is not None or bool(headings)
     return ChunkRecord(
         document,
@@ -63,7 +64,7 @@ def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
         # Splitters that write headings know no offsets: what has one was cut again, and it counts from there.
         start=None if headings else start,
         order=start if headings else None,
-        page=next((metadata[key] for key in _PAGE if isinstance(metadata.get(key), int | str)), None),
+        page=next((page for page in pages if isinstance(page, int | str)), None),
         aliases=(name,),
         metadata=metadata,
         pages=pages_of(document.metadata),

@@ -29,7 +29,7 @@ def join_pages(documents: Sequence[Document]) -> list[Document]:
     whole = []
     for one in joined((document.page_content, document.metadata) for document in documents):
         first = documents[one.members[0]]
-        if len(one.members) > 1 and one.pages is not None:
+        if one.pages is not None:
             metadata = with_own(first.metadata, pages=one.pages.as_json())
             first = first.model_copy(update={"page_content": one.text, "metadata": metadata})
         whole.append(first)

@@ -33,8 +33,9 @@ def join_pages(nodes: Sequence[BaseNode]) -> list[BaseNode]:
     whole = []
     for one in joined((node.get_content(), node.metadata) for node in nodes):
         first = nodes[one.members[0]]
-        if len(one.members) > 1 and one.pages is not None:
+        if one.pages is not None:
             first = first.model_copy(update={"metadata": with_own(first.metadata, pages=one.pages.as_json())})
+        if len(one.members) > 1:
             first.set_content(one.text)
         whole.append(first)
     return whole

@@ -25,12 +25,14 @@ class Hostile:
         make: Writes it.
         text: What its text holds, if it must be read.
         problem: What the error says, if it must not be read. Without both, either is good.
+        unread: How many of its pages a warning says are left out.
     """
 
     name: str
     make: Callable[[], bytes]
     text: str = ""
     problem: str = ""
+    unread: int = 0
 
 
 def pages(count: int = 3) -> list[list[Text]]:
@@ -234,13 +236,14 @@ def hostile() -> Iterator[Hostile]:
 
     yield Hostile("no pages", lambda: pdf_of([]).content(), problem="report.pdf")
     yield Hostile("pages in a circle", changed(2, b"/Kids [", b"/Kids [2 0 R "))
-    yield Hostile("a page tree of itself", changed(2, b"/Kids [6 0 R", b"/Kids [2 0 R"))
+    yield Hostile("a page tree of itself", changed(2, b"/Kids [6 0 R", b"/Kids [2 0 R"), unread=1)
     yield Hostile("two billion pages", changed(2, b"/Count 3", b"/Count 2000000000"))
-    yield Hostile("fewer pages than it says", changed(2, b"/Count 3", b"/Count 40"))
+    yield Hostile("fewer pages than it says", changed(2, b"/Count 3", b"/Count 40"), unread=37)
     yield Hostile("more pages than it says", changed(2, b"/Count 3", b"/Count 1"), text=SAID)
     yield Hostile("a negative number of pages", changed(2, b"/Count 3", b"/Count -3"))
-    yield Hostile("a page that is missing", changed(2, b"/Kids [6 0 R", b"/Kids [999 0 R"), text="1 The fox")
-    yield Hostile("a page that is a number", changed(2, b"/Kids [6 0 R", b"/Kids [42"))
+    missing = changed(2, b"/Kids [6 0 R", b"/Kids [999 0 R")
+    yield Hostile("a page that is missing", missing, text="1 The fox", unread=1)
+    yield Hostile("a page that is a number", changed(2, b"/Kids [6 0 R", b"/Kids [42"), unread=1)
     yield Hostile("a tree of 5,000 levels", lambda: _deep_tree(5000))
     yield Hostile("the labels of pages", _labels, text=SAID)
 

@@ -84,6 +84,43 @@ def test_sections_of_both_hosts_have_their_pages_and_so_has_evidence_out_of_a_st
     assert sleeps.metadata["page_label"] == "1"
 
 
+def test_a_file_of_one_page_says_so_too():
+    page, node = langchain_pages()[0], llama_pages(page_number=1)[0]
+    for found in (
+        langchain_ext.D3Retriever(documents=[page], top_n=1).invoke("What hunts mice?")[0],
+        llama_index_ext.D3Retriever([node], top_n=1).retrieve("What hunts mice?")[0],
+        langchain_ext.MultiViewTextSplitter().split_documents([page])[0],
+        llama_index_ext.MultiViewNodeParser().get_nodes_from_documents([node])[0],
+    ):
+        assert (found.metadata["drillrank_first_page"], found.metadata["drillrank_last_page"]) == (1, 1)
+    assert "drillrank_pages" not in page.metadata | node.metadata
+
+
+def test_numbers_that_a_store_keeps_as_floats_are_pages_and_offsets():
+    """As Pinecone does."""
+
+    def kept(documents):
+        return [
+            Document(
+                id=one.id,
+                page_content=one.page_content,
+                metadata={k: float(v) if isinstance(v, int) else v for k, v in one.metadata.items()},
+            )
+            for one in documents
+        ]
+
+    sections = langchain_ext.MultiViewTextSplitter().split_documents(langchain_pages())
+    for records in (langchain_pages(), sections):
+        exact, found = (
+            langchain_ext.D3Retriever(documents=given, top_n=1).invoke(QUESTION)[0].metadata
+            for given in (records, kept(records))
+        )
+        ids = {"drillrank_source_id"}  # of documents without ids, made of their metadata
+        assert {k: (type(v), v) for k, v in found.items() if k not in ids} == {
+            k: (type(v), v) for k, v in exact.items() if k not in ids
+        }
+
+
 @pytest.mark.parametrize("more", [{"page": 0}, {"source": None}, {"page": "three", "page_label": "x"}])
 def test_what_is_no_run_of_pages_stays_as_it_was(more):
     given = langchain_pages()

@@ -263,6 +263,41 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, capsys, monkey
     assert "covers the heater" in printed.out
 
 
+def test_without_a_home_nothing_is_cached(tmp_path, capsys, monkeypatch):
+    """As in a container whose user has no entry among the system's."""
+    (tmp_path / "a.md").write_text(MANUAL, encoding="utf-8")
+
+    def homeless(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert main(["ask", str(tmp_path / "a.md"), "warranty"]) == 0
+    printed = capsys.readouterr()
+    assert "Nothing is cached: Could not determine home directory." in printed.err
+    assert "covers the heater" in printed.out
+
+
+def test_what_another_process_has_cached_meanwhile_is_kept(tmp_path, own_cache, monkeypatch):
+    """Two commands that begin together miss the same files; the second to finish leaves what the first one uses."""
+    for number in range(3):
+        (tmp_path / f"{number}.md").write_text(f"# Part {number}\n\nvalve{number}\n", encoding="utf-8")
+    kept: list[Library] = []
+    with found_sources([str(tmp_path)]) as (found, _):
+
+        def slow(path):
+            monkeypatch.setattr(cache, "read_document", read_document)
+            kept.append(Library(found, own_cache))
+            return read_document(path)
+
+        monkeypatch.setattr(cache, "read_document", slow)
+        kept.append(Library(found, own_cache))
+    for library in kept:
+        [(name, _)] = library.documents("valve0", 1)
+        assert Path(name).name == "0.md"
+        library.close()
+    assert list(own_cache.glob("*.sqlite"))
+
+
 def _fill(folder: Path, files: list[Path]) -> None:
     kept = DocumentCache(folder)
     for file in files:

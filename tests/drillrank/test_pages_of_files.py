@@ -21,6 +21,9 @@ def members(*metadata):
     [
         ({"source": "a", "page": 0}, {"source": "a", "page": 1}, True),
         ({"source": "a", "page": 0}, {"source": "a", "page": 5}, True),
+        ({"source": "a", "page": 0.0}, {"source": "a", "page": 1.0}, True),  # as Pinecone keeps numbers
+        ({"source": "a", "page": 0.5}, {"source": "a", "page": 1.5}, False),
+        ({"source": "a", "page": 1.0}, {"source": "a", "page": 1.0}, False),
         ({"source": "a", "page": 1}, {"source": "a", "page": 0}, False),
         ({"source": "a", "page": 0}, {"source": "b", "page": 1}, False),
         ({"file_name": "a", "page_number": 1}, {"file_name": "a", "page_number": 2}, True),
@@ -75,9 +78,25 @@ def test_labels_and_numbers_of_joined_pages():
     assert joined([("One two", {"source": "a", "drillrank_pages": kept.as_json()})])[0].pages == kept
 
 
+@pytest.mark.parametrize(
+    ("metadata", "pages"),
+    [
+        ({"source": "a", "page": 6, "page_label": "v"}, Pages((0,), (7,), ("v",))),
+        ({"source": "a", "page_number": 7}, Pages((0,), (7,), ("7",))),
+        ({"file_path": "a", "page_label": "1"}, Pages((0,), (1,), ("1",))),
+        ({"file_path": "a", "page_label": "7"}, None),  # the first of a file whose pages begin at 7, or the seventh
+        ({"page": 6}, None),
+        ({"source": "a"}, None),
+    ],
+)
+def test_a_page_that_stands_alone(metadata, pages):
+    assert joined([("Text.", metadata)])[0].pages == pages
+
+
 def test_the_pages_that_a_record_tells():
     assert pages_of({"drillrank_pages": ROMAN.as_json(), "drillrank_first_page": 9}) == ROMAN
     assert pages_of({"drillrank_first_page": 3}) == Pages((0,), (3,), ("3",))
+    assert pages_of({"drillrank_first_page": 3.0}) == Pages((0,), (3,), ("3",))
     assert pages_of({"drillrank_first_page": "3"}) is None
     assert pages_of({"page": 3}) is None
 
@@ -90,6 +109,7 @@ def test_metadata_of_a_part():
     assert found == {"page": 3, "page_number": 4, "page_label": "iv", "x": 1, **ours, "drillrank_pages": both.as_json()}
     assert at_pages({"page_label": "iii"}, ROMAN, 90, 95)["page_label"] == "1"
     assert at_pages({"page": "2"}, ROMAN, 90, 95)["page"] == "2"
+    assert at_pages({"page": 2.0}, ROMAN, 90, 95)["page"] == 5
     assert at_pages({}, ROMAN, None, 5)["drillrank_last_page"] == 6
     assert at_pages({}, ROMAN, 5, None)["drillrank_last_page"] == 6
     assert at_pages(given, None, 1, 2) == given

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -18,6 +23,7 @@ from tests.pdf_files import lines, pdf_of
 pytest.importorskip("liteparse", reason="needs the extra pdf")
 pytest.importorskip("pypdfium2", reason="needs the extra pdf")
 
+T = TypeVar("T")
 LARGE = bool(os.environ.get("DRILLRANK_LARGE"))
 
 
@@ -29,10 +35,14 @@ def read(content: bytes, folder: Path) -> Document:
 
 def as_expected(kind: Hostile, folder: Path) -> None:
     problem, document = "", None
-    try:
-        document = read(kind.make(), folder)
-    except InvalidInput as error:
-        problem = str(error)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            document = read(kind.make(), folder)
+        except InvalidInput as error:
+            problem = str(error)
+    warned = [str(warning.message).removeprefix(f"{folder / 'report.pdf'}: ").split()[0] for warning in caught]
+    assert warned == ([str(kind.unread)] if kind.unread else [])
     if document is None:
         assert not kind.text, problem
         assert problem.startswith(f"{folder / 'report.pdf'} ")
@@ -78,16 +88,57 @@ def test_what_takes_too_much_memory_is_ended(tmp_path, monkeypatch):
 
 
 def test_a_crash_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(isolated, "_START", "import os; os.write(2, b'Trace\\nNo such thing'); os.abort()")
+    monkeypatch.setattr(
+        isolated, "_START", "import os; os.write(1, b'\\n'); os.write(2, b'Trace\\nNo such thing'); os.abort()"
+    )
     with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: its reader crashed.*No such thing"):
         read(b"%PDF-1.7", tmp_path)
 
 
-@pytest.mark.parametrize("python", ["/nowhere/python", None])
+@pytest.mark.parametrize("python", ["/nowhere/python", None, b"/bin/sh"])
 def test_without_an_interpreter_to_start(tmp_path, monkeypatch, python):
     monkeypatch.setattr(isolated.spawn, "get_executable", lambda: python)
-    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF, which takes a Python that starts: "):
+    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF, .*multiprocessing\.set_executable"):
         read(pdf_of(pages()).content(), tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script of the shell")
+def test_a_program_that_is_its_own_interpreter_is_started_once(tmp_path, monkeypatch):
+    """A frozen program that reads a file at its start would start itself for ever."""
+    program = tmp_path / "program"
+    code = f"from drillrank import read_document; read_document({str(tmp_path / 'report.pdf')!r})"
+    set_executable = f"import multiprocessing as m; m.set_executable({str(program)!r})"
+    begin = f"#!/bin/sh\necho >> {program}.starts\n[ $(wc -l < {program}.starts) -lt 4 ] || exit 1\n"
+    program.write_text(f"{begin}exec '{sys.executable}' -c \"{set_executable}; {code}\"\n", encoding="utf-8")
+    program.chmod(0o700)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    monkeypatch.setattr(isolated.spawn, "get_executable", lambda: os.fsencode(program))
+    with pytest.raises(InvalidInput, match=r"takes a Python that starts; .*program.* does not .*started once more"):
+        read(pdf_of(pages()).content(), tmp_path)
+    assert len(Path(f"{program}.starts").read_text().splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_the_process_ends_with_the_one_that_waits_for_it(tmp_path, monkeypatch):
+    (tmp_path / "report.pdf").write_bytes(packed_page(stream(b"0 0 m 9 9 l S\n" * 500_000)))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    code = "import sys; from drillrank import read_document; read_document(sys.argv[1])"
+    waiting = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "report.pdf")])
+    reader = until(Path(f"/proc/{waiting.pid}/task/{waiting.pid}/children").read_text)
+    until(lambda: len(os.listdir(f"/proc/{int(reader)}/task")) > 1)  # it listens
+    waiting.kill()
+    waiting.wait()
+    stat = Path(f"/proc/{int(reader)}/stat")
+    until(lambda: not stat.exists() or stat.read_text().rsplit(")")[1].split()[0] == "Z")
+
+
+def until(condition: Callable[[], T]) -> T:
+    """What a condition is when it holds, at last."""
+    end = time.monotonic() + 20
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
 
 
 def test_no_module_is_taken_from_the_folder_of_the_caller(tmp_path, monkeypatch):

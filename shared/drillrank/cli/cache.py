@@ -13,6 +13,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,8 +43,8 @@ _CHUNK = 1 << 20
 Counts = npt.NDArray[np.uint32]
 
 
-def cache_folder() -> Path:
-    """Where the system keeps what programs can make anew."""
+def cache_folder() -> Path | None:
+    """Where the system keeps what programs can make anew; None, with a warning, where the user has no home."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -51,7 +52,11 @@ def cache_folder() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
         base = base if Path(base).is_absolute() else "~/.cache"
-    return Path(base).expanduser() / "drillrank"
+    try:
+        return Path(base).expanduser() / "drillrank"
+    except RuntimeError as cause:
+        warnings.warn(f"Nothing is cached: {cause}", DrillrankWarning, stacklevel=2)
+        return None
 
 
 class DocumentCache:
@@ -65,7 +70,7 @@ class DocumentCache:
         self._file = None if folder is None else folder / f"documents-{version('drillrank')}-{_FORMAT}.sqlite"
         try:
             self._connection = self._opened()
-        except (sqlite3.Error, OSError, RuntimeError) as cause:
+        except (sqlite3.Error, OSError) as cause:
             warnings.warn(f"Nothing is cached in {folder}: {cause}.", DrillrankWarning, stacklevel=2)
             self._file = None
             self._connection = self._opened()
@@ -115,11 +120,13 @@ class DocumentCache:
         bounds = counts.by_term.bounds
         content = zlib.compress(document_to_json(document).encode("utf-8"), 1)
         with self._connection as connection:
-            connection.execute("DELETE FROM documents WHERE hash = ?", (hashed,))
-            id_ = connection.execute(
-                "INSERT INTO documents (hash, used, content, lengths) VALUES (?, ?, ?, ?)",
+            added = connection.execute(
+                "INSERT OR IGNORE INTO documents (hash, used, content, lengths) VALUES (?, ?, ?, ?)",
                 (hashed, time.time(), content, _packed(counts.lengths)),
-            ).lastrowid
+            )
+            [id_] = connection.execute("SELECT id FROM documents WHERE hash = ?", (hashed,)).fetchone()
+            if not added.rowcount:  # another process was faster, and may be using its own
+                return int(id_)
             connection.executemany(
                 "INSERT INTO postings VALUES (?, ?, ?, ?)",
                 (
@@ -127,9 +134,7 @@ class DocumentCache:
                     for term, start, end in zip(counts.words(), bounds[:-1], bounds[1:], strict=True)
                 ),
             )
-        if id_ is None:
-            raise AssertionError("an inserted row has an id")
-        return id_
+        return int(id_)
 
     def document(self, id_: int) -> Document:
         """A document.
@@ -147,7 +152,8 @@ class DocumentCache:
         """Remove the file, which cannot be read; nothing else can be asked afterwards."""
         self.close()
         if self._file is not None:
-            self._file.unlink(missing_ok=True)
+            with suppress(OSError):  # Windows keeps what another process has open
+                self._file.unlink()
 
     def lengths(self, ids: Sequence[int]) -> list[Counts]:
         """Words of each paragraph, document by document.

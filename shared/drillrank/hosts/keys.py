@@ -17,6 +17,7 @@ PREFIX = "drillrank_"
 # Records of releases before the prefix have all of the first, and perhaps some of the others.
 _WHOLE_RECORD = ("section_id", "section_path", "section_level", "view")
 _PARTS_OF_IT = ("source_id", "start_index", "previous_id", "next_id", "parent_id", "section_text", "context")
+_COUNTS = ("start", "end", "first_page", "last_page", "section_level")
 
 
 def prefixed(name: str) -> str:
@@ -38,13 +39,26 @@ def own(metadata: Mapping[str, Any]) -> dict[str, Any]:
     {'view': 'raw'}
     >>> own({"view": "raw", "section_id": "7"})
     {}
+    >>> own({"drillrank_start": 12.0})
+    {'start': 12}
     """
     found = {key[len(PREFIX) :]: value for key, value in metadata.items() if key.startswith(PREFIX)}
     if "section_id" not in found and is_old_record(metadata):
         found |= {name: metadata[name] for name in (*_WHOLE_RECORD, *_PARTS_OF_IT) if name in metadata}
         if "start_index" in found:
             found["start"] = found.pop("start_index")
-    return found
+    return found | {name: count(found[name]) for name in _COUNTS if count(found.get(name)) is not None}
+
+
+def count(value: object) -> int | None:
+    """A whole number, also one that a store keeps with a fraction of zero, as Pinecone does; None of anything else.
+
+    >>> count(3), count(3.0), count(3.5), count("3")
+    (3, 3, None, None)
+    """
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
 
 
 def theirs(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from drillrank.hosts.keys import own, prefixed, with_own
+from drillrank.hosts.keys import count, own, prefixed, with_own
 from drillrank.structure import Document, Pages
 
 KEYS = ("page", "page_number", "page_label")
@@ -33,7 +33,7 @@ class Joined:
     Attributes:
         members: Positions of its pages among what was given.
         text: The pages', a blank line between two, or a line break where a sentence goes on.
-        pages: Where each begins; None of what has no pages.
+        pages: Where each begins, also of one page alone; None of what has no pages.
     """
 
     members: tuple[int, ...]
@@ -74,7 +74,7 @@ def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
 def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int]) -> Joined:
     if len(group) == 1:
         text, metadata = listed[group[0]]
-        return Joined(tuple(group), text, Pages.from_json(str(own(metadata).get("pages"))))
+        return Joined(tuple(group), text, Pages.from_json(str(own(metadata).get("pages"))) or _alone(metadata))
     texts: list[str] = []
     marks: list[tuple[int, int, str]] = []
     length = 0
@@ -83,11 +83,23 @@ def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int
         if texts:
             texts.append("\n" if _goes_on(texts[-1], text) else "\n\n")
             length += len(texts[-1])
-        number = _number(metadata, place)
+        number = _number(metadata)
+        if number is None:  # labels do not tell it, but pages come in order and none is left out
+            number = place + 1
         marks.append((length, number, str(metadata.get("page_label", number))))
         texts.append(text)
         length += len(text)
     return Joined(tuple(group), "".join(texts), Pages.of(marks))
+
+
+def _alone(metadata: Mapping[str, Any]) -> Pages | None:
+    """Of a page of a file that stands alone."""
+    number = _number(metadata)
+    if number is None and metadata.get("page_label") == "1":
+        number = 1
+    if number is None or not any(key in metadata for key in _FILES):
+        return None
+    return Pages((0,), (number,), (str(metadata.get("page_label", number)),))
 
 
 def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
@@ -97,9 +109,9 @@ def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
         return False
     if any(before[key] != metadata[key] for key in metadata.keys() - {*KEYS}):
         return False
-    places = [(before[key], metadata[key]) for key in ("page", "page_number") if isinstance(metadata.get(key), int)]
-    if places:
-        return all(isinstance(last, int) and last < now for last, now in places)
+    counts = [(count(before[key]), count(metadata[key])) for key in ("page", "page_number") if key in metadata]
+    if places := [(last, now) for last, now in counts if now is not None]:
+        return all(last is not None and last < now for last, now in places)
     last, now = str(before.get("page_label", "")), str(metadata.get("page_label", ""))
     if last.isdecimal() and now.isdecimal():
         return int(last) < int(now) or now == "1"  # after a preface
@@ -110,12 +122,12 @@ def _names_page(metadata: Mapping[str, Any]) -> bool:
     return any(key in metadata for key in KEYS)
 
 
-def _number(metadata: Mapping[str, Any], place: int) -> int:
-    """From 1 on; labels alone do not tell it, but pages come in order and none is left out."""
+def _number(metadata: Mapping[str, Any]) -> int | None:
+    """From 1 on."""
     for key in ("page", "page_number"):
-        if isinstance(number := metadata.get(key), int):
+        if (number := count(metadata.get(key))) is not None:
             return number + 1 - _FIRST.get(key, 1)
-    return place + 1
+    return None
 
 
 def _goes_on(before: str, text: str) -> bool:
@@ -156,7 +168,7 @@ def at_pages(metadata: Mapping[str, Any], pages: Pages | None, start: int | None
     first, last = there.numbers[0], there.numbers[-1]
     found = dict(metadata)
     for key in ("page", "page_number"):
-        if isinstance(number := found.get(key), int):
+        if (number := count(found.get(key))) is not None:
             found[key] = number + first - pages.numbers[0]
     if "page_label" in found:
         found["page_label"] = there.labels[0]

@@ -27,11 +27,12 @@ _PASSWORD = 4  # PDFium's code of an error
 
 
 class PrintedPages(NamedTuple):
-    """What a file shows: the rows and the label of each page, and its bookmarks."""
+    """What a file shows: the rows and the label of each page, its bookmarks, and numbers of pages that are broken."""
 
     pages: list[list[Row]]
     labels: list[str]
     bookmarks: list[Bookmark]
+    unread: list[int]
 
 
 def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
@@ -46,10 +47,11 @@ def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
         MissingExtra: the extra `pdf` is not installed.
     """
     bookmarks = bookmarks_of(content)
-    pages, labels = _pages(_pages_alone(content) if alone else content)
-    if not any(row.text.strip() for rows in pages for row in rows):
+    pages = _pages(_pages_alone(content) if alone else content)
+    if not any(row.text.strip() for page in pages for row in page.rows):
         raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
-    return PrintedPages(pages, labels, bookmarks)
+    unread = [number for number, page in enumerate(pages, 1) if page.is_broken]
+    return PrintedPages([page.rows for page in pages], [page.label for page in pages], bookmarks, unread)
 
 
 def text_of(printed: PrintedPages) -> tuple[str, Pages]:
@@ -115,19 +117,20 @@ def _below_top(height: float | None, view: list[float]) -> float | None:
     return height - above
 
 
-def _pages(content: bytes) -> tuple[list[list[Row]], list[str]]:
-    """The rows and the label of each page; a page whose text stands on its side is turned."""
+def _pages(content: bytes) -> list[_Page]:
+    """All pages; one whose text stands on its side is turned."""
     pages = _parsed(content)
     turned = [(number, page.angle) for number, page in enumerate(pages, 1) if page.angle]
     if turned:
         pages = _parsed(content, page_orientation_corrections=turned)
-    return [page.rows for page in pages], [page.label for page in pages]
+    return pages
 
 
 class _Page(NamedTuple):
     rows: list[Row]
     label: str
     angle: int = 0  # of most of its text, clockwise
+    is_broken: bool = False
 
 
 def _parsed(content: bytes, **options: Any) -> list[_Page]:
@@ -143,7 +146,7 @@ def _parsed(content: bytes, **options: Any) -> list[_Page]:
             pages |= {page.page_num: _page(page) for page in batch.result.pages}
     except liteparse.ParseError as cause:
         raise _broken(cause) from cause
-    return [pages.get(number) or _Page([], str(number)) for number in range(1, total + 1)]
+    return [pages.get(number) or _Page([], str(number), is_broken=True) for number in range(1, total + 1)]
 
 
 def _page(page: Any) -> _Page:
