@@ -39,8 +39,8 @@ def require_torch(extra: str) -> ModuleType:
     finally:
         os.environ.pop(_POLICY, None)  # another thread may have been here
     logger.info(
-        "Threads of torch sleep while they wait, so that other processes do not hold them up; where the machine does "
-        "nothing else, %s=active makes them a tenth faster.",
+        "Threads of torch sleep while they wait, so that other processes do not hold them up; on a machine that does "
+        "nothing else, %s=active may be a little faster.",
         _POLICY,
     )
     return torch
