@@ -21,6 +21,7 @@ from pydantic import BaseModel
 import langchain_ext
 import llama_index_ext
 from drillrank.explanation import Explainable
+from drillrank.explanation.on_request import explanations_requested
 from drillrank.likelihood.base import NextTokens
 from drillrank.registry import adapters
 from llama_index_ext.events import ExplanationEvent
@@ -199,6 +200,36 @@ def test_langchain_tells_the_tree_with_the_end_of_a_drill_down():
     assert "tree" not in plain
     [told] = asyncio.run(ends(retriever.model_copy(update={"explain": True})))
     assert [node["name"] for node in told["tree"] if node["kind"] == "section"] == ["A", "B", "C", "D"]
+
+
+FILES = {
+    "plain": (
+        "# A\n\nBasel lies on the Rhine.\n\n# B\n\nA cat.",
+        {"file_name": "towns.md", "source": "in/towns.md"},
+        "towns.md",
+    ),
+    "titled": ("# A\n\nThe Rhine.\n\n# B\n\nA dog.", {"title": "Rivers", "file_name": "rivers.md"}, "Rivers"),
+    "headed": ("# Lakes\n\nThe Rhine.\n\n## B\n\nAn owl.", {"title": "x", "file_name": "lakes.md"}, "Lakes"),
+    "same": ("# A\n\nThe Rhine, too.\n\n# B\n\nA fox.", {"file_name": "other/towns.md"}, "towns.md"),
+    "nameless": ("# A\n\nThe Rhine again.\n\n# B\n\nA hen.", {}, "Document 5"),
+}
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_tree_names_documents_as_their_readers_do(cut):
+    """By the heading above everything, the title or the file name; where two are called alike, with a number."""
+    documents = [Document(text, id=name, metadata=told) for name, (text, told, _) in FILES.items()]
+    nodes = [LlamaDocument(text=text, id_=name, metadata=told) for name, (text, told, _) in FILES.items()]
+    if cut:
+        documents = langchain_ext.MultiViewTextSplitter().split_documents(documents)
+        nodes = llama_index_ext.MultiViewNodeParser()(nodes)
+    with explanations_requested(True) as langchain:
+        langchain_ext.D3Retriever(documents=documents).invoke(QUERY)
+    llama_index_ext.D3Retriever(nodes, explain=True).retrieve(QUERY)
+    wanted = [name for *_, name in FILES.values()]
+    wanted = [name if wanted.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(wanted, 1)]
+    assert [node.name for node in langchain.tree if node.kind == "document"] == wanted
+    assert [node["name"] for node in HEARD[0].tree if node["kind"] == "document"] == wanted
 
 
 def test_of_sections_around_those_found_nothing_is_explained():

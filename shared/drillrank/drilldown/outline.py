@@ -131,11 +131,11 @@ class Outline:
             for number, document in enumerate(paths_of, start=1)
         }
 
-    def document_name(self, document: int | str) -> str:
-        """What a document is called: by the heading above everything in it, if there is one."""
-        if prefix := self._prefixes[document]:
-            return prefix[0]
-        return self._titles.get(document, "Document")
+    def document_name(self, document: int | str, known: str | None = None) -> str:
+        """What a document is called: by the heading above everything in it, else as it is known elsewhere."""
+        if document in self._titles:
+            return self._titles[document]
+        return known or next(iter(self._prefixes[document]), "Document")
 
     def hidden(self, document: int | str) -> int:
         """How many of the first headings name the document, so that names of its sections leave them out."""

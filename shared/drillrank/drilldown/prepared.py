@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from drillrank.drilldown.evidence import Evidence
@@ -23,6 +23,7 @@ class PreparedDocuments:
         proposals: The same by a lexical model, to choose among many documents; `evidence` itself if that is lexical.
         ranker: Ranks sections by likelihood.
         named: What it ranks: the sections' own texts under their names in the outline.
+        names: Of documents, by their place in the input, for explanations of those that no heading names.
     """
 
     outline: Outline
@@ -30,6 +31,7 @@ class PreparedDocuments:
     proposals: Evidence
     ranker: UPR
     named: tuple[Passage, ...]
+    names: Mapping[int | str, str] = field(default_factory=dict)
 
     @cached_property
     def paragraphs(self) -> tuple[Passage, ...]:

@@ -16,6 +16,7 @@ from drillrank.moved import renamed_names
 from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
+from drillrank.structure.formats import document_name
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _REMEMBERED = 4  # collections; each may be large
@@ -93,7 +94,16 @@ class PreparedCache:
     def ready(self, documents: Sequence[Material]) -> PreparedDocuments:
         """What `D3.retrieve` takes, of documents given by what is stored of them."""
         key = tuple(tuple((stored, repr(stored.metadata)) for stored in material) for material in documents)
-        return self._once.get(key, lambda: self._prepare(rebuilt(documents, self._separator)))
+        return self._once.get(key, lambda: self._made(documents))
+
+    def _made(self, documents: Sequence[Material]) -> PreparedDocuments:
+        names = [document_name(stored[0].metadata) if stored else None for stored in documents]
+        told: dict[int | str, str] = {
+            number: name if names.count(name) == 1 else f"{name} ({number + 1})"
+            for number, name in enumerate(names)
+            if name
+        }
+        return replace(self._prepare(rebuilt(documents, self._separator)), names=told)
 
 
 class _Rebuilding:

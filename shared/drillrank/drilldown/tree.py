@@ -95,7 +95,8 @@ class Way:
         seen: set[OutlinePath] = set()
         for at, path in enumerate(paths):
             if path[:1] not in seen:
-                yield _document(ready.outline.document_name(path[0]), str(path[0]), at in scope)
+                name = ready.outline.document_name(path[0], ready.names.get(path[0]))
+                yield _document(name, str(path[0]), at in scope)
             if at in scope:
                 hidden = ready.outline.hidden(path[0])  # headings that name the document
                 missing = [path[:length] for length in range(2 + hidden, len(path)) if path[:length] not in seen]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from drillrank.drilldown.evidence import load_evidence_model
@@ -69,7 +69,7 @@ def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fit
         index = MultiViewIndex(chunks, **named)
         return lambda query: index.search(query, _FOUND)
     d3 = cls(model=model, **named)
-    documents = d3.prepare(list(corpus.documents.values()))
+    documents = replace(d3.prepare(list(corpus.documents.values())), names=dict(enumerate(corpus.documents)))
     return lambda query: d3.retrieve(query, documents)
 
 

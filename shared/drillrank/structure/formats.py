@@ -68,6 +68,24 @@ def named_format(metadata: Mapping[str, object]) -> str | None:
     return None
 
 
+def document_name(metadata: Mapping[str, object]) -> str | None:
+    """What a reader knows a document by: its title, else the last part of its file name or address.
+
+    >>> document_name({"source": "https://example.org/a/paper.html?page=2"}), document_name({"title": " A paper "})
+    ('paper.html', 'A paper')
+    """
+    title = metadata.get("title")
+    if isinstance(title, str) and title.strip():
+        return title.strip()
+    for key in _NAME_KEYS:
+        where = str(metadata.get(key) or "")
+        if "://" in where:
+            where = re.split(r"[?#]", where, maxsplit=1)[0]
+        if last := re.split(r"[/\\]", where.strip(" /\\"))[-1]:
+            return last
+    return None
+
+
 def marks_by_chance(text: str, marks: int, metadata: Mapping[str, object]) -> bool:
     """Whether a loader has taken the text out of a PDF, and a "#" or a row of dashes now and then is the PDF's own.
 
