@@ -11,10 +11,13 @@ from html.parser import HTMLParser
 from itertools import pairwise, product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drillrank import Passage
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import compare, html_report
+from drillrank.evaluation.plots import quality_against_latency
 from drillrank.evaluation.report import _STYLE
 from tests.drillrank.test_comparison import BACKWARDS, CORPUS, QUESTIONS, WORDS, last_first
 from tests.processes import interruptible
@@ -220,3 +223,20 @@ def test_the_report_is_for_everybody(report):
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert ":focus-visible" in report
     assert not re.search(r'(src|href)="?http|url\(|@import', report)
+
+
+@given(
+    st.dictionaries(
+        st.text("abc ", min_size=3, max_size=14), st.tuples(st.floats(0.1, 50), st.floats(0, 1)), min_size=2, max_size=6
+    )
+)
+def test_no_point_lies_on_the_name_of_another(points):
+    drawn = quality_against_latency(points, "RR")
+    dots = [(float(x), float(y)) for x, y in re.findall(r'<circle[^>]* cx="([\d.]+)" cy="([\d.]+)"', drawn)]
+    labels = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(start|end)">([abc ]+)</text>', drawn)
+    assert len(dots) == len(labels) == len(points)
+    for (own, _), (x, y, anchor, name) in zip(dots, labels, strict=True):
+        start = float(x) - (8 * len(name) if anchor == "end" else 0)
+        for at, height in dots:
+            on_it = start <= at <= start + 8 * len(name) and abs(float(y) - 4 - height) < 11
+            assert not on_it or abs(at - own) < 0.1

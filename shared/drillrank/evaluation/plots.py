@@ -8,6 +8,7 @@ from html import escape
 
 import numpy as np
 
+_ADVANCE = 8  # of a character of a label
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 320, 88, 54, 18
 
 
@@ -25,14 +26,18 @@ def quality_against_latency(points: Mapping[str, tuple[float, float]], measure: 
     parts = [_axes("median ms a question", measure)]
     parts += [_tick_x(_x(power, low, high), f"{10.0**power:g}") for power in range(low, high + 1)]
     parts += [_tick_y(_y(share, bottom, top), f"{share:.2f}") for share in np.linspace(bottom, top, 5).tolist()]
+    dots = {name: (_x(logs[name], low, high), _y(quality, bottom, top)) for name, (_, quality) in points.items()}
     taken: list[tuple[float, float]] = []
-    for name, (_, quality) in sorted(points.items(), key=lambda item: -item[1][1]):
-        x, y = _x(logs[name], low, high), _y(quality, bottom, top)
+    for name, (x, y) in sorted(dots.items(), key=lambda item: item[1][1]):
         label = y + 4
-        while any(abs(label - other) < 18 and abs(x - beside) < 150 for beside, other in taken):
+        end = x > _WIDTH - 170
+        reach = sorted((0, (-1 if end else 1) * (16 + _ADVANCE * len(name))))
+        beside = [other for at, other in dots.values() if at != x and reach[0] <= at - x <= reach[1]]
+        while any(abs(label - other) < 18 and abs(x - at) < 150 for at, other in taken) or any(
+            abs(label - 4 - other) < 12 for other in beside
+        ):
             label += 18
         taken.append((x, label))
-        end = x > _WIDTH - 170
         parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
         parts.append(
             f'<text x="{x + (-10 if end else 10):.1f}" y="{label:.1f}" text-anchor="{"end" if end else "start"}">'

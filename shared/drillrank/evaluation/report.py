@@ -42,7 +42,8 @@ svg .axis { fill: none; stroke: var(--line); } .mark { fill: var(--mark); } .up 
 details { border-bottom: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: .6rem 1.4rem; }
 .sides > div { min-width: 0; } .sides :is(th, td) { vertical-align: top; }
-.sides :is(th, td):last-child { white-space: normal; text-align: left; width: 100%; min-width: 11rem; }
+.sides :is(th, td):last-child { white-space: normal; text-align: left; width: 100%; min-width: 11rem;
+  overflow-wrap: anywhere; }
 .note { color: var(--mute); } .why { border: 1px solid var(--line); border-radius: 6px; padding: .3rem .7rem;
   margin-top: .6rem; }
 """
