@@ -18,6 +18,7 @@ BENCHMARKS = (
     "linking",
     "reranking",
     "compared",
+    "tuned",
     "first_stage",
     "hipporag",
     "generated",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from drillrank import D3, Passage
+from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation import Comparison, compare
 
 from .data import multihop_pool, read
 from .drilldown_baselines import bm25
 from .long_documents import papers
+from .minilm import minilm
 from .multihop import FIRST_STAGE, NAMES, PAPER
 
 HITS = ("Success@1", "Success@3", "Success@5", "Success@10")
@@ -53,13 +56,16 @@ def main(questions: int | None = None) -> None:
 
 def _qasper(questions: int | None) -> Comparison:
     """Each question of its own paper; BM25 brings its first three, as evidence F1 counts what is brought."""
-    d3 = D3()
+    ways = {"D3, lexical": D3()}
+    if (embed := minilm()) is not None:
+        ways["D3 with MiniLM"] = D3(embed=embed)
+    read_by = {name: papers("qasper", d3, questions) for name, d3 in ways.items()}
     rows: list[dict[str, Any]] = []
-    known: dict[str, Any] = {}
-    for paper in papers("qasper", d3, questions):
+    known: dict[str, dict[str, PreparedDocuments]] = {}
+    for number, paper in enumerate(read_by["D3, lexical"]):
         for question in paper.questions:
             row = str(len(rows))
-            known[row] = paper.ready
+            known[row] = {name: read[number].ready for name, read in read_by.items()}
             order = bm25(question.text, paper.ready)
             texts = {passage.id: passage.text for passage in (*paper.ready.paragraphs, *paper.ready.readable)}
             others = [id_ for id_ in texts if id_ not in set(order)]
@@ -72,12 +78,13 @@ def _qasper(questions: int | None) -> Comparison:
                 }
             )
 
-    def drilled(query: str, passages: Sequence[Passage]) -> list[str]:
+    def drilled(name: str, query: str, passages: Sequence[Passage]) -> list[str]:
         row = passages[0].id.partition("/")[0]
-        return [f"{row}/{item.passage.id}" for item in d3.retrieve(query, known[row])]
+        return [f"{row}/{item.passage.id}" for item in ways[name].retrieve(query, known[row][name])]
 
-    components = {"BM25, top 3": lambda _query, passages: passages[:3], "D3, lexical": drilled}
-    return compare(rows, components, measures=[f"F1@{ALL}"])
+    components = {name: partial(drilled, name) for name in ways}
+    three = {"BM25, top 3": lambda _query, passages: passages[:3]}
+    return compare(rows, three | components, measures=[f"F1@{ALL}"])
 
 
 def _table(title: str, measures: Sequence[str]) -> Table:
