@@ -39,10 +39,25 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     sections = content.get("settings")
     if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in sections.values()):
         raise InvalidInput(f'{path}: "settings" holds, by settings class, a mapping of names and values.')
+    if not isinstance(content.get("tuned") or {}, dict):
+        raise InvalidInput(f'{path}: "tuned" holds, by component, what it was chosen by.')
     for name, section in sections.items():
         if not isinstance(section.get("model", ""), str) or not isinstance(section.get("model_options", {}), dict):
             raise InvalidInput(f'{path}, {name}: "model" is a specification, and "model_options" a mapping.')
     return content
+
+
+def check_settings_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that settings cannot be written to.
+
+    Raises:
+        InvalidInput: it holds something else, or its folder is not there or not to be written to.
+    """
+    if Path(path).exists():
+        read_settings_file(path)
+    folder = Path(path).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{path} cannot be written: {folder} is no folder that can be written to.")
 
 
 def sections_for(path: str | os.PathLike[str], cls: type) -> dict[type, Mapping[str, Any]]:

@@ -316,3 +316,26 @@ def test_what_is_given_stays_and_is_saved(tmp_path):
     tuned.save(tmp_path / "settings.json")
     loaded = UPR.load(tmp_path / "settings.json")
     assert (loaded.max_passage_tokens, loaded.language_model.options) == (50, {"mu": 20.0})
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("nowhere/settings.json", "nowhere/settings.json cannot be written"),
+        ("asked.jsonl/settings.json", "cannot be written"),
+        ("folder", "folder cannot be read"),
+        ("notes.json", "notes.json is no file of settings"),
+        ("tuned.json", '"tuned" holds, by component'),
+    ],
+)
+def test_a_file_that_cannot_take_the_settings_is_told_before_anything_is_asked(
+    tmp_path, capsys, monkeypatch, out, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.json").write_text("{}")
+    (tmp_path / "tuned.json").write_text('{"format": "drillrank-settings-1", "settings": {}, "tuned": [5]}')
+    assert main(["tune", "asked.jsonl", "--out", out, "--results", "results.jsonl"]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "results.jsonl").exists()

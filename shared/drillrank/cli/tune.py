@@ -12,6 +12,7 @@ from rich.markup import escape
 from drillrank.cli import terminal
 from drillrank.cli.compare import add_questions, column, component
 from drillrank.errors import InvalidInput
+from drillrank.settings_file import check_settings_target
 
 _WRITTEN = 20  # instructions that a model writes
 
@@ -54,13 +55,15 @@ def run_tune(given: argparse.Namespace) -> None:
     from drillrank.evaluation import tune
 
     _, what = component(given.component)
+    grid = _grid(given, what)
+    check_settings_target(given.out)  # before hours of work, not after them
     try:
         with terminal.progress("questions and settings") as on_progress:
             found = tune(
                 given.questions,
                 what,
                 given.corpus or None,
-                grid=_grid(given, what),
+                grid=grid,
                 folds=given.folds,
                 seed=given.seed,
                 measure=given.measure,
