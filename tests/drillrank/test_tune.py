@@ -20,6 +20,7 @@ from drillrank.evaluation import compare, tune
 from drillrank.evaluation.statistics import difference
 from drillrank.evaluation.trials import searched
 from drillrank.evaluation.tuned import told
+from drillrank.evaluation.tuning_grid import steps_of
 from drillrank.views import MultiViewIndex
 from tests.drillrank.test_comparison import CORPUS, WORDS
 
@@ -163,6 +164,25 @@ def test_an_interrupted_tuning_goes_on_and_asks_nothing_twice(tmp_path, monkeypa
     assert again.trials == tune(rows, **settings).trials
 
 
+def test_each_question_is_out_of_one_choice_and_in_the_last(monkeypatch):
+    seen = []
+
+    def watched(steps, groups, trials):
+        seen.extend(groups)
+        return searched(steps, groups, trials)
+
+    monkeypatch.setattr("drillrank.evaluation.tuning.searched", watched)
+    tune(first_stage_knows(7), measure="RR", folds=3, grid={"mu": [10], "prior": [], "prior_weight": []})
+    *training, everything = map(set, seen)
+    assert everything == set(range(7))
+    assert [sum(question not in part for part in training) for question in range(7)] == [1] * 7
+
+
+def test_mu_is_nothing_to_what_has_no_unigram_model():
+    with pytest.raises(InvalidInput, match="mu does nothing with the model None"):
+        steps_of("MultiViewIndex", None, {"mu": [3.0]})
+
+
 def test_progress_counts_questions_and_settings():
     seen = []
     tune(first_stage_knows(6), measure="RR", grid={"mu": [10], "prior": ["retrieval"], "prior_weight": [1, 8]},
@@ -214,6 +234,8 @@ def test_other_components_are_tuned_and_load_their_file(tmp_path, component, row
     tuned.save(file)
     first = {drillrank.PathSearch: [drillrank.PromptRank(), CORPUS], MultiViewIndex: [[]]}.get(cls, [])
     loaded = cls.load(file, *first)
+    if cls is drillrank.PathSearch:  # whose prompts are a section of their own
+        drillrank.PromptRank.load(file)
     assert {name: value for name, value in tuned.settings.items() if getattr(loaded, name, value) != value} == {}
 
 
