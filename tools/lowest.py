@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-HOSTS = ("llama-index-core", "langchain-core", "langchain-classic")
+HOSTS = ("llama-index-core", "langchain-core", "langchain-classic", "langchain-tests")
 _CROSS_ENCODERS = "langchain-classic 1.0.0 takes cross encoders of a class of its own, and not those of langchain-core"
 _STORE = "compares with SimpleVectorStore, which filters otherwise in LlamaIndex 0.14.10"
 _LANGCHAIN, _LLAMA_INDEX = "tests/langchain_ext/test_", "tests/llama_index_ext/test_"
@@ -19,6 +19,8 @@ EXPECTED = {  # beginnings of names
     f"{_LANGCHAIN}cross_encoder.py::test_in_the_host_s_reranker": _CROSS_ENCODERS,
     f"{_LANGCHAIN}store_behind.py::test_a_single_store_is_found[a cross encoder]": _CROSS_ENCODERS,
     f"{_LANGCHAIN}store_behind.py::test_a_single_store_is_found_behind_two[a cross encoder-": _CROSS_ENCODERS,
+    "tests/conformance/test_event_loop.py::test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_of"
+    "[langchain_ext.LikelihoodCrossEncoder]": _CROSS_ENCODERS,
     f"{_LLAMA_INDEX}filters.py::test_the_guard_says_what_the_hosts_store_says_where_records_say_all": _STORE,
     f"{_LLAMA_INDEX}filters.py::test_where_records_do_not_say_the_guard_lets_no_more_through": _STORE,
 }

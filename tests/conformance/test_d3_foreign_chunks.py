@@ -110,7 +110,7 @@ OFFSETS = pytest.mark.parametrize(("retrieve", "splitter", "lent"), SPLITTERS.va
 
 @OFFSETS
 def test_a_thousand_citations_are_where_they_say(retrieve, splitter, lent):
-    originals = [generated(number) for number in range(30)]
+    originals = [generated(number) for number in range(40)]
     found = retrieve(splitter, originals, lent)
     assert len(found) >= 1000
     for text, start, document, _ in found:

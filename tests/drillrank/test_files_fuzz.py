@@ -66,9 +66,6 @@ def test_every_character_of_joined_pages_is_on_its_page(text, places, key):
         (page, {"source": "a.pdf", key: str(n) if key == "page_label" else n}) for n, page in enumerate(pages, first)
     ]
     [one] = joined(given_pages)
-    if len(pages) == 1:
-        assert (one.text, one.pages) == (text, None)
-        return
     assert one.pages is not None
     assert one.pages.numbers == tuple(range(1, len(pages) + 1))
     for number, (start, page) in enumerate(zip(one.pages.starts, pages, strict=True), 1):

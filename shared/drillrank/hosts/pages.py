@@ -8,6 +8,7 @@ label of each.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,7 +46,7 @@ def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
     r"""Neighbours that are pages of one file become one document.
 
     They are if their metadata name the same file and pages that rise, and agree in all else. Where two neighbours are
-    on one page, pages were cut already: these stay as they are.
+    on one page, pages were cut already: these stay as they are. A page is the whole of a file if nothing else names it.
 
     Args:
         parts: Text and metadata of each document.
@@ -68,13 +69,15 @@ def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
         for group in pair
     }
     runs = [run for group in groups for run in ([[at] for at in group] if id(group) in cut else [group])]
-    return [_joined(listed, run) for run in runs]
+    files = Counter(_file(metadata) for _, metadata in listed)
+    return [_joined(listed, run, whole=files[_file(listed[run[0]][1])] == len(run)) for run in runs]
 
 
-def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int]) -> Joined:
+def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int], whole: bool) -> Joined:
     if len(group) == 1:
         text, metadata = listed[group[0]]
-        return Joined(tuple(group), text, Pages.from_json(str(own(metadata).get("pages"))) or _alone(metadata))
+        pages = Pages.from_json(str(own(metadata).get("pages")))
+        return Joined(tuple(group), text, _alone(metadata) if pages is None and whole else pages)
     texts: list[str] = []
     marks: list[tuple[int, int, str]] = []
     length = 0
@@ -92,12 +95,17 @@ def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int
     return Joined(tuple(group), "".join(texts), Pages.of(marks))
 
 
+def _file(metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """The names of the file that a page is of."""
+    return tuple(name if isinstance(name := metadata.get(key), str) else None for key in _FILES)
+
+
 def _alone(metadata: Mapping[str, Any]) -> Pages | None:
-    """Of a page of a file that stands alone."""
+    """Of a file that has one page."""
     number = _number(metadata)
     if number is None and metadata.get("page_label") == "1":
         number = 1
-    if number is None or not any(key in metadata for key in _FILES):
+    if number is None or not any(_file(metadata)):
         return None
     return Pages((0,), (number,), (str(metadata.get("page_label", number)),))
 
@@ -105,7 +113,7 @@ def _alone(metadata: Mapping[str, Any]) -> Pages | None:
 def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     if before.keys() != metadata.keys() or prefixed("pages") in metadata or "start_index" in metadata:
         return False
-    if not any(isinstance(metadata.get(key), str) and metadata[key] == before[key] for key in _FILES):
+    if not any(name is not None and name == last for name, last in zip(_file(metadata), _file(before), strict=True)):
         return False
     if any(before[key] != metadata[key] for key in metadata.keys() - {*KEYS}):
         return False
