@@ -36,11 +36,11 @@ class Oracle:
 
     def complete(self, prompt: str) -> str:
         if "section names" in prompt:
-            return ", ".join(name for name in _SECTION.findall(prompt) if self._is_relevant(name))
+            return ", ".join(name for name in _SECTION.findall(prompt) if self._is_relevant(name)) or "None"
         if "Respond with yes or no" in prompt:
             shown = " ".join(prompt.split())
             return "yes" if any(gold and text in shown for text, gold in self._texts.items()) else "no"
-        return ", ".join(number for number, text in _PARAGRAPH.findall(prompt) if self._is_evidence(text))
+        return ", ".join(number for number, text in _PARAGRAPH.findall(prompt) if self._is_evidence(text)) or "None"
 
     def complete_json(self, prompt: str, schema: dict[str, object]) -> dict[str, list[int]]:
         """The same, where numbers are asked for."""
