@@ -47,7 +47,10 @@ def own(metadata: Mapping[str, Any]) -> dict[str, Any]:
         found |= {name: metadata[name] for name in (*_WHOLE_RECORD, *_PARTS_OF_IT) if name in metadata}
         if "start_index" in found:
             found["start"] = found.pop("start_index")
-    return found | {name: count(found[name]) for name in _COUNTS if count(found.get(name)) is not None}
+    for name in _COUNTS:
+        if isinstance(found.get(name), float):
+            found[name] = count(found[name])
+    return found
 
 
 def count(value: object) -> int | None:

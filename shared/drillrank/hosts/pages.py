@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from drillrank.hosts.keys import count, own, prefixed, with_own
+from drillrank.hosts.keys import count, prefixed, with_own
 from drillrank.structure import Document, Pages
 
 KEYS = ("page", "page_number", "page_label")
@@ -76,7 +76,7 @@ def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
 def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int], whole: bool) -> Joined:
     if len(group) == 1:
         text, metadata = listed[group[0]]
-        pages = Pages.from_json(str(own(metadata).get("pages")))
+        pages = Pages.from_json(metadata.get(prefixed("pages")))
         return Joined(tuple(group), text, _alone(metadata) if pages is None and whole else pages)
     texts: list[str] = []
     marks: list[tuple[int, int, str]] = []
@@ -149,10 +149,9 @@ def pages_of(metadata: Mapping[str, Any]) -> Pages | None:
     >>> pages_of({"drillrank_first_page": 3, "drillrank_last_page": 3, "page_label": "iii"}).label(3)
     'iii'
     """
-    names = own(metadata)
-    pages = Pages.from_json(str(names.get("pages")))
-    first = names.get("first_page")
-    if pages is None and isinstance(first, int):
+    pages = Pages.from_json(metadata.get(prefixed("pages")))
+    first = count(metadata.get(prefixed("first_page")))
+    if pages is None and first is not None:
         return Pages((0,), (first,), (str(metadata.get("page_label", first)),))
     return pages
 

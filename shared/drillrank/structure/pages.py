@@ -72,12 +72,14 @@ class Pages:
         return cls(starts, numbers, labels)
 
     @classmethod
-    def from_json(cls, text: str) -> Pages | None:
+    def from_json(cls, text: object) -> Pages | None:
         """What `as_json` wrote; None where it is something else.
 
         >>> Pages.from_json('[[0,1,"i"],[40,2,"ii"]]').numbers, Pages.from_json("pp. 3")
         ((1, 2), None)
         """
+        if not isinstance(text, str):
+            return None
         try:
             marks = [(int(start), int(number), str(label)) for start, number, label in json.loads(text)]
             return cls.of(marks)
