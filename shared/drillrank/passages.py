@@ -190,6 +190,21 @@ def by_id(passages: Iterable[Passage]) -> dict[str, Passage]:
     return distinct
 
 
+def unique_by_id(passages: Sequence[Passage]) -> dict[str, Passage]:
+    """Passages by id, in order, where none may hide another.
+
+    Raises:
+        InvalidInput: two share an id.
+    """
+    distinct = by_id(passages)
+    if len(distinct) < len(passages):
+        twice = next(passage.id for passage in passages if distinct[passage.id] is not passage)
+        raise InvalidInput(
+            f"{len(passages) - len(distinct)} passages share their id with another one, such as {twice!r:.200}."
+        )
+    return distinct
+
+
 def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
     """Passages as given; plain strings become passages.
 

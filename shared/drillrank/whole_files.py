@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,13 +26,18 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     ...     os.listdir(folder)
     ['notes']
     """
+    with whole_path(path) as part, part.open("xb") as file:
+        yield file
+
+
+@contextmanager
+def whole_path(path: Path) -> Iterator[Path]:
+    """As `whole_file`, for a library that makes the file itself, at the path given."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = _beside(path)
     try:
-        with part.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut can leave the new name with no content
+        yield part
+        _sync(part)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -42,22 +48,45 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def whole_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill, which takes the path's place when the block ends without an error.
 
+    Of processes that fill the same folder, the last one's stays.
+
     Raises:
         OSError: it cannot be written; what stood at the path stands there still.
     """
-    part, old = _beside(path), _beside(path)
+    part = _beside(path)
     try:
         part.mkdir(parents=True)
         yield part
-        if path.exists():
-            path.rename(old)
-        part.rename(path)
+        for file in filter(Path.is_file, part.rglob("*")):
+            _sync(file)
+        while not _moved(part, path):
+            pass
     except BaseException:
-        if old.exists():
-            old.rename(path)
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _moved(part: Path, path: Path) -> bool:
+    """Give the folder its name; False if another process took that name in the meantime."""
+    old = _beside(path)
+    try:
+        with suppress(FileNotFoundError):
+            path.rename(old)
+        part.rename(path)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            shutil.rmtree(old, ignore_errors=True)  # what stands there now is newer
+            return False
+        if old.exists():
+            old.rename(path)
+        raise
     shutil.rmtree(old, ignore_errors=True)
+    return True
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb+") as content:
+        os.fsync(content.fileno())  # or a power cut can leave the new name with no content
 
 
 def _beside(path: Path) -> Path:

@@ -35,7 +35,7 @@ COSTS = ("index, CPU s", "bytes a passage", "peak RSS, MB", "on disk, MB", "CPU 
 
 
 def main(questions: int = ASKED, data: str = ",".join(map(str, SIZES))) -> None:
-    """Print the table; `data` may name other sizes, with commas."""
+    """Print the table; `data` may name other sizes, with commas. What is measured is told as it goes on."""
     sizes = [int(size) for size in data.split(",")]
     table = Table("what", "cost", *(f"{size:,}" for size in sizes), "growth", title="Made-up linked passages")
     for way in WAYS:
@@ -51,6 +51,7 @@ def main(questions: int = ASKED, data: str = ",".join(map(str, SIZES))) -> None:
 def _apart(way: str, size: int, asked: int) -> dict[str, float]:
     run = [sys.executable, "-m", __name__, way, str(size), str(asked)]
     told: dict[str, float] = json.loads(subprocess.run(run, check=True, stdout=subprocess.PIPE).stdout)
+    print(f"{way}, {size:,}:", ", ".join(f"{cost} {value:,.1f}" for cost, value in told.items()), file=sys.stderr)
     return told
 
 

@@ -140,6 +140,38 @@ def test_titles_of_several_shards_are_named_together():
         same(sorted(search.search_paths(question), key=str), sorted(expected, key=str))
 
 
+def test_no_passage_hides_another():
+    fox, owl = Passage("a fox", id="1"), Passage("an owl", id="1")
+    with pytest.raises(InvalidInput, match="share their id with another one, such as '1'"):
+        divided([fox, owl], 2)
+    with pytest.raises(InvalidInput, match="such as '1'"):
+        Shard([(0, fox), (1, owl)])
+    with pytest.raises(InvalidInput, match="such as '1'"):
+        PathSearch(PromptRank(), [fox, owl])
+    shards = [Shard([(0, fox)]), Shard([(1, owl)])]  # read by someone who did not divide them here
+    corpus = ShardedCorpus(lambda method, *given: [getattr(shard, method)(*given) for shard in shards])
+    with pytest.raises(InvalidInput, match="such as '1'"):
+        corpus.fetch(["1", "2"])
+
+
+@pytest.mark.parametrize("texts", [[], ["a fox"], ["a fox", "an owl"]])
+@pytest.mark.parametrize("parts", [1, 4])
+def test_more_shards_than_passages(texts, parts):
+    corpus = in_parts(texts, parts)
+    assert len(corpus.statistics) == len(texts)
+    assert corpus.fetch(["?", "?"]) == []
+    found = PathSearch(PromptRank(), first_stage=corpus).search_paths("Which fox?")
+    if texts:
+        same(found, PathSearch(PromptRank(), texts).search_paths("Which fox?"))
+    else:
+        assert found == []
+
+
+def test_an_id_that_is_asked_for_twice_is_one_passage():
+    corpus = in_parts([Passage("a fox", id="1"), Passage("an owl", id="2")], 2)
+    assert [passage.id for passage in corpus.fetch(["1", "1"])] == ["1"]
+
+
 def test_a_shard_wants_to_know_the_whole_before_it_is_asked():
     with pytest.raises(RuntimeError, match="join"):
         Shard(divided([Passage("a fox")], 1)[0]).retrieve("fox", 1)

@@ -46,7 +46,17 @@ from drillrank.multihop.path_reasons import PathReasons
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
 from drillrank.multihop.scoring import PathScorer, with_meaning
 from drillrank.multihop.search_state import SearchState
-from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
+from drillrank.passages import (
+    Passage,
+    Path,
+    Ranked,
+    Ranking,
+    as_passages,
+    by_id,
+    check_query,
+    check_top_n,
+    unique_by_id,
+)
 from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
@@ -304,9 +314,7 @@ class _Collection:
         links: LinkSource | Sequence[LinkSource] | None,
         corpus: Corpus | None = None,
     ) -> None:
-        self.by_id = by_id(passages)
-        if len(self.by_id) < len(passages):
-            raise InvalidInput(f"{len(passages) - len(self.by_id)} passages share their id with another one.")
+        self.by_id = unique_by_id(passages)
         texts = [passage.titled_text for passage in passages]
         self.scorer = scorer_of(texts if corpus is None else corpus.statistics)
         self.links = bound_links(links, passages)

@@ -15,7 +15,7 @@ from typing import Any
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import check_positive
 from drillrank.multihop.title_mentions import TitleIndex
-from drillrank.passages import Passage, by_id
+from drillrank.passages import Passage, as_passages, unique_by_id
 from drillrank.retrieval import TfidfIndex, top
 
 Numbered = tuple[int, Passage]
@@ -25,18 +25,18 @@ Ask = Callable[..., Sequence[Any]]
 """`ask(method, *arguments)` calls that method of every shard and returns their answers, in any order."""
 
 
-def divided(passages: Iterable[Passage], parts: int) -> list[list[Numbered]]:
+def divided(passages: Iterable[Passage | str], parts: int) -> list[list[Numbered]]:
     """The passages in so many parts of about the same size; equal texts come to one part.
 
     Raises:
-        InvalidInput: `parts` is below 1.
+        InvalidInput: `parts` is below 1, or two passages share an id.
 
     >>> [len(part) for part in divided(map(Passage, ["a fox", "a lake", "a fox"]), 2)]
     [2, 1]
     """
     check_positive(parts=parts)
     lots: list[list[Numbered]] = [[] for _ in range(parts)]
-    for place, passage in enumerate(passages):
+    for place, passage in enumerate(unique_by_id(as_passages(passages)).values()):
         lots[zlib.crc32(passage.titled_text.encode("utf-8", "surrogatepass")) % parts].append((place, passage))
     return lots
 
@@ -46,12 +46,15 @@ class Shard:
 
     Args:
         part: Of what `divided` returned.
+
+    Raises:
+        InvalidInput: two passages share an id.
     """
 
     def __init__(self, part: Sequence[Numbered]) -> None:
         self._places = [place for place, _ in part]
         self._passages = [passage for _, passage in part]
-        self._by_id = by_id(self._passages)
+        self._by_id = unique_by_id(self._passages)
         self._titles = TitleIndex(self._passages, fold_case=True)
         self._index: TfidfIndex | None = None
 
@@ -112,8 +115,14 @@ class ShardedCorpus:
         return [passage for _, (_, passage) in found[:n]]
 
     def fetch(self, ids: Sequence[str], /) -> list[Passage]:
-        """The passages with these ids, wherever they are."""
-        return [passage for of_shard in self._ask("fetch", list(ids)) for passage in of_shard]
+        """The passages with these ids, wherever they are.
+
+        Raises:
+            InvalidInput: two shards hold passages of one id.
+        """
+        asked = list(dict.fromkeys(ids))
+        found = [passage for of_shard in self._ask("fetch", asked) for passage in of_shard]
+        return list(unique_by_id(found).values())
 
     def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Sequence[str]]]:
         """Where titles of any shard begin and end among the tokens; of one start the longest first."""
