@@ -142,8 +142,8 @@ def test_titles_of_several_shards_are_named_together():
 
 def test_no_passage_hides_another():
     fox, owl = Passage("a fox", id="1"), Passage("an owl", id="1")
-    with pytest.raises(InvalidInput, match="share their id with another one, such as '1'"):
-        divided([fox, owl], 2)
+    with pytest.raises(InvalidInput, match="1 passages share their id with another one, such as '1'"):
+        divided([Passage("a whale", id="0"), fox, owl], 2)
     with pytest.raises(InvalidInput, match="such as '1'"):
         Shard([(0, fox), (1, owl)])
     with pytest.raises(InvalidInput, match="such as '1'"):

@@ -97,6 +97,12 @@ def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path):
         StoredCorpus.write(file / "corpus.db", [])
 
 
+def test_words_are_told_apart_as_the_statistics_tell_them(tmp_path):
+    texts = ["κος", "κοσ", "µm", "μm", "a_b", "a", "b"]  # SQLite would fold the first two, and the next two
+    corpus = StoredCorpus.write(tmp_path / "corpus.db", map(Passage, texts))
+    assert [[passage.text for passage in corpus.retrieve(text, 9)] for text in texts] == [[text] for text in texts]
+
+
 def test_errors_of_who_reads_the_passages_go_through(tmp_path):
     def read():
         yield Passage("a fox")
@@ -144,7 +150,9 @@ def test_what_hardly_is_text_is_written_too(tmp_path_factory, texts):
 
 def test_a_long_question_costs_no_more_than_its_words(tmp_path):
     words = [f"w{number}" for number in range(3_000)]
-    corpus = StoredCorpus.write(tmp_path / "corpus.db", [Passage("", id="1", title=" ".join(words[:60]))])
+    corpus = StoredCorpus.write(
+        tmp_path / "corpus.db", [Passage("", id="1", title=" ".join(words[:60])), Passage("x", title="Zebra")]
+    )
     asked = []
 
     @contextmanager

@@ -31,8 +31,9 @@ def divided(passages: Iterable[Passage | str], parts: int) -> list[list[Numbered
     Raises:
         InvalidInput: `parts` is below 1, or two passages share an id.
 
-    >>> [len(part) for part in divided(map(Passage, ["a fox", "a lake", "a fox"]), 2)]
-    [2, 1]
+    >>> passages = [Passage("a fox", id="1"), Passage("a lake", id="2"), Passage("a fox", id="3")]
+    >>> [[passage.id for _, passage in part] for part in divided(passages, 2)]
+    [['1', '3'], ['2']]
     """
     check_positive(parts=parts)
     lots: list[list[Numbered]] = [[] for _ in range(parts)]
