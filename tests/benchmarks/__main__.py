@@ -38,10 +38,11 @@ BENCHMARKS = (
     "quantised",
     "concurrent_callers",
     "corpus_scale",
+    "store_scale",
     "ray_papers",
     "light",
 )
-WITHOUT_DATA = ("light", "financebench", "pdf_folder", "corpus_scale")
+WITHOUT_DATA = ("light", "financebench", "pdf_folder", "corpus_scale", "store_scale")
 
 
 def main(arguments: list[str]) -> int:

@@ -1,14 +1,12 @@
 """Made-up linked passages by the ten thousand: what index, memory and questions cost, and how each grows.
 
 Each measurement runs in a process of its own; times are those of its CPU, which others on the machine hardly change.
-Growth is the slope of the logarithms by least squares: 1 is linear.
 Path search holds everything in memory, or keeps its collection in SQLite; the three views are indexed in memory.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,16 +14,13 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-from rich.console import Console
-from rich.table import Table
-
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.multihop.stored import StoredCorpus
 from drillrank.views.index import MultiViewIndex, ViewText
 from drillrank.views.section_views import VIEWS
 from tests.linked_passages import linked_passages, questions
 
+from .growth import print_growth, sizes_of
 from .measure import resident
 
 SIZES = (10_000, 30_000, 100_000)
@@ -35,24 +30,8 @@ COSTS = ("index, CPU s", "bytes a passage", "peak RSS, MB", "on disk, MB", "CPU 
 
 
 def main(questions: int = ASKED, data: str = ",".join(map(str, SIZES))) -> None:
-    """Print the table; `data` may name other sizes, with commas. What is measured is told as it goes on."""
-    sizes = [int(size) for size in data.split(",")]
-    table = Table("what", "cost", *(f"{size:,}" for size in sizes), "growth", title="Made-up linked passages")
-    for way in WAYS:
-        measured = [_apart(way, size, questions) for size in sizes]
-        for cost in COSTS:
-            row = [one[cost] for one in measured]
-            if all(row):
-                growth = np.polyfit(np.log(sizes), np.log(row), 1)[0] if len(sizes) > 1 else float("nan")
-                table.add_row(way, cost, *(f"{value:,.1f}" for value in row), f"{growth:.2f}")
-    Console().print(table)
-
-
-def _apart(way: str, size: int, asked: int) -> dict[str, float]:
-    run = [sys.executable, "-m", __name__, way, str(size), str(asked)]
-    told: dict[str, float] = json.loads(subprocess.run(run, check=True, stdout=subprocess.PIPE).stdout)
-    print(f"{way}, {size:,}:", ", ".join(f"{cost} {value:,.1f}" for cost, value in told.items()), file=sys.stderr)
-    return told
+    """Print the table; `data` may name other sizes, with commas."""
+    print_growth("Made-up linked passages", __name__, WAYS, sizes_of(data), questions)
 
 
 def _measured(way: str, size: int, asked: int) -> dict[str, float]:
