@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -198,7 +199,7 @@ def unique_by_id(passages: Sequence[Passage]) -> dict[str, Passage]:
     """
     distinct = by_id(passages)
     if len(distinct) < len(passages):
-        twice = next(passage.id for passage in passages if distinct[passage.id] is not passage)
+        twice = next(id_ for id_, times in Counter(passage.id for passage in passages).items() if times > 1)
         raise InvalidInput(
             f"{len(passages) - len(distinct)} passages share their id with another one, such as {twice!r:.200}."
         )

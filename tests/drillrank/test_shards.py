@@ -148,6 +148,8 @@ def test_no_passage_hides_another():
         Shard([(0, fox), (1, owl)])
     with pytest.raises(InvalidInput, match="such as '1'"):
         PathSearch(PromptRank(), [fox, owl])
+    with pytest.raises(InvalidInput, match="such as '1'"):
+        PathSearch(PromptRank(), [fox, fox])
     shards = [Shard([(0, fox)]), Shard([(1, owl)])]  # read by someone who did not divide them here
     corpus = ShardedCorpus(lambda method, *given: [getattr(shard, method)(*given) for shard in shards])
     with pytest.raises(InvalidInput, match="such as '1'"):
