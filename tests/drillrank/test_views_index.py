@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.retrieval import BM25Index, TfidfIndex
 from drillrank.structure import parse_document
-from drillrank.views import MultiViewIndex, ViewText, paragraphs, section_chunks
+from drillrank.views import MergedSection, MultiViewIndex, ViewText, merge_views, paragraphs, section_chunks
+from drillrank.views.section_views import VIEWS
 
 WORDS = ["red", "fox", "blue", "whale", "the", "sings", "42"]
 phrases = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 texts = st.lists(st.tuples(phrases, phrases), max_size=8)
-retrievers = st.sampled_from(["bm25", "tfidf"])
+INDEXES = {"bm25": BM25Index, "tfidf": TfidfIndex}
+retrievers = st.sampled_from(sorted(INDEXES))
 
 FRUIT = [
     ViewText("1", "raw", "apples and pears"),
@@ -160,3 +163,31 @@ def test_a_section_is_called_by_its_headings():
     chunks = section_chunks(parse_document("# Foxes\n\nThey hunt.\n\n## Red\n\nThey sing.\n"), "animals")
     explained = MultiViewIndex(chunks).search("Who sings?", 2).explain()
     assert "1. Foxes > Red: " in str(explained)
+
+
+views_of_sections = st.lists(
+    st.builds(ViewText, st.sampled_from("abcdef"), st.sampled_from(VIEWS), phrases), max_size=20
+).map(lambda chunks: [*chunks, *(ViewText(name, "raw", "the") for name in "abcdef")])
+weights_of_views = st.none() | st.dictionaries(st.sampled_from(VIEWS), st.sampled_from([0, 0.5, 2]))
+
+
+@given(views_of_sections, phrases.filter(str.strip), st.integers(1, 8), retrievers, weights_of_views, st.data())
+def test_ranks_are_those_among_the_chunks_that_may_be_seen(chunks, query, k, retriever, weights, data):
+    """As merging what each view brings, one text after the other; a section may have several texts in a view."""
+    among = data.draw(st.none() | st.sets(st.sampled_from(range(len(chunks)))))
+    seen = [(at, chunk) for at, chunk in enumerate(chunks) if among is None or at in among]
+    visible = list(dict.fromkeys(chunk.section_id for _, chunk in seen if chunk.view == "raw"))
+    rankings = {}
+    for view in VIEWS:
+        of_view = [(at, chunk) for at, chunk in enumerate(chunks) if chunk.view == view]
+        scores = INDEXES[retriever]([chunk.indexed_text for _, chunk in of_view]).scores(query)
+        ranked = sorted(zip(-scores, range(len(of_view)), strict=True))
+        rankings[view] = [
+            of_view[place][1].section_id
+            for score, place in ranked
+            if score < 0 and of_view[place] in seen and of_view[place][1].section_id in visible
+        ]
+    expected = merge_views(rankings, k, weights)
+    unranked = [name for name in visible if name not in {section.section_id for section in expected}]
+    expected += [MergedSection(name, 0.0, {}) for name in unranked[: k - len(expected)]]
+    assert MultiViewIndex(chunks, retriever, weights=weights).search(query, k, among) == expected

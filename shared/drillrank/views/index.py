@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import InitVar
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
 from drillrank.passages import check_query
-from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
+from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex
 from drillrank.settings import Settings, method, renamed
 from drillrank.structure import breadcrumb
-from drillrank.views.merging import MergedSection, explain_views, merge_views
+from drillrank.views.merging import MergedSection, Ranks, explain_views, merge_ranks
 from drillrank.views.section_views import VIEWS, SectionChunk, View
 from drillrank.views.settings import ViewIndexSettings
 
@@ -61,19 +65,25 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
     def __post_init__(self, chunks: Iterable[ViewText | SectionChunk]) -> None:
         super().__post_init__()
         by_view: dict[str, list[ViewText | SectionChunk]] = {view: [] for view in VIEWS}
-        self._numbers: dict[str, list[int]] = {view: [] for view in VIEWS}
+        chunk_numbers: dict[str, list[int]] = {view: [] for view in VIEWS}
         for number, chunk in enumerate(chunks):
             if chunk.view not in by_view:
                 raise InvalidInput(f"Unknown view {chunk.view!r} of section {chunk.section_id!r}; known: {VIEWS}.")
             by_view[chunk.view].append(chunk)
-            self._numbers[chunk.view].append(number)
+            chunk_numbers[chunk.view].append(number)
         self._names: dict[str, str] = {
             chunk.section_id: breadcrumb(chunk.path) for chunk in by_view["raw"] if isinstance(chunk, SectionChunk)
         }
-        self._sections = {view: [chunk.section_id for chunk in of_view] for view, of_view in by_view.items()}
-        orphans = set().union(*self._sections.values()).difference(self._sections["raw"])
+        self._ids = list(dict.fromkeys(chunk.section_id for chunk in by_view["raw"]))
+        number_of = {section_id: number for number, section_id in enumerate(self._ids)}
+        orphans = {chunk.section_id for of_view in by_view.values() for chunk in of_view} - number_of.keys()
         if orphans:
             raise InvalidInput(f"{len(orphans)} sections have no raw view, for example {min(orphans)!r}.")
+        self._sections: dict[str, Ranks] = {
+            view: np.array([number_of[chunk.section_id] for chunk in of_view], dtype=np.int64)
+            for view, of_view in by_view.items()
+        }
+        self._chunks = {view: np.array(numbers, dtype=np.int64) for view, numbers in chunk_numbers.items()}
         self._indexes: dict[str, TextIndex] = {
             view: _RETRIEVERS[self.retriever]([chunk.indexed_text for chunk in of_view])
             for view, of_view in by_view.items()
@@ -98,14 +108,19 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
         """
         check_query(query)
         check_positive(top_n=top_n)
-        unranked = dict.fromkeys(self._seen("raw", range(len(self._sections["raw"])), among))
-        rankings: dict[str, list[str]] = {view: self._seen(view, self._ranking(view, query), among) for view in VIEWS}
-        if among is not None:
-            rankings = {view: [id_ for id_ in ids if id_ in unranked] for view, ids in rankings.items()}
-        found = merge_views(rankings, top_n, self.weights)
-        for section in found:
-            del unranked[section.section_id]
-        found += [MergedSection(section_id, 0.0, {}) for section_id in list(unranked)[: top_n - len(found)]]
+        seen = None if among is None else np.fromiter(among, dtype=np.int64)
+        raw = self._sections["raw"]
+        if seen is not None:
+            raw = raw[np.isin(self._chunks["raw"], seen)]
+        visible = np.zeros(len(self._ids), dtype=bool)
+        visible[raw] = True
+        ranks: dict[str, Ranks] = {view: self._ranks(view, query, seen, visible) for view in VIEWS}
+        merged = merge_ranks(ranks, top_n, self.weights)
+        found = [MergedSection(self._ids[number], score, own) for number, score, own in merged]
+        if len(found) < top_n:
+            visible[[number for number, _, _ in merged]] = False
+            unranked = dict.fromkeys(raw[visible[raw]].tolist())
+            found += [MergedSection(self._ids[number], 0.0, {}) for number in islice(unranked, top_n - len(found))]
         return Explainable(found, partial(self._explained, query, found, top_n))
 
     asearch = on_thread(search)
@@ -123,10 +138,15 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
             (explain_views(one, ranks[one.section_id], name, top_n, self.weights) for one, name in names), query
         )
 
-    def _ranking(self, view: str, query: str) -> list[int]:
+    def _ranks(self, view: str, query: str, seen: Ranks | None, visible: npt.NDArray[np.bool_]) -> Ranks:
+        """Of each section in the view, from 1 on; 0 of those whose text there does not match or may not be seen."""
         scores = self._indexes[view].scores(query)
-        return top(scores, int((scores > 0).sum()))
-
-    def _seen(self, view: str, positions: Iterable[int], among: Collection[int] | None) -> list[str]:
-        sections, numbers = self._sections[view], self._numbers[view]
-        return [sections[position] for position in positions if among is None or numbers[position] in among]
+        found = np.flatnonzero(scores > 0)
+        if seen is not None:
+            found = found[np.isin(self._chunks[view][found], seen)]
+        best_first = self._sections[view][found[np.argsort(-scores[found], kind="stable")]]
+        best_first = best_first[visible[best_first]]
+        first = np.sort(np.unique(best_first, return_index=True)[1])  # a section may have several texts in a view
+        ranks = np.zeros(len(visible), dtype=np.int64)
+        ranks[best_first[first]] = np.arange(1, len(first) + 1)
+        return ranks

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, ViewRank
+
+Ranks = npt.NDArray[np.int64]
 
 RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack et al. 2009)
 
@@ -72,22 +77,67 @@ def merge_views(
     >>> [(section.section_id, section.ranks) for section in merged]
     [('b', {'raw': 2, 'summary': 1}), ('a', {'raw': 1})]
     """
+    numbers: dict[str, int] = {}
+    for ranking in rankings.values():
+        for section_id in ranking:
+            numbers.setdefault(section_id, len(numbers))
+    ranks = {view: np.zeros(len(numbers), dtype=np.int64) for view in rankings}
+    for view, ranking in rankings.items():
+        for rank, section_id in enumerate(dict.fromkeys(ranking), start=1):
+            ranks[view][numbers[section_id]] = rank
+    names = list(numbers)
+    return [MergedSection(names[number], score, own) for number, score, own in merge_ranks(ranks, k, weights)]
+
+
+def merge_ranks(
+    ranks: Mapping[str, Ranks], k: int, weights: Mapping[str, float] | None = None
+) -> list[tuple[int, float, dict[str, int]]]:
+    """`merge_views` for sections that are numbered: of many that are ranked only the best are looked at one by one.
+
+    Args:
+        ranks: For each view, the rank of each section, from 1 on, or 0 where the view does not rank it.
+        k: Number of sections wanted.
+        weights: As for `merge_views`.
+
+    Returns:
+        Number of the section, its score and its ranks, by falling score.
+
+    Raises:
+        InvalidInput: as `merge_views`.
+
+    >>> merge_ranks({"raw": np.array([1, 2, 0]), "summary": np.array([0, 1, 2])}, k=1)
+    [(1, 0.03252247488101534, {'raw': 2, 'summary': 1})]
+    """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise InvalidInput(f"k is the number of sections wanted, a positive integer; not {k!r}.")
     check_weights(weights)
-    ranks: dict[str, dict[str, int]] = {}
-    for view, ranking in rankings.items():
-        for rank, section_id in enumerate(dict.fromkeys(ranking), start=1):
-            ranks.setdefault(section_id, {})[view] = rank
-    weight = {view: _weight(view, weights) for view in rankings}
+    weight = {view: _weight(view, weights) for view in ranks}
+    top = seats(k, weights)
     # Exactly rounded sums, so that the order of the views cannot tell equal scores apart.
     merged = [
-        MergedSection(section_id, math.fsum(weight[view] / (RANK_OFFSET + rank) for view, rank in own.items()), own)
-        for section_id, own in ranks.items()
+        (number, math.fsum(weight[view] / (RANK_OFFSET + rank) for view, rank in own.items()), own)
+        for number, own in _shortlist(ranks, weight, k, top)
     ]
-    top = seats(k, weights)
-    chosen = sorted(merged, key=lambda section: (min(section.ranks.values()) > top, -section.score))[:k]
-    return sorted(chosen, key=lambda section: -section.score)
+    chosen = sorted(merged, key=lambda section: (min(section[2].values()) > top, -section[1]))[:k]
+    return sorted(chosen, key=lambda section: -section[1])
+
+
+def _shortlist(
+    ranks: Mapping[str, Ranks], weight: Mapping[str, float], k: int, top: int
+) -> Iterator[tuple[int, dict[str, int]]]:
+    """Sections with their ranks, among them the best `k`; first those that the first view ranks, as it ranks them."""
+    if not ranks:
+        return
+    of_views = np.array([*ranks.values()])
+    in_order = np.where(of_views > 0, of_views, np.iinfo(np.int64).max)
+    ranked = np.flatnonzero(of_views.any(axis=0))
+    sums = np.array([*weight.values()]) @ np.where(of_views > 0, 1 / (RANK_OFFSET + of_views), 0.0)
+    if len(ranked) > k:
+        seated = (in_order[:, ranked] <= top).any(axis=0)
+        least = np.partition(sums[ranked], -k)[-k]
+        ranked = ranked[seated | (sums[ranked] >= least * (1 - 1e-9))]
+    for number in ranked[np.lexsort(in_order[::-1, ranked])].tolist():
+        yield number, {view: int(of_view[number]) for view, of_view in ranks.items() if of_view[number]}
 
 
 def seats(k: int, weights: Mapping[str, float] | None) -> int:
