@@ -89,5 +89,10 @@ def top(scores: Floats, n: int) -> list[int]:
     >>> top(np.array([1.0, 3.0, 3.0]), 2)
     [1, 2]
     """
-    best: list[int] = np.argsort(-scores, kind="stable")[:n].tolist()
+    if 0 < n < len(scores):
+        least = np.partition(scores, -n)[-n]
+        candidates = np.flatnonzero(scores >= least)
+    else:
+        candidates = np.arange(len(scores))
+    best: list[int] = candidates[np.argsort(-scores[candidates], kind="stable")[:n]].tolist()
     return best
