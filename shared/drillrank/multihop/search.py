@@ -14,20 +14,18 @@ in the light of the prior; the paper takes those most similar to the question.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Sequence
-from copy import copy
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import Any
 
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.dialogue import LLM, Usage
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
+from drillrank.multihop.collected import Collected
 from drillrank.multihop.corpus import Corpus
 from drillrank.multihop.first_hop import FirstHop, first_stage_prior
-from drillrank.multihop.link_prior import NamedPassages, named_in
-from drillrank.multihop.links import LinkSource, bound_links, linked, restricted_links
+from drillrank.multihop.links import LinkSource, linked
 from drillrank.multihop.lookups import (
     FirstStage,
     Hop,
@@ -46,20 +44,9 @@ from drillrank.multihop.path_reasons import PathReasons
 from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
 from drillrank.multihop.scoring import PathScorer, with_meaning
 from drillrank.multihop.search_state import SearchState
-from drillrank.passages import (
-    Passage,
-    Path,
-    Ranked,
-    Ranking,
-    as_passages,
-    by_id,
-    check_query,
-    check_top_n,
-    unique_by_id,
-)
+from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.first_stage import Prior, RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.retrieval import TfidfIndex, top
 from drillrank.settings import method
 
 PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
@@ -141,9 +128,9 @@ class PathSearch(PathSearchSettings):
         self._branch = self.branch or (LEXICAL_BRANCH if lexical else PAPER_BRANCH)
         self._collection = self._collect(as_passages(passages or []))
         self._source: Source = self._collection if self.first_stage is None else as_source(self.first_stage)
-        self._corpus: _Collection | None = None
+        self._corpus: Collected | None = None
         if not self._collection.by_id and isinstance(self._source, Corpus):
-            self._corpus = _Collection([], self._scorer_of, self.links, self._source)
+            self._corpus = Collected([], self._scorer_of, self.links, self._source)
 
     @property
     def first_stage_prior(self) -> Prior | None:
@@ -300,59 +287,5 @@ class PathSearch(PathSearchSettings):
                 item.details |= told
         return Explainable(ordered, PathReasons(query, collection.scorer.prompt_rank, state))
 
-    def _collect(self, passages: Sequence[Passage]) -> _Collection:
-        return _Collection(passages, self._scorer_of, self.links)
-
-
-class _Collection:
-    """Passages with their index and their links, and a scorer that knows their collection statistics."""
-
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        scorer_of: Callable[[Sequence[str] | CollectionStatistics], PathScorer],
-        links: LinkSource | Sequence[LinkSource] | None,
-        corpus: Corpus | None = None,
-    ) -> None:
-        self.by_id = unique_by_id(passages)
-        texts = [passage.titled_text for passage in passages]
-        self.scorer = scorer_of(texts if corpus is None else corpus.statistics)
-        self.links = bound_links(links, passages)
-        self._titles = NamedPassages(passages)
-        self.named: Callable[[str], Collection[str]] = (
-            self._titles if corpus is None else partial(named_in, titles=corpus)
-        )
-        self.size = len(passages) if corpus is None else len(corpus.statistics)
-        self._given_links = links
-        self._texts = texts
-        self._index = None if self.scorer.document_model.reads_meaning else TfidfIndex(texts)
-
-    def within(self, ids: Collection[str] | None) -> _Collection:
-        """As if the passages with these ids were all, but for the statistics of words."""
-        if ids is None:
-            return self
-        view = copy(self)
-        view.by_id = {name: passage for name, passage in self.by_id.items() if name in ids}
-        view.links = restricted_links(self.links, ids)
-        view.size = len(view.by_id)
-        view.named = self._titles.within(ids)
-        return view
-
-    def linking(self, candidates: Sequence[Passage]) -> _Collection:
-        """The same collection, with links that must know passages bound to these."""
-        view = copy(self)
-        view.links = bound_links(self._given_links, candidates)
-        return view
-
-    def fetch(self, _ids: Sequence[str], /) -> Sequence[Passage]:
-        """Nothing: all that there is can be reached already."""
-        return ()
-
-    def retrieve(self, query: str, n: int, /) -> list[Passage]:
-        """The passages most similar to a query, or after which it is likeliest."""
-        passages = list(self.by_id.values())
-        if self._index is not None:
-            scores = self._index.scores(query)
-        else:
-            scores = self.scorer.document_model.document_log_probs(query, self._texts).sum(axis=1)
-        return [passages[i] for i in top(scores, n)]
+    def _collect(self, passages: Sequence[Passage]) -> Collected:
+        return Collected(passages, self._scorer_of, self.links)
