@@ -47,19 +47,6 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     return content
 
 
-def check_settings_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that settings cannot be written to.
-
-    Raises:
-        InvalidInput: it holds something else, or its folder is not there or not to be written to.
-    """
-    if Path(path).exists():
-        read_settings_file(path)
-    folder = Path(path).parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InvalidInput(f"{path} cannot be written: {folder} is no folder that can be written to.")
-
-
 def sections_for(path: str | os.PathLike[str], cls: type) -> dict[type, Mapping[str, Any]]:
     """What a file says for a class, by the settings classes that it inherits.
 

@@ -11,6 +11,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from drillrank.errors import InvalidInput
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no file can be written to: before hours of work for that file, not after them.
+
+    Raises:
+        InvalidInput: it is a folder, or one in which it would be made is a file or not to be written to.
+    """
+    target = Path(path).absolute()
+    if target.is_dir():
+        raise InvalidInput(f"{path} cannot be written: it is a folder.")
+    there = next(parent for parent in target.parents if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InvalidInput(f"{path} cannot be written: {there} is no folder that can be written to.")
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:

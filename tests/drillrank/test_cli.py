@@ -319,6 +319,30 @@ def test_compare_prints_tables_and_writes_a_report(town_questions, tmp_path, cap
     assert re.search(r"two</th><td>50.0%</td>", html)  # what it was shown, not what there was
 
 
+@pytest.mark.parametrize("report", [".", "questions.csv/report.html"])
+def test_a_report_that_cannot_be_written_is_told_before_anything_is_asked(town_questions, tmp_path, capsys, report):
+    results = tmp_path / "results.jsonl"
+    files = ["--html", str(tmp_path / report), "--results", str(results)]
+    assert cli.main(["compare", *town_questions, *files]) == 2
+    assert "cannot be written" in " ".join(capsys.readouterr().err.split())
+    assert not results.exists()
+
+
+def test_a_report_whose_file_cannot_be_written_in_the_end_leaves_the_tables(
+    town_questions, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("drillrank.cli.compare.check_target", lambda path: None)  # it could be, at first
+    assert cli.main(["compare", *town_questions, "--html", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert "AllR@1" in told.out
+    assert "cannot be written" in " ".join(told.err.split())
+
+
+def test_a_report_makes_its_folder(town_questions, tmp_path):
+    assert cli.main(["compare", *town_questions, "--html", str(tmp_path / "new" / "report.html")]) == 0
+    assert (tmp_path / "new" / "report.html").exists()
+
+
 def test_compare_in_json(town_questions, capsys):
     assert cli.main(["compare", *town_questions, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -343,9 +343,8 @@ def test_what_is_given_stays_and_is_saved(tmp_path):
 @pytest.mark.parametrize(
     ("out", "said"),
     [
-        ("nowhere/settings.json", "nowhere/settings.json cannot be written"),
         ("asked.jsonl/settings.json", "cannot be written"),
-        ("folder", "folder cannot be read"),
+        ("folder", "folder cannot be written: it is a folder"),
         ("notes.json", "notes.json is no file of settings"),
         ("tuned.json", '"tuned" holds, by component'),
     ],

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from drillrank.cli import terminal
 from drillrank.errors import InvalidInput
-from drillrank.whole_files import whole_file
+from drillrank.whole_files import check_target, whole_file
+
+if TYPE_CHECKING:
+    from drillrank.evaluation import Comparison
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +52,8 @@ def run_compare(given: argparse.Namespace) -> bool:
     """Compare and print; False where the comparison is partial."""
     from drillrank.evaluation import compare, html_report
 
+    if given.html:
+        check_target(given.html)
     components = dict(map(component, given.component or ["UPR"]))
     if len(components) < len(given.component):
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
@@ -69,6 +74,7 @@ def run_compare(given: argparse.Namespace) -> bool:
             results=given.results,
             on_progress=on_progress,
         )
+    _print(found, given.json)
     if given.html:
         with terminal.progress("explanations") as on_progress:
             page = html_report(found, on_progress)
@@ -77,9 +83,13 @@ def run_compare(given: argparse.Namespace) -> bool:
                 file.write(page.encode())
         except OSError as problem:
             raise InvalidInput(f"{given.html} cannot be written: {problem.strerror}.") from problem
-    if given.json:
+    return found.complete
+
+
+def _print(found: Comparison, as_json: bool) -> None:
+    if as_json:
         terminal.print_json(found.to_dict())
-        return found.complete
+        return
     table = Table("", *map(escape, found.components))  # there are more measures than a terminal has room for
     for measure in found.measures:
         table.add_row(measure, *(f"{found.mean(name, measure):.3f}" for name in found.components))
@@ -97,7 +107,6 @@ def run_compare(given: argparse.Namespace) -> bool:
     terminal.console.print(table)
     for line in found.advice:
         terminal.console.print(escape(line))
-    return found.complete
 
 
 def component(said: str) -> tuple[str, Any]:

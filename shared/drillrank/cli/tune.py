@@ -12,7 +12,8 @@ from rich.markup import escape
 from drillrank.cli import terminal
 from drillrank.cli.compare import add_questions, column, component
 from drillrank.errors import InvalidInput
-from drillrank.settings_file import check_settings_target
+from drillrank.settings_file import read_settings_file
+from drillrank.whole_files import check_target
 
 _WRITTEN = 20  # instructions that a model writes
 
@@ -56,7 +57,9 @@ def run_tune(given: argparse.Namespace) -> None:
 
     _, what = component(given.component)
     grid = _grid(given, what)
-    check_settings_target(given.out)  # before hours of work, not after them
+    check_target(given.out)
+    if Path(given.out).exists():
+        read_settings_file(given.out)  # another file is not overwritten
     try:
         with terminal.progress("questions and settings") as on_progress:
             found = tune(
