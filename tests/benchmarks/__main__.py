@@ -27,6 +27,7 @@ BENCHMARKS = (
     "views",
     "flat_headings",
     "financebench",
+    "loaded_pages",
     "pdf_folder",
     "stores",
     "tokens",
@@ -42,7 +43,7 @@ BENCHMARKS = (
     "ray_papers",
     "light",
 )
-WITHOUT_DATA = ("light", "financebench", "pdf_folder", "corpus_scale", "store_scale")
+WITHOUT_DATA = ("light", "financebench", "loaded_pages", "pdf_folder", "corpus_scale", "store_scale")
 
 
 def main(arguments: list[str]) -> int:

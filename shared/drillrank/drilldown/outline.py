@@ -27,11 +27,13 @@ class OutlineSection:
         paragraphs: Its blocks but for the heading, text as in the source, under the same title. Their metadata hold
             also `start` and `end`, and `pages`, numbers of the first and last, where the document has pages.
         readable: The same paragraphs, text as a reader sees it: what is scored and shown to an LLM.
+        guessed: Whether nothing marks headings of its document: some may be wrong, and others missing.
     """
 
     passage: Passage
     paragraphs: tuple[Passage, ...]
     readable: tuple[Passage, ...]
+    guessed: bool = False
 
     @property
     def path(self) -> OutlinePath:
@@ -75,6 +77,7 @@ def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
 
 def _sections(number: int, document: Document) -> list[OutlineSection]:
     sections = []
+    guessed = any(section.confidence < 1 for section in document.sections())
     for section in document.sections():
         title = breadcrumb(section.path)
         place = {"document": number, "section_path": section.path}
@@ -91,7 +94,7 @@ def _sections(number: int, document: Document) -> list[OutlineSection]:
         if paragraphs:
             text = document.body(section).strip()
             own = Passage(text, id=f"{number}:{section.start}", title=title, metadata=place)
-            sections.append(OutlineSection(own, tuple(paragraphs), tuple(readable)))
+            sections.append(OutlineSection(own, tuple(paragraphs), tuple(readable), guessed))
     return sections
 
 

@@ -1,0 +1,51 @@
+"""Sections that likelihood opens where nothing marks the headings: by their best paragraph, whatever is under them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import D3, parse_document
+from drillrank.drilldown.outline import outline
+
+WORDS = ["fox", "owl", "terms", "notice", "rent", "roof", "river", "tower", "seller", "buyer"]
+paragraphs = st.lists(st.sampled_from(WORDS), min_size=3, max_size=12).map(lambda words: f"The {' '.join(words)} ends.")
+sections = st.lists(st.lists(paragraphs, min_size=1, max_size=6), min_size=9, max_size=30)
+questions = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+def named(parts, mark=""):
+    return "\n\n".join(
+        f"{mark}Item {n}. Clause of the lease\n\n" + "\n\n".join(part) for n, part in enumerate(parts, 1)
+    )
+
+
+@given(sections, questions)
+def test_the_best_paragraph_of_all_is_found_under_any_heading(parts, question):
+    document = parse_document(named(parts), "text")
+    assert all(section.guessed for section in outline([document]))
+    d3 = D3()
+    ready = d3.prepare([document])
+    [found], [best] = d3.retrieve(question, ready, 1), D3(sections=10_000).retrieve(question, [document], 1)
+    assert (found.passage, found.score) == (best.passage, pytest.approx(best.score))
+
+
+def test_a_clause_in_a_long_section_is_found_though_short_sections_repeat_the_question():
+    """As a table of contents does whose lines look like headings."""
+    listed = [["Notice of the tenant, and what notice is."]] * 10
+    rest = ["The roof is new."] * 60 + ["Notice is three months for the tenant."] + ["The river is near."] * 60
+    document = parse_document(named([*listed, rest]), "text")
+    found = D3().retrieve("How many months is the notice for the tenant?", [document], 1)
+    assert [item.passage.text for item in found] == ["Notice is three months for the tenant."]
+
+
+@given(sections, sections, questions, st.integers(1, 12))
+def test_of_marked_and_guessed_headings_each_has_its_share(marked, plain, question, opened):
+    documents = [parse_document(named(marked, "# "), "markdown"), parse_document(named(plain), "text")]
+    d3 = D3(sections=opened)
+    found = d3.retrieve(question, documents, 1000)
+    of_guessed = {item.passage.metadata["section_path"] for item in found if item.passage.metadata["document"] == 1}
+    of_marked = {item.passage.metadata["section_path"] for item in found if item.passage.metadata["document"] == 0}
+    assert len(of_guessed) + len(of_marked) == min(opened, len(marked) + len(plain))
+    assert abs(len(of_guessed) - opened * len(plain) / (len(marked) + len(plain))) <= 1
