@@ -241,6 +241,28 @@ def test_csv_holds_lists_and_bars(tmp_path):
     assert read_questions([{"q": "Who?", "gold": ["fox"]}], {"question": "q"})[0].text == "Who?"
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv_as_spreadsheets_of_any_country_write_it(tmp_path, separator, start, end):
+    file = tmp_path / "questions.csv"
+    rows = [("question", "gold"), ("Who hunts, and; when?", "fox"), ('A "line"\nmore', "owl")]
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        lines.write(start)
+        csv.writer(lines, delimiter=separator, lineterminator=end).writerows(rows)
+    assert [(one.text, {*one.gold}) for one in read_questions(file)] == [(text, {gold}) for text, gold in rows[1:]]
+    file.write_text("question,gold\nWho?,fox\n", encoding="utf-16")
+    with pytest.raises(InvalidInput, match=r"is no UTF-8: .* Save it in that encoding\."):
+        read_questions(file)
+
+
+def test_a_module_that_raises_when_it_is_imported_is_named(tmp_path, monkeypatch):
+    (tmp_path / "raises_on_import.py").write_text("raise RuntimeError('no key')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidInput, match=r"x: 'raises_on_import\.ranker' cannot be loaded: RuntimeError: no key\."):
+        compare(QUESTIONS, {"x": "raises_on_import.ranker"}, CORPUS, measures=MEASURES)
+
+
 @pytest.mark.parametrize(
     ("components", "said"),
     [

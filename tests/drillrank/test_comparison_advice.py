@@ -54,6 +54,21 @@ def test_a_narrow_interval_around_zero_is_practically_equal():
     assert "questions would" not in found.advice[0]
 
 
+def test_what_brings_only_strangers_is_not_said_to_hurt():
+    def elsewhere(query):
+        return [Passage(f"Of another index: {query}", id="another's")]
+
+    def at_times(query):
+        return [CORPUS[0]] if "fox" in query else elsewhere(query)
+
+    found = compare(QUESTIONS, {"elsewhere": elsewhere, "at times": at_times}, CORPUS, measures=["AllR@1"])
+    assert found.advice[0].startswith("Nothing that elsewhere brought is in the corpus or among the candidates")
+    assert found.advice[1].startswith("at times hurts")
+    answers = [{"question": row["question"], "answers": ["region"]} for row in QUESTIONS]
+    told = compare(answers, {"elsewhere": elsewhere}, CORPUS, measures=["AnswerR@1"]).advice
+    assert not told[0].startswith("Nothing")
+
+
 def test_an_absurd_number_of_questions_is_not_named():
     right = {n for n in range(200) if n % len(WORDS)}  # where the first stage is wrong
     found = compare(many(200), {"one": swapped(set(range(200)) - {*sorted(right)[:21]})}, CORPUS, measures=["AllR@1"])

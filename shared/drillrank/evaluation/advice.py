@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from drillrank.evaluation.statistics import Pair
@@ -14,19 +14,27 @@ _LOST = 0.1  # share of questions without evidence among the candidates from whi
 _RANKERS, _TUNED = ("UPR", "PromptRank"), ("UPR", "PromptRank", "PathSearch", "MultiViewIndex", "D3")
 
 
-def advice(pairs: Mapping[str, Pair], specs: Mapping[str, str], ceiling: float) -> list[str]:
+def advice(
+    pairs: Mapping[str, Pair], specs: Mapping[str, str], ceiling: float, strangers: Collection[str] = ()
+) -> list[str]:
     """What helps, what hurts a good first stage, what nobody can tell yet, and what to try next.
 
     Args:
         pairs: The first stage and each component, by its name; none of what answered no question.
         specs: What each component is.
         ceiling: Share of questions with evidence among the candidates.
+        strangers: Components that brought nothing that the questions can know.
     """
     said = []
     for name, spec in specs.items():
         pair = pairs.get(name)
         if pair is None:
             said.append(f"{name} answered no question.")
+        elif name in strangers:
+            said.append(
+                f"Nothing that {name} brought is in the corpus or among the candidates, by id or by text, so gold ids "
+                "cannot tell what it is worth: give its passages the corpus's ids, or ask by answers."
+            )
         else:
             said.append(" ".join([_verdict(pair), *_next(spec, helps=pair.verdict == "helps")]))
     lost = 1 - ceiling

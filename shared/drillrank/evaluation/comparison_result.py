@@ -163,7 +163,16 @@ class Comparison:
         """In words, from the intervals: what helps, what hurts a good first stage, and what to try next."""
         pairs = {pair.after: pair for pair in self.pairs if (pair.before, pair.measure) == (FIRST_STAGE, self.primary)}
         specs = {name: next((item.spec for item in self.results[name].values()), "") for name in self.components[1:]}
-        return advice(pairs, specs, self.reach[FIRST_STAGE].ceiling)
+        strangers = {name for name in specs if any(one.gold for one in self.questions) and self._is_strange(name)}
+        return advice(pairs, specs, self.reach[FIRST_STAGE].ceiling, strangers)
+
+    def _is_strange(self, name: str) -> bool:
+        """Whether all that a component brought is neither in the corpus nor among the candidates."""
+        first = self.results[FIRST_STAGE]
+        brought = [(found, id_) for found in self.results[name].values() for id_ in found.ids]
+        return bool(brought) and all(
+            id_ in found.texts and id_ not in first[found.question].texts for found, id_ in brought
+        )
 
     def extremes(self, before: str, after: str, n: int = 5) -> tuple[list[Question], list[Question]]:
         """The questions that `after` answers worse than `before` by most, and those that it answers better."""

@@ -184,8 +184,8 @@ def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as problem:
-        raise InvalidInput(f"{path!r} cannot be loaded: {problem}.") from problem
+    except Exception as problem:  # a module may raise anything while it is imported
+        raise InvalidInput(f"{path!r} cannot be loaded: {type(problem).__name__}: {problem}.") from problem
     if file is not None:
         if not (isinstance(found, type) and issubclass(found, Settings)):
             raise InvalidInput(f"{path!r} has no settings that a file could hold.")

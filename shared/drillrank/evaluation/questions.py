@@ -96,13 +96,17 @@ def _rows(source: QuestionSource) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def rows_of_file(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Rows of a CSV or JSON Lines file, each with its place, such as "questions.csv, line 7".
 
+    Cells of CSV stand between commas, semicolons or tabs, whatever the line of names has most of.
+
     Raises:
         InvalidInput: the file cannot be read, or a line is not what it should be.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             if file.suffix.lower() == ".csv":
-                table = csv.DictReader(lines)
+                names = lines.readline()
+                lines.seek(0)
+                table = csv.DictReader(lines, delimiter=max(",;\t", key=names.count))  # spreadsheets differ by country
                 for row in table:
                     place = f"{file.name}, line {table.line_num}"
                     if None in row or None in row.values():
@@ -112,7 +116,9 @@ def rows_of_file(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield f"{file.name}, line {number}", _json_object(line, f"{file.name}, line {number}")
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+    except UnicodeDecodeError as problem:
+        raise InvalidInput(f"{file} is no UTF-8: {problem}. Save it in that encoding.") from problem
+    except (OSError, csv.Error) as problem:
         raise InvalidInput(f"{file} cannot be read: {problem}.") from problem
 
 
