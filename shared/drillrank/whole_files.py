@@ -18,14 +18,19 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Refuse a path that no file can be written to: before hours of work for that file, not after them.
 
     Raises:
-        InvalidInput: it is a folder, or one in which it would be made is a file or not to be written to.
+        InvalidInput: it is a folder or a device, or one in which it would be made is a file or not to be written to.
     """
     target = Path(path).absolute()
     if target.is_dir():
         raise InvalidInput(f"{path} cannot be written: it is a folder.")
+    if _is_special(target):
+        raise InvalidInput(f"{path} cannot be written: {_SPECIAL}.")
     there = next(parent for parent in target.parents if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise InvalidInput(f"{path} cannot be written: {there} is no folder that can be written to.")
+
+
+_SPECIAL = "a pipe or device is there, whose place no file takes"
 
 
 @contextmanager
@@ -49,6 +54,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
     """As `whole_file`, for a library that makes the file itself, at the path given."""
+    if _is_special(path):
+        raise OSError(errno.EEXIST, _SPECIAL, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = _beside(path)
     try:
@@ -58,6 +65,11 @@ def whole_path(path: Path) -> Iterator[Path]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a pipe or device is there: who may do anything would lose /dev/null to a report."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -203,11 +204,13 @@ def test_documents_are_compared_by_their_sections(tmp_path):
         ([{"question": "Who?", "gold": ["fox"]}, {"question": " ", "gold": ["fox"]}], "line 2 has no question"),
         ([{"question": "Who?", "golds": ["fox"]}], "neither gold nor spans nor answers; its columns: question, golds"),
         ([{"question": "Who?", "gold": []}], "gold are empty"),
-        ([{"question": "Who?", "gold": ["fox", 3]}], r"line 1, gold holds strings that are not blank; not 3"),
+        ([{"question": "Who?", "gold": ["fox", 3.5]}], r"line 1, gold holds strings that are not blank; not 3.5"),
+        ([{"question": "Who?", "gold": True}], r"line 1, gold is a list, not True"),
         ([{"question": "Who?", "gold": ["cat"]}], r"line 1: the gold id 'cat' is not in the corpus of 10"),
         ([{"id": "a", "question": "Who?", "gold": ["fox"]}] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
         ([{"question": "Who?", "gold": ["fox"], "candidates": ["cat"]}], "candidate 'cat' is not in the corpus"),
         ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [1, 2]}], "2 scores for 1 candidates"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [math.nan]}], "numbers, not NaN"),
         ([{"question": "Who?", "gold": ["fox"], "candidates": [{"id": "fox"}]}], "a candidate is an id, or an object"),
         ([], "There is no question"),
     ],
@@ -224,6 +227,31 @@ def test_a_bad_row_among_100000_is_named(tmp_path):
     good = json.dumps({"question": "Who?", "gold": ["fox"]}) + "\n"
     file.write_text(good * 99_999 + '{"question": "Who?"\n', encoding="utf-8")
     with pytest.raises(InvalidInput, match=r"questions.jsonl, line 100000 is no JSON"):
+        read_questions(file)
+
+
+def test_numbers_are_ids_and_answers(tmp_path):
+    passages = tmp_path / "passages.jsonl"
+    passages.write_text("".join(json.dumps({"id": n, "text": f"In 198{n} it rained."}) + "\n" for n in range(3)))
+    rows = [
+        {"question": "When?", "gold": [0, 2], "candidates": [2, 1, 0]},
+        {"question": "And when?", "gold": 1, "candidates": [0, 1]},
+        {"question": "And then?", "answers": 1981, "candidates": [0, 1]},
+        {"question": "And who?", "gold": [[0], [1, 2]], "candidates": [0, 1]},
+    ]
+    found = compare(rows, ["UPR"], passages, measures=["AllR@1"])
+    assert list(found.gold.values()) == [{"0", "2"}, {"1"}, {"1"}, {"0", "1", "2"}]
+
+
+def test_csv_of_spreadsheets_has_spaces_blank_rows_and_long_cells(tmp_path):
+    file = tmp_path / "questions.csv"
+    long = "rain " * 50_000
+    file.write_text(f'question, gold ,note\nWho?, fox,"{long}"\n,,\n , ,,\n', encoding="utf-8")
+    [one] = read_questions(file)
+    assert one.gold == ("fox",)
+    assert csv.field_size_limit() == 131_072
+    file.write_text("question,gold\nWho?,fox\n,owl\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="line 3 has no question"):
         read_questions(file)
 
 

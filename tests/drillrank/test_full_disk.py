@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.records import Record, Records
 from drillrank.likelihood.sentence_vectors import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel
-from drillrank.whole_files import whole_file, whole_folder
+from drillrank.whole_files import check_target, whole_file, whole_folder
 
 
 @contextmanager
@@ -37,6 +38,16 @@ def written(place: Path, then: Callable[[Any], object]) -> None:
         file.write(b"new")
         assert place.read_bytes() == b"old"
         then(file)
+
+
+def test_no_file_takes_the_place_of_a_pipe_or_device(tmp_path):
+    place = tmp_path / "pipe"
+    os.mkfifo(place)
+    with pytest.raises(InvalidInput, match="a pipe or device is there"):
+        check_target(place)
+    with pytest.raises(OSError, match="a pipe or device is there"), whole_file(place) as file:
+        file.write(b"new")
+    assert place.is_fifo()
 
 
 def filled(place: Path, then: Callable[[Any], object] = id) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from drillrank.passages import Passage, check_query
 
 COLUMNS = ("id", "question", "gold", "spans", "answers", "candidates", "scores")
 _RIGHT = ("gold", "spans", "answers")
+_LONGEST_CELL = 2**31 - 1  # characters: a cell may hold the texts of all candidates
 
 QuestionSource = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -101,16 +103,20 @@ def rows_of_file(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     Raises:
         InvalidInput: the file cannot be read, or a line is not what it should be.
     """
+    longest = csv.field_size_limit(_LONGEST_CELL)
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             if file.suffix.lower() == ".csv":
                 names = lines.readline()
                 lines.seek(0)
                 table = csv.DictReader(lines, delimiter=max(",;\t", key=names.count))  # spreadsheets differ by country
+                table.fieldnames = [name.strip() for name in table.fieldnames or ()]
                 for row in table:
+                    if not any(cell.strip() for cell in row.values() if isinstance(cell, str)):
+                        continue  # spreadsheets write them below the last row
                     place = f"{file.name}, line {table.line_num}"
                     if None in row or None in row.values():
-                        raise InvalidInput(f"{place} has not as many cells as the {len(table.fieldnames or ())} names.")
+                        raise InvalidInput(f"{place} has not as many cells as the {len(table.fieldnames)} names.")
                     yield place, row
                 return
             for number, line in enumerate(lines, start=1):
@@ -118,8 +124,12 @@ def rows_of_file(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                     yield f"{file.name}, line {number}", _json_object(line, f"{file.name}, line {number}")
     except UnicodeDecodeError as problem:
         raise InvalidInput(f"{file} is no UTF-8: {problem}. Save it in that encoding.") from problem
-    except (OSError, csv.Error) as problem:
+    except OSError as problem:
+        raise InvalidInput(f"{file} cannot be read: {problem.strerror}.") from problem
+    except csv.Error as problem:
         raise InvalidInput(f"{file} cannot be read: {problem}.") from problem
+    finally:
+        csv.field_size_limit(longest)
 
 
 def _json_object(line: str, place: str) -> Mapping[str, Any]:
@@ -167,7 +177,7 @@ def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Q
 
 
 def _items(value: Any, place: str) -> list[Any]:
-    """A list as it is; a cell of a CSV file as JSON, or cut at `|`."""
+    """A list as it is; a cell of a CSV file as JSON, or cut at `|`; a number as a list of one."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
@@ -175,13 +185,19 @@ def _items(value: Any, place: str) -> list[Any]:
             raise InvalidInput(f"{place} begins like a JSON list, but is none: {problem.msg}.") from problem
     elif isinstance(value, str):
         value = [item.strip() for item in value.split("|") if item.strip()]
+    elif _is_number(value):
+        value = [value]
     if not isinstance(value, Sequence):
         raise InvalidInput(f"{place} is a list, not {value!r:.80}.")
     return list(value)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)  # as ids of data bases and years are
+
+
 def _strings(value: Any, place: str) -> tuple[str, ...]:
-    items = _items(value, place)
+    items = [str(item) if _is_number(item) else item for item in _items(value, place)]
     for item in items:
         if not isinstance(item, str) or not item.strip():
             raise InvalidInput(f"{place} holds strings that are not blank; not {item!r:.80}.")
@@ -191,6 +207,8 @@ def _strings(value: Any, place: str) -> tuple[str, ...]:
 def _candidate(item: Any, place: str) -> Passage | str:
     if isinstance(item, str | Passage):
         return item
+    if _is_number(item):
+        return str(item)
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
         return passage_of(item, f"{place}, candidates")
     raise InvalidInput(f"{place}: a candidate is an id, or an object with text, id and title; not {item!r:.80}.")
@@ -204,7 +222,8 @@ def passage_of(row: Mapping[str, Any], place: str) -> Passage:
     """
     try:
         links = _items(row.get("links") or [], f"{place}, links")
-        return Passage(row["text"], id=str(row.get("id") or "") or None, title=row.get("title") or "", links=links)  # type: ignore[arg-type]
+        id_ = "" if row.get("id") is None else str(row["id"])
+        return Passage(row["text"], id=id_ or None, title=row.get("title") or "", links=links)  # type: ignore[arg-type]
     except (KeyError, InvalidInput) as problem:
         said = f"no {problem}; its columns: {', '.join(map(str, row))}" if isinstance(problem, KeyError) else problem
         raise InvalidInput(f"{place}: {said}") from problem
@@ -214,6 +233,9 @@ def _scores(items: Sequence[Any], candidates: Sequence[object] | None, place: st
     if candidates is None or len(items) != len(candidates):
         raise InvalidInput(f"{place} has {len(items)} scores for {len(candidates or ())} candidates.")
     try:
-        return tuple(map(float, items))
+        found = tuple(map(float, items))
     except (TypeError, ValueError) as problem:
         raise InvalidInput(f"{place}: scores are numbers ({problem}).") from problem
+    if any(map(math.isnan, found)):
+        raise InvalidInput(f"{place}: scores are numbers, not NaN.")
+    return found
