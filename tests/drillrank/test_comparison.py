@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
+import sys
 
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -12,7 +14,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from drillrank import UPR, Passage, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.evaluation import compare
+from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.questions import read_questions
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
@@ -282,6 +284,42 @@ def test_csv_as_spreadsheets_of_any_country_write_it(tmp_path, separator, start,
     file.write_text("question,gold\nWho?,fox\n", encoding="utf-16")
     with pytest.raises(InvalidInput, match=r"is no UTF-8: .* Save it in that encoding\."):
         read_questions(file)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_scores_that_are_no_numbers_do_not_cost_the_report(tmp_path, score):
+    components = {"odd": lambda _query, passages: [(passage, score) for passage in passages]}
+    kept = tmp_path / "results.jsonl"
+    found = compare(BACKWARDS, components, CORPUS, measures=MEASURES, results=kept)
+    assert {one for record in found.results["odd"].values() for one in record.scores} == {None}
+    assert "odd" in html_report(found)
+    assert not re.search("NaN|Infinity", kept.read_text())
+
+
+def test_ids_may_hold_anything():
+    names = ["half \ud800", "other half \udc00", "nul\0a", "nul\0b", "a b\tc", "é", " "]
+    passages = [Passage(f"Town {number} lies on the Rhine.", id=name) for number, name in enumerate(names)]
+    rows = [
+        {"id": f"{name}?", "question": "Where?", "gold": [name], "candidates": passages}
+        for name in names
+        if name.strip()
+    ]
+    found = compare(rows, {"same": lambda _query, given: given}, measures=["RR", "Success@1", "R@3"])
+    assert list(found.values["same"]["RR"]) == pytest.approx([1 / rank for rank in range(1, len(names))])
+    assert list(found.values["same"]["R@3"]) == [1, 1, 1, 0, 0, 0]
+
+
+def test_a_component_that_ends_the_program_ends_its_question_alone():
+    found_by = {"ends": lambda _query, _passages: sys.exit(3)}
+    with pytest.warns(DrillrankWarning, match="SystemExit: 3"):
+        assert not compare(BACKWARDS, found_by, CORPUS, measures=MEASURES).complete
+
+
+def test_a_class_that_raises_when_it_is_made_is_named(tmp_path, monkeypatch):
+    (tmp_path / "keyless.py").write_text("class Ranker:\n    def __init__(self):\n        raise ValueError('no key')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidInput, match=r"^ranker cannot be made: ValueError: no key$"):
+        compare(BACKWARDS, {"ranker": "keyless:Ranker"}, CORPUS)
 
 
 def test_a_module_that_raises_when_it_is_imported_is_named(tmp_path, monkeypatch):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drillrank.errors import InvalidInput, check_positive, require
+from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
 from drillrank.explanation import Explainable, Explanation, Explanations
@@ -34,7 +35,7 @@ class Found:
 
     Attributes:
         passages: Each once.
-        scores: One for each; None where it told none.
+        scores: One for each; None where it told none that is finite.
         details: As ours tell them.
         usage: Tokens and calls of an LLM, as far as it told.
         items: As it brought them, one for each passage.
@@ -126,6 +127,10 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
         raise InvalidInput(f"{name}: {problem}.") from problem
     except InvalidInput as problem:
         raise InvalidInput(f"{name}: {problem}") from problem
+    except DrillrankError:
+        raise
+    except Exception as problem:  # a class or function of the user's may raise anything
+        raise InvalidInput(f"{name} cannot be made: {type(problem).__name__}: {problem}") from problem
     depth = given.get("depth") if isinstance(given, Mapping) else None
     if depth is not None:
         check_positive(depth=depth)
@@ -275,7 +280,7 @@ def as_found(brought: Any, known: Mapping[str, Passage], name: str) -> Found:
         if passage.id not in seen:
             seen.add(passage.id)
             found.passages.append(passage)
-            found.scores.append(score)
+            found.scores.append(score if score is not None and math.isfinite(score) else None)
             found.details.append(details)
             found.items.append(item)
         told = details.get("usage")

@@ -111,16 +111,22 @@ def values(
     found = {name: np.zeros(len(questions)) for name in names}
     foreign = {name: _foreign(name) for name in names if not _OWN.fullmatch(name)}
     if foreign:
-        places = {question.id: place for place, question in enumerate(questions) if gold[question.id]}
-        qrels = {id_: dict.fromkeys(sorted(gold[id_]), 1) for id_ in places}
-        run = {id_: {name: float(-rank) for rank, name in enumerate(rankings[id_])} for id_ in places}
+        qrels: dict[str, dict[str, int]] = {}
+        run: dict[str, dict[str, float]] = {}
+        for place, question in enumerate(questions):
+            if gold[question.id]:  # ids as numbers: the library takes no half characters, and ends at a NUL
+                numbers = {id_: str(number) for number, id_ in enumerate(rankings[question.id])}
+                lost = len(gold[question.id] - numbers.keys())
+                found_gold = [numbers[id_] for id_ in rankings[question.id] if id_ in gold[question.id]]
+                qrels[str(place)] = dict.fromkeys([*found_gold, *(f"not found {n}" for n in range(lost))], 1)
+                run[str(place)] = {number: -float(number) for number in numbers.values()}
         called: dict[Any, list[str]] = {}
         for name, measure in foreign.items():
             called.setdefault(measure, []).append(name)
         library = require("ir_measures", "compare")
         for item in library.iter_calc(list(called), qrels, run) if qrels else ():
             for name in called[item.measure]:
-                found[name][places[item.query_id]] = item.value
+                found[name][int(item.query_id)] = item.value
     for name in found.keys() - foreign.keys():
         for place, question in enumerate(questions):
             id_ = question.id

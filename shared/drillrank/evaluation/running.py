@@ -142,7 +142,7 @@ def _timed(
     started = time.perf_counter()
     try:
         found = find()
-    except Exception as problem:  # whatever a component raises costs one question, not the comparison
+    except (Exception, SystemExit) as problem:  # whatever a component raises costs one question, not the comparison
         error = f"{type(problem).__name__}: {problem}"[:500]
         return Record(name, spec, question.id, seconds=time.perf_counter() - started, error=error)
     seconds = time.perf_counter() - started
