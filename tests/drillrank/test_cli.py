@@ -343,6 +343,16 @@ def test_a_report_makes_its_folder(town_questions, tmp_path):
     assert (tmp_path / "new" / "report.html").exists()
 
 
+def test_compare_cuts_no_digits_off_where_there_is_little_room(town_questions, capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "console", terminal.Terminal(highlight=False, width=40))
+    named = [f'[red]{n}={{"component": "UPR", "depth": {n + 1}}}' for n in range(3)]
+    assert cli.main(["compare", *town_questions, *(word for one in named for word in ("--component", one))]) == 0
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert "[red]" in printed
+    assert max(map(len, printed.splitlines())) <= 40
+
+
 def test_compare_in_json(town_questions, capsys):
     assert cli.main(["compare", *town_questions, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import math
@@ -307,6 +308,33 @@ def test_ids_may_hold_anything():
     found = compare(rows, {"same": lambda _query, given: given}, measures=["RR", "Success@1", "R@3"])
     assert list(found.values["same"]["RR"]) == pytest.approx([1 / rank for rank in range(1, len(names))])
     assert list(found.values["same"]["R@3"]) == [1, 1, 1, 0, 0, 0]
+
+
+def later(query, passages):
+    async def first_last():
+        await asyncio.sleep(0)
+        return passages[::-1]
+
+    return first_last()
+
+
+def test_asynchronous_components_are_awaited_also_in_a_notebook():
+    found = compare(BACKWARDS, {"later": later}, CORPUS, measures=["AllR@1"])
+    assert found.mean("later") == compare(BACKWARDS, {"now": last_first}, CORPUS, measures=["AllR@1"]).mean("now") == 1
+
+    async def notebook():
+        return compare(BACKWARDS, {"later": later}, CORPUS, measures=["AllR@1"])
+
+    assert asyncio.run(notebook()).mean("later") == 1
+
+
+def test_of_a_first_stage_that_fails_no_ceiling_is_told():
+    def broken(query):
+        raise RuntimeError("no index")
+
+    with pytest.warns(DrillrankWarning, match="no index"):
+        found = compare(QUESTIONS, ["UPR"], CORPUS, first_stage=broken, measures=MEASURES)
+    assert list(found.advice) == ["UPR answered no question."]
 
 
 def test_a_component_that_ends_the_program_ends_its_question_alone():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from drillrank.cli import terminal
 from drillrank.errors import InvalidInput
@@ -90,14 +90,14 @@ def _print(found: Comparison, as_json: bool) -> None:
     if as_json:
         terminal.print_json(found.to_dict())
         return
-    table = Table("", *map(escape, found.components))  # there are more measures than a terminal has room for
+    table = _table("", *found.components)  # there are more measures than a terminal has room for
     for measure in found.measures:
         table.add_row(measure, *(f"{found.mean(name, measure):.3f}" for name in found.components))
     costs = [found.costs[name] for name in found.components]
     table.add_row("p50 ms", *(f"{1000 * cost.p50:.2f}" for cost in costs))
     table.add_row("p95 ms", *(f"{1000 * cost.p95:.2f}" for cost in costs))
     terminal.console.print(table)
-    table = Table("pair", "difference", "95 % interval", "p, corrected", "verdict", title=escape(found.primary))
+    table = _table("pair", "difference", "95 % interval", "p, corrected", "verdict", title=escape(found.primary))
     for pair in found.pairs:
         if pair.measure == found.primary:
             mean, low, high, _, _ = pair.difference
@@ -107,6 +107,11 @@ def _print(found: Comparison, as_json: bool) -> None:
     terminal.console.print(table)
     for line in found.advice:
         terminal.console.print(escape(line))
+
+
+def _table(*names: str, title: str | None = None) -> Table:
+    """Cells that have no room are folded: an ellipsis would cut digits off."""
+    return Table(*(Column(escape(name), overflow="fold") for name in names), title=title)
 
 
 def component(said: str) -> tuple[str, Any]:

@@ -164,7 +164,8 @@ class Comparison:
         pairs = {pair.after: pair for pair in self.pairs if (pair.before, pair.measure) == (FIRST_STAGE, self.primary)}
         specs = {name: next((item.spec for item in self.results[name].values()), "") for name in self.components[1:]}
         strangers = {name for name in specs if any(one.gold for one in self.questions) and self._is_strange(name)}
-        return advice(pairs, specs, self.reach[FIRST_STAGE].ceiling, strangers)
+        ceiling = self.reach[FIRST_STAGE].ceiling if self.results[FIRST_STAGE] else 1.0  # of what failed nobody knows
+        return advice(pairs, specs, ceiling, strangers)
 
     def _is_strange(self, name: str) -> bool:
         """Whether all that a component brought is neither in the corpus nor among the candidates."""

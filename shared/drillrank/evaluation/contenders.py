@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,8 +100,24 @@ class Contender:
         """The ranking, and what explains some of it, if what came back can."""
         shown = list(candidates[: self.depth]) if self.reranks else []
         brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
+        if inspect.isawaitable(brought):
+            brought = _awaited(brought)
         known = {passage.id: passage for passage in shown} if shown else corpus.passages
         return as_found(brought, known, self.name), brought.why if isinstance(brought, Explainable) else None
+
+
+def _awaited(answer: Awaitable[Any]) -> Any:
+    """What an asynchronous function returns, also where an event loop is running, as in a notebook."""
+
+    async def waiting() -> Any:
+        return await answer
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(waiting())
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(copy_context().run, asyncio.run, waiting()).result()
 
 
 def contender(name: str, given: Any, corpus: Corpus) -> Contender:
