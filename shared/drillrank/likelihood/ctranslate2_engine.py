@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -34,6 +35,12 @@ class CTranslate2Engine(Engine):
     ) -> None:
         super().__init__(model, tokenizer, **limits)
         self._longest_target = longest_target
+        self._process = os.getpid()
+
+    @property
+    def left_behind(self) -> bool:
+        """True in another process: CTranslate2 computes on threads of its own."""
+        return self._process != os.getpid()
 
     def _sizes(self) -> tuple[int, int, int]:
         return _BATCH_TOKENS, len(self.tokenizer.token_names), _LOGIT_BYTES

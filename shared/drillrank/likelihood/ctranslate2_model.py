@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput, check_positive, require
+from drillrank.likelihood.forks import used_before_fork, warn_of_one_thread
 from drillrank.likelihood.loading import told
 from drillrank.likelihood.local import LocalModel
 
@@ -84,10 +85,11 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
             tokenizer = TextTokenizer(named)
             _check_vocabulary(place, tokenizer)
         limits = _read(place / LIMITS)
-        arguments = {
-            "compute_type": self._options["compute_type"],
-            "intra_threads": self._options["threads"] or 0,
-        }
+        threads = self._options["threads"] or 0
+        if used_before_fork() and threads != 1:
+            threads = 1
+            warn_of_one_thread()
+        arguments = {"compute_type": self._options["compute_type"], "intra_threads": threads}
         encoder_decoder = "decoder_start_token" in _read(place / "config.json")
         kind = ctranslate2.Translator if encoder_decoder else ctranslate2.Generator
         with told(f"CTranslate2 cannot load {self._name!r}"):

@@ -111,6 +111,11 @@ class Engine(ABC):
     def _sizes(self) -> tuple[int, int, int]:
         """What suits the device: tokens of one batch, the width of logits, and bytes of float32 logits at once."""
 
+    @property
+    def left_behind(self) -> bool:
+        """Whether it is of no use in this process, since what computes did not come along in a fork."""
+        return False
+
     def _computing(self) -> AbstractContextManager[Any]:
         """What holds while something is computed."""
         return nullcontext()

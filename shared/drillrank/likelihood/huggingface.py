@@ -16,7 +16,7 @@ from drillrank.likelihood.loading import (
     told,
 )
 from drillrank.likelihood.local import LocalModel
-from drillrank.likelihood.torch_threads import require_torch
+from drillrank.likelihood.torch_threads import require_torch, settle_threads
 
 if TYPE_CHECKING:
     from drillrank.likelihood.torch_engine import TorchEngine
@@ -81,6 +81,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         from drillrank.likelihood.seq2seq import Seq2SeqEngine
         from drillrank.likelihood.text_tokenizer import TextTokenizer
 
+        settle_threads()
         options = self._options
         source = {"revision": options["revision"], "trust_remote_code": options["trust_remote_code"]}
         with told(f"{self._name!r} is no model that can be loaded"):

@@ -56,7 +56,7 @@ class LocalModel(FromOptions, Generic[Loaded]):
     def engine(self) -> Loaded:
         """The loaded model; loads it if need be."""
         with self._lock:
-            if self._engine is None:
+            if self._engine is None or self._engine.left_behind:
                 self._engine = self._load()
             return self._engine
 

@@ -12,7 +12,7 @@ from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.embedding_model import KAPPA, EmbeddingModel
 from drillrank.likelihood.from_options import FromOptions
 from drillrank.likelihood.loading import told
-from drillrank.likelihood.torch_threads import require_torch
+from drillrank.likelihood.torch_threads import require_torch, settle_threads
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel
 
 logger = logging.getLogger(__name__)
@@ -94,6 +94,7 @@ class _Encoder:
         return encode(texts, batch_size=self._options["batch_size"], show_progress_bar=False, convert_to_numpy=True)
 
     def _loaded(self) -> Any:
+        settle_threads()
         with self._lock:
             if self._model is None:
                 library = require("sentence_transformers", "st")

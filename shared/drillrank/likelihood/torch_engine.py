@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from drillrank.likelihood.engine import Engine
+from drillrank.likelihood.torch_threads import settle_threads
 
 _LOGIT_BYTES = {"cpu": 64 * 2**20}  # of float32 logits at once
 _BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
@@ -35,6 +36,7 @@ class TorchEngine(Engine):
         return tokens, self._head.weight.shape[0], logit_bytes
 
     def _computing(self) -> AbstractContextManager[Any]:
+        settle_threads()
         return torch.inference_mode()
 
     @contextmanager

@@ -12,6 +12,7 @@ import sys
 from types import ModuleType
 
 from drillrank.errors import require
+from drillrank.likelihood.forks import used_before_fork, warn_of_one_thread
 
 logger = logging.getLogger(__name__)
 
@@ -44,3 +45,13 @@ def require_torch(extra: str) -> ModuleType:
         _POLICY,
     )
     return torch
+
+
+def settle_threads() -> None:
+    """Before each use of torch: one thread where others stayed behind in a fork."""
+    if used_before_fork():
+        import torch
+
+        if torch.get_num_threads() > 1:
+            torch.set_num_threads(1)
+            warn_of_one_thread()

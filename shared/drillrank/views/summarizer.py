@@ -9,7 +9,7 @@ from typing import Any
 
 from drillrank.errors import check_positive, require
 from drillrank.likelihood.loading import best_device, best_dtype, longest_input, pretrained, told
-from drillrank.likelihood.torch_threads import require_torch
+from drillrank.likelihood.torch_threads import require_torch, settle_threads
 from drillrank.structure.sentences import sentences
 from drillrank.views.summaries import is_short
 
@@ -93,6 +93,7 @@ class HuggingFaceSummarizer:
         return found
 
     def _model(self) -> tuple[Any, Any]:
+        settle_threads()
         if self._loaded is None:
             import torch
             import transformers

@@ -1,0 +1,76 @@
+"""Models in processes that were forked after they were used: they compute, alike, and say that it is on one thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from drillrank.likelihood.conversion import convert
+from tests.drillrank.neural.conftest import saved
+from tests.drillrank.neural.tiny_encoder import saved_encoder
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+
+TEXTS = [f"The river {n} flows through the old town, past {n % 7} gates and a tower. " * 6 for n in range(60)]
+FORKED = """
+import json, os, signal, sys, warnings
+from drillrank import UPR, load_language_model
+
+def scores(ranker):
+    return [found.score for found in sorted(ranker.rank("Which river flows past the tower?", texts), key=place)]
+
+texts, specs = json.loads(sys.argv[1]), sys.argv[2:]
+place = lambda found: found.details["position"]
+rankers = [UPR(load_language_model(spec)) for spec in specs]
+before = scores(rankers[0])  # the second model is first used in the child
+child = os.fork()
+if not child:
+    signal.alarm(40)  # it used to wait for ever
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        after = [scores(ranker) for ranker in rankers]
+    furthest = max(abs(one - other) for one, other in zip(before, after[0]))
+    print(json.dumps([furthest, [str(one.message) for one in told if "forked" in str(one.message)]]), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0, "the child was ended"
+assert scores(rankers[0]) == before
+"""
+
+
+def forked(*specs: str) -> tuple[float, list[str]]:
+    """How far scores of the child are from the parent's, and its warnings."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, json.dumps(TEXTS), *specs],
+        env=os.environ | {"OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    furthest, told = json.loads(done.stdout.splitlines()[-1])
+    return furthest, told
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return saved("t5-tied", tmp_path_factory)
+
+
+def test_torch_goes_on_with_one_thread(folder, tmp_path):
+    furthest, [said] = forked(f"hf:{folder}", f"hf:{folder}", f"st:{saved_encoder(tmp_path, TEXTS)}")
+    assert furthest < 1e-4
+    assert "Load models in each process, or start processes by spawn." in said
+
+
+def test_ctranslate2_loads_its_model_again(folder, tmp_path):
+    furthest, [said] = forked(convert(str(folder), str(tmp_path / "converted"), quantization="float32"))
+    assert furthest < 1e-4
+    assert "computes on one thread" in said
+
+
+def test_the_embedded_model_needs_nothing():
+    assert forked("unigram", "unigram") == (0, [])
