@@ -343,6 +343,17 @@ def test_a_report_makes_its_folder(town_questions, tmp_path):
     assert (tmp_path / "new" / "report.html").exists()
 
 
+@pytest.mark.parametrize("place", ["questions.csv", "towns.jsonl", "of/../results.jsonl"])
+def test_the_report_takes_the_place_of_no_other_file(town_questions, tmp_path, capsys, place):
+    (tmp_path / "of").mkdir()
+    results, before = tmp_path / "results.jsonl", (tmp_path / "questions.csv").read_bytes()
+    given = ["--results", str(results), "--html", str(tmp_path / place)]
+    assert cli.main(["compare", *town_questions, *given]) == 2
+    assert "give the report a file of its own" in " ".join(capsys.readouterr().err.split())
+    assert (tmp_path / "questions.csv").read_bytes() == before
+    assert not results.exists()
+
+
 def test_compare_cuts_no_digits_off_where_there_is_little_room(town_questions, capsys, monkeypatch):
     monkeypatch.setattr(terminal, "console", terminal.Terminal(highlight=False, width=40))
     named = [f'[red]{n}={{"component": "UPR", "depth": {n + 1}}}' for n in range(3)]

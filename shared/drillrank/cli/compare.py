@@ -54,6 +54,9 @@ def run_compare(given: argparse.Namespace) -> bool:
 
     if given.html:
         check_target(given.html)
+        for other in (given.questions, *given.corpus, given.results, given.settings):
+            if other and Path(other).resolve() == Path(given.html).resolve():
+                raise InvalidInput(f"{given.html} is read or kept: give the report a file of its own.")
     components = dict(map(component, given.component or ["UPR"]))
     if len(components) < len(given.component):
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
