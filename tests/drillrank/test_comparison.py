@@ -310,6 +310,21 @@ def test_ids_may_hold_anything():
     assert list(found.values["same"]["R@3"]) == [1, 1, 1, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("links", "by"), [("titles", "title mention"), (["names"], "name mention")])
+def test_links_of_a_path_search_are_given_by_name(links, by):
+    passages = [
+        Passage("Alan Turing was born in Maida Vale.", id="turing", title="Alan Turing"),
+        Passage("Maida Vale is a residential district of London.", id="vale", title="Maida Vale"),
+        Passage("Basel lies on the Rhine.", id="basel", title="Basel"),
+    ]
+    rows = [{"question": "Which residential district was Turing born in?", "gold": ["turing", "vale"]}]
+    found = compare(rows, {"paths": {"component": "PathSearch", "links": links}}, passages, measures=["AllR@2"])
+    assert found.mean("paths") == 1
+    assert by in str(found.explained("paths", found.questions[0]).why)
+    with pytest.raises(InvalidInput, match=r"paths: Links are some of metadata, .*; not 'title'\."):
+        compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
+
+
 def later(query, passages):
     async def first_last():
         await asyncio.sleep(0)

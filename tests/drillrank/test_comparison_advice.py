@@ -255,3 +255,10 @@ def test_no_point_lies_on_the_name_of_another(points):
         for at, height in dots:
             on_it = start <= at <= start + 8 * len(name) and abs(float(y) - 4 - height) < 11
             assert not on_it or abs(at - own) < 0.1
+
+
+def test_long_names_are_cut_in_plots_and_told_beside_them():
+    name = "a long name, " * 5
+    drawn = quality_against_latency({name: (1.0, 0.5), "UPR": (9.0, 0.6)}, "RR")
+    assert f"{name[:29]}…</text>" in drawn
+    assert f"{name}: 1 ms" in drawn

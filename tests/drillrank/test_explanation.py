@@ -65,6 +65,31 @@ def test_of_upr(texts, prior, top_n):
         assert [token.gain for token in item.tokens] == pytest.approx(own.tolist(), abs=1e-6)
 
 
+NUMBERS = st.floats(-1, 1, allow_nan=False)
+
+
+@given(
+    passages=st.lists(st.tuples(st.text("abfox red ", max_size=20), st.sampled_from(["", "Fox", "a b"])), min_size=1),
+    prior=st.sampled_from(["retrieval", "cosine"]),
+    weight=st.sampled_from([0.3, 1.0, 4.0]),
+    mu=st.sampled_from([1e-3, 30.0, 1e5]),
+    first=st.sampled_from(["generated", "retrieved"]),
+    data=st.data(),
+)
+def test_with_scores_of_a_first_stage_weights_titles_and_any_smoothing(passages, prior, weight, mu, first, data):
+    given_passages = [Passage(text, id=str(n), title=title) for n, (text, title) in enumerate(passages[:6])]
+    scores = [data.draw(NUMBERS) for _ in given_passages]
+    model = UnigramModel(mu=mu)
+    weighted = {"prior": prior, "prior_weight": weight}
+    paths = [Path((one,)) for one in given_passages]
+    for ranking in (
+        UPR(model, **weighted).rank(QUERY, given_passages, scores=scores),
+        PromptRank(model, temperature=0.7, **weighted).rank(QUERY, paths, scores=scores),
+        BRMGR(model, first=first, **weighted).rank(QUERY, given_passages, ["A fox.", "No."], scores=scores),
+    ):
+        add_up(ranking.explain(), ranking)
+
+
 @given(TEXTS, st.sampled_from([0.7, 1.0, 1.4]), st.sampled_from(["max", "mean"]))
 def test_of_prompt_rank(texts, temperature, ensemble):
     ranker = PromptRank(temperature=temperature, ensemble=ensemble)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.corpus import Corpus
 from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import PathSearch
 from drillrank.registry import component, components
@@ -61,6 +62,9 @@ def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fit
             raise InvalidInput("PathSearch searches a corpus: give one.")
         of_paths = {item.name for item in fields(PromptRankSettings)}
         prompt_rank = PromptRank(model or "unigram", **{key: named.pop(key) for key in of_paths & named.keys()})
+        links = [named["links"]] if isinstance(named.get("links"), str) else named.get("links")
+        if isinstance(links, Sequence) and all(isinstance(name, str) for name in links):
+            named["links"] = named_links(links)  # as the hosts have them, and a command line can give them
         return PathSearch(prompt_rank, corpus.passages.values(), **named)
     if not corpus.documents:
         raise InvalidInput(f"{kind} reads documents: give files as the corpus, not passages.")

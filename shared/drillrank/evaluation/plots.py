@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 
 _ADVANCE = 8  # of a character of a label
+_LABEL = 30  # characters
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 320, 88, 54, 18
 
 
@@ -31,7 +32,8 @@ def quality_against_latency(points: Mapping[str, tuple[float, float]], measure: 
     for name, (x, y) in sorted(dots.items(), key=lambda item: item[1][1]):
         label = y + 4
         end = x > _WIDTH - 170
-        reach = sorted((0, (-1 if end else 1) * (16 + _ADVANCE * len(name))))
+        shown = name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
+        reach = sorted((0, (-1 if end else 1) * (16 + _ADVANCE * len(shown))))
         beside = [other for at, other in dots.values() if at != x and reach[0] <= at - x <= reach[1]]
         while any(abs(label - other) < 18 and abs(x - at) < 150 for at, other in taken) or any(
             abs(label - 4 - other) < 12 for other in beside
@@ -41,7 +43,7 @@ def quality_against_latency(points: Mapping[str, tuple[float, float]], measure: 
         parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
         parts.append(
             f'<text x="{x + (-10 if end else 10):.1f}" y="{label:.1f}" text-anchor="{"end" if end else "start"}">'
-            f"{escape(name)}</text>"
+            f"{escape(shown)}</text>"
         )
     told = "; ".join(f"{name}: {ms:.3g} ms, {quality:.3f}" for name, (ms, quality) in points.items())
     return _svg(parts, f"{measure} against median latency", told)

@@ -27,7 +27,7 @@ table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
 caption { text-align: left; color: var(--mute); padding-bottom: .4rem; }
 th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child, .text { text-align: left; }
-thead th { background: var(--soft); }
+tbody th { white-space: normal; min-width: 7rem; overflow-wrap: anywhere; } thead th { background: var(--soft); }
 th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
 th button::after { content: " ↕"; color: var(--mute); } th[aria-sort=ascending] button::after { content: " ▲"; }
 th[aria-sort=descending] button::after { content: " ▼"; }
