@@ -181,6 +181,52 @@ def test_several_questions_patterns_and_standard_input(tmp_path, capsys):
     assert ask("ask", "warranty", input=b"\0\1").stderr.startswith(b"drillrank: (standard input) is no text")
 
 
+@pytest.mark.parametrize("at", range(5))
+def test_options_stand_anywhere(tmp_path, capsys, at):
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text(f"{MANUAL}\n{name}", encoding="utf-8")
+    words = [str(tmp_path / "a.md"), str(tmp_path / "b.md"), "the warranty"]
+    for options in (["--json"], ["--top-n", "2", "--json", "--no-cache"]):
+        assert main(["ask", *words[:at], *options, *words[at:]]) == 0
+        found = records(capsys.readouterr().out)
+        assert {item["question"] for item in found} == {"the warranty"}
+        assert {Path(item["file"]).name for item in found} == {"a.md", "b.md"}
+    for more in (["--jsn"], ["-x"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["ask", *words[:at], "--json", *words[at:], *more])
+        assert "unrecognized arguments" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["outline", *words[:2]])
+
+
+def test_a_pattern_goes_on_without_what_cannot_be_read(tmp_path, capsys):
+    (tmp_path / "good.md").write_text(MANUAL, encoding="utf-8")
+    (tmp_path / "photo.md").write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
+    assert main(["ask", str(tmp_path / "*.md"), "--json", "warranty"]) == 0
+    printed = capsys.readouterr()
+    assert "1 files read, 1 skipped" in printed.err
+    assert "photo.md is no text" in printed.err
+    assert {Path(item["file"]).name for item in records(printed.out)} == {"good.md"}
+    assert main(["ask", str(tmp_path / "photo*"), "warranty"]) == 2
+    assert "is no text" in capsys.readouterr().err
+    assert main(["outline", str(tmp_path / "good*")]) == 0
+
+
+def test_a_terminal_shows_html_without_its_marks_and_json_its_source(tmp_path, capsys):
+    page = (
+        "<html><body><h1>Web</h1><p>The <b>notice</b> period is 14&nbsp;days.</p><ul><li>none</li></ul></body></html>"
+    )
+    (tmp_path / "a.html").write_text(page, encoding="utf-8")
+    assert main(["ask", str(tmp_path / "a.html"), "notice period"]) == 0
+    printed = capsys.readouterr().out
+    assert "The notice period is 14" in printed
+    assert "<" not in printed
+    assert main(["ask", "--json", str(tmp_path / "a.html"), "notice period"]) == 0
+    first, *_ = records(capsys.readouterr().out)
+    assert first["text"] == page[slice(*first["span"])]
+    assert "<b>notice</b>" in first["text"]
+
+
 def test_the_status_is_that_of_grep(tmp_path, capsys):
     (tmp_path / "a.md").write_text(MANUAL, encoding="utf-8")
     assert main(["ask", str(tmp_path), "zyzzyva", "--json"]) == 1

@@ -24,9 +24,10 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanations
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
-from drillrank.structure import read_document
+from drillrank.structure import Document, read_document
 from drillrank.structure.pages import page_range
 
+Chosen = Sequence[tuple[str, Document]]  # names and documents
 _TOLD = 10  # skipped files that are named
 _SLOW = 8  # files from which on a progress bar is worth a line
 
@@ -116,7 +117,8 @@ def run_ask(asked: Asked) -> bool:
         if not library.names:
             raise InvalidInput("There is no file to read among those given.")
         found_any = False
-        for question, names, ranking in _rankings(d3, library, asked):
+        for question, chosen, ranking in _rankings(d3, library, asked):
+            names = [name for name, _ in chosen]
             matched = bool(ranking) and not ranking[0].details.get("nothing_matched")
             found_any = found_any or matched
             found = ranking if matched else ranking[:0]
@@ -125,14 +127,14 @@ def run_ask(asked: Asked) -> bool:
                 for place, item in enumerate(found):
                     print_json(_record(question, names, item) | _reasons(why, place))
             else:
-                _print(question, names, found)
+                _print(question, chosen, found)
                 if why is not None:
                     terminal.console.print(why)
     return found_any
 
 
-def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Sequence[str], EvidenceRanking]]:
-    """Each question, the names of the documents that were drilled into, and its evidence."""
+def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking]]:
+    """Each question, the documents that were drilled into, and its evidence."""
     ready: PreparedDocuments | None = None
     prepared: Sequence[str] = ()
     for question in asked.questions:
@@ -140,7 +142,7 @@ def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Seq
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
             ready, prepared = d3.prepare([document for _, document in chosen]), names
-        yield question, names, d3.retrieve(question, ready, asked.top_n)
+        yield question, chosen, d3.retrieve(question, ready, asked.top_n)
 
 
 def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[str, object]:
@@ -178,7 +180,18 @@ def _reasons(why: Explanations | None, place: int) -> dict[str, object]:
     return {"explanation": told["entries"][place]} | ({"tree": told["tree"]} if place == 0 else {})
 
 
-def _print(question: str, names: Sequence[str], found: Sequence[Ranked[Passage]]) -> None:
+def _readable(document: Document, passage: Passage) -> str:
+    """A paragraph without markup; as it is written where it is only a part of a block."""
+    place = passage.metadata
+    start, end = place.get("start", 0), place.get("end", 0)
+    blocks = [block for section in document.sections() for block in document.blocks(section)]
+    there = [block for block in blocks if block.start < end and start < block.end]
+    if all(block.rendering is not None and start <= block.start and block.end <= end for block in there):
+        return "\n\n".join(map(document.readable, there)) or passage.text
+    return passage.text
+
+
+def _print(question: str, chosen: Chosen, found: Sequence[Ranked[Passage]]) -> None:
     terminal.console.rule(f"Question: {one_line(question)}")
     if not found:
         terminal.console.print("Nothing matched: no paragraph has a word of the question.")
@@ -186,10 +199,11 @@ def _print(question: str, names: Sequence[str], found: Sequence[Ranked[Passage]]
     table = Table("score", "where", "evidence", show_lines=True)
     for item in found:
         place = item.passage.metadata
-        where = [f"[bold]{one_line(names[place['document']])}[/bold]"]
+        name, document = chosen[place["document"]]
+        where = [f"[bold]{one_line(name)}[/bold]"]
         where += [page_range(place["pages"])] if "pages" in place else []
         where += [f"{place['start']}–{place['end']}"] if "start" in place else []
-        text = one_line(excerpt(item.passage.text, 5 * EXCERPT))
+        text = one_line(excerpt(_readable(document, item.passage), 5 * EXCERPT))
         table.add_row(f"{item.score:.3f}", f"{' '.join(where)}\n{one_line(item.passage.title)}", text)
     terminal.console.print(table)
 

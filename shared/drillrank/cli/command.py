@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    given = _parser().parse_args(arguments)
+    given = _parsed(arguments)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DrillrankWarning)
         try:
@@ -55,6 +56,17 @@ def _run(arguments: Sequence[str] | None) -> int:
             for warning in caught:
                 tell("yellow", warning.message)
     return _NOTHING if found is False else _FOUND
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments. Options of `ask` may stand anywhere; argparse itself would refuse what follows them."""
+    parser = _parser()
+    given, more = parser.parse_known_args(arguments)
+    if more and (not hasattr(given, "arguments") or any(re.match("-.", word) and " " not in word for word in more)):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:
+        given.arguments += more
+    return given
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -92,7 +92,7 @@ def _named(argument: str, copies: str) -> list[Source]:
     except (OSError, ValueError) as cause:
         matches = sorted(glob.glob(argument, recursive=True)) if glob.has_magic(argument) else []
         if matches:
-            return [Source(match, Path(match)) for match in matches]
+            return [Source(match, Path(match), named=len(matches) == 1) for match in matches]
         what = "matches no file" if glob.has_magic(argument) else getattr(cause, "strerror", None) or str(cause)
         raise InvalidInput(f"{argument} cannot be read: {what}.") from cause
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
