@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import Passage
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.plots import quality_against_latency
 from drillrank.evaluation.report import _STYLE
@@ -107,7 +107,7 @@ def test_annotators_are_taken_one_by_one():
     with pytest.raises(InvalidInput, match="gold are empty"):
         compare([{**rows[0], "gold": [[], []]}], ["UPR"], CORPUS)
     with pytest.raises(InvalidInput, match="Question 1, gold holds strings"):
-        compare([{**rows[0], "gold": [["fox"], [3]]}], ["UPR"], CORPUS)
+        compare([{**rows[0], "gold": [["fox"], [3.5]]}], ["UPR"], CORPUS)
 
 
 def test_a_component_that_raises_on_question_500_loses_that_one(tmp_path):
@@ -262,3 +262,17 @@ def test_long_names_are_cut_in_plots_and_told_beside_them():
     drawn = quality_against_latency({name: (1.0, 0.5), "UPR": (9.0, 0.6)}, "RR")
     assert f"{name[:29]}…</text>" in drawn
     assert f"{name}: 1 ms" in drawn
+
+
+def test_a_report_counts_the_problems_that_it_does_not_list():
+    def sometimes(query, passages):
+        if int(query.split()[-1]) % 2:
+            raise RuntimeError("no answer")
+        return passages
+
+    rows = [{"question": f"Where? {n}", "gold": ["fox"], "candidates": ["fox", "owl"]} for n in range(46)]
+    with pytest.warns(DrillrankWarning, match="and 20 more"):
+        found = compare(rows, {"sometimes": sometimes}, CORPUS, measures=["RR"])
+    page = html_report(found)
+    assert page.count("RuntimeError: no answer</li>") == 20
+    assert "<li>and 3 more</li>" in page

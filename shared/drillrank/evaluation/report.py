@@ -13,6 +13,7 @@ from drillrank.evaluation.report_tables import SORTING, table
 from drillrank.evaluation.running import FIRST_STAGE, OnProgress
 from drillrank.evaluation.statistics import Pair
 
+_PROBLEMS = 20  # that are shown
 _STYLE = """
 :root { color-scheme: light dark; --fg: #1b1f24; --bg: #ffffff; --soft: #f3f5f8; --line: #c6ccd4; --mute: #505a66;
   --mark: #1f5fae; --up: #1d7a3a; --down: #b3261e; }
@@ -64,7 +65,9 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
         f"<style>{_STYLE}</style></head><body><main><h1>Does it help? {title}</h1>",
     ]
     if not found.complete:
-        told = "".join(f"<li>{escape(problem)}</li>" for problem in found.problems[:20])
+        told = "".join(f"<li>{escape(problem)}</li>" for problem in found.problems[:_PROBLEMS])
+        if (more := len(found.problems) - _PROBLEMS) > 0:
+            told += f"<li>and {more:,} more</li>"
         parts.append(f'<div class="partial" role="note"><b>This comparison is partial.</b><ul>{told}</ul></div>')
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in found.advice) + "</ul>")
     parts += [_means(found), _pairs(found), _reach(found), _costs(found), _plots(found)]
