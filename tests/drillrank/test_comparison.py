@@ -310,6 +310,29 @@ def test_ids_may_hold_anything():
     assert list(found.values["same"]["R@3"]) == [1, 1, 1, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    "name", ["nDCG@0", "R@-1", "RBP(p=2)", "alpha_nDCG@5", "P(rel=0)@5", f"P@{10**20}", "", "P@5 R@5"]
+)
+def test_a_measure_that_cannot_be_computed_is_told_before_anything_is_asked(name):
+    with pytest.raises(InvalidInput, match=r"There is no measure|cannot be computed"):
+        compare(QUESTIONS, {"never": lambda _query, _passages: pytest.fail("asked")}, CORPUS, measures=[name])
+
+
+def test_half_characters_of_documents_and_names_that_are_no_strings_do_not_cost_the_report():
+    broken = [{"id": word, "text": f"The {word}\ud800 lives.", "title": "\udfff"} for word in WORDS]
+    found = compare(BACKWARDS, {5: "UPR", "half \ud800": last_first}, broken, measures="RR")
+    assert found.measures == ("RR",)
+    assert found.components == ("first stage", "5", "half \ud800")
+    assert "half �" in html_report(found).encode().decode()
+    with pytest.raises(InvalidInput, match=r"Question 1: The query holds half a character"):
+        compare([{"question": "Who\ud800?", "gold": ["fox"]}], ["UPR"], CORPUS)
+
+
+def test_a_class_is_made():
+    assert compare(BACKWARDS, {"ours": UPR}, CORPUS, measures=["AllR@1"]).mean("ours") == 1
+    assert compare(BACKWARDS, {"x": {"component": UPR, "prior": None}}, CORPUS, measures=["AllR@1"]).mean("x") == 1
+
+
 @pytest.mark.parametrize(("links", "by"), [("titles", "title mention"), (["names"], "name mention")])
 def test_links_of_a_path_search_are_given_by_name(links, by):
     passages = [

@@ -360,3 +360,8 @@ def test_a_file_that_cannot_take_the_settings_is_told_before_anything_is_asked(
     assert main(["tune", "asked.jsonl", "--out", out, "--results", "results.jsonl"]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "results.jsonl").exists()
+
+
+def test_a_function_has_no_settings_to_tune():
+    with pytest.raises(InvalidInput, match="Components whose settings are tuned are UPR"):
+        tune(GOLD, lambda _query, passages: passages, CORPUS, folds=2)

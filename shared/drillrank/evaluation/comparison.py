@@ -80,7 +80,7 @@ def compare(
     """
     check_positive(candidates=candidates)
     asked = read_questions(questions, columns)
-    names = tuple(measures or default_measures(asked))
+    names = (measures,) if isinstance(measures, str) else tuple(measures or default_measures(asked))
     primary = primary or names[0]
     if primary not in names:
         names = (primary, *names)
@@ -106,7 +106,7 @@ def _contenders(components: Mapping[str, Any] | Iterable[str], corpus: Corpus) -
         named = {str(item): item for item in listed}
     if not named or FIRST_STAGE in named:
         raise InvalidInput(f"Name the components to compare, {FIRST_STAGE!r} takes part anyway; not {list(named)}.")
-    return [contender(name, given, corpus) for name, given in named.items()]
+    return [contender(str(name), given, corpus) for name, given in named.items()]
 
 
 def _check_prices(prices: Prices | None) -> None:

@@ -184,7 +184,9 @@ def _made(given: Any, corpus: Corpus) -> Any:
         return own_component(what, settings, corpus, fitted=fitted)
     if fitted:
         settings["model"] = fitted_model(settings.get("model", "unigram"), corpus)
-    return _loaded(what, settings, named.get("settings")) if isinstance(what, str) else what
+    if isinstance(what, str):
+        return _loaded(what, settings, named.get("settings"))
+    return what(**settings) if isinstance(what, type) else what
 
 
 def spec_of(given: Any) -> str:

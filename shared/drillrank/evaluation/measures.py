@@ -53,7 +53,7 @@ def check_measures(names: Sequence[str], questions: Sequence[Question]) -> None:
     for name in names:
         own = _OWN.fullmatch(name)
         if own is None:
-            _foreign(name)
+            _try(_foreign(name), name)
             continue
         needed = {"SpanR": "spans", "AnswerR": "answers"}.get(own[1])
         for question in questions if needed else ():
@@ -70,6 +70,16 @@ def _foreign(name: str) -> Any:
             f"There is no measure {name!r}: take one of ir-measures (ir-measur.es), such as nDCG@10, or AllR@k, F1@k, "
             "SpanR@n, AnswerR@k."
         ) from problem
+
+
+def _try(measure: Any, name: str) -> None:
+    """Compute it once: what its library lacks or does not take shows only then."""
+    if measure.params.get("cutoff", 1) < 1:  # at which trec_eval ends the process
+        raise InvalidInput(f"The measure {name!r} cannot be computed: it looks at less than one result.")
+    try:
+        list(require("ir_measures", "compare").iter_calc([measure], {"0": {"0": 1}}, {"0": {"0": 1.0}}))
+    except Exception as problem:  # the providers behind it raise whatever they like
+        raise InvalidInput(f"The measure {name!r} cannot be computed: {problem}") from problem
 
 
 def gold_ids(question: Question, passages: Mapping[str, Passage]) -> set[str]:

@@ -148,10 +148,13 @@ def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Q
     if isinstance(gold, list) and gold and all(isinstance(marked, list) for marked in gold):
         annotations = tuple(frozenset(_strings(marked, f"{place}, gold")) for marked in gold)
         named = {**named, "gold": list(dict.fromkeys(id_ for marked in gold for id_ in marked))}
+    text = named["question"]
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"{place} has no question; its columns: {', '.join(map(str, row))}.")
     try:
-        text = check_query(named["question"])
+        text = check_query(text)
     except InvalidInput as problem:
-        raise InvalidInput(f"{place} has no question; its columns: {', '.join(map(str, row))}.") from problem
+        raise InvalidInput(f"{place}: {problem}") from problem
     right = {name: _strings(named[name], f"{place}, {name}") for name in _RIGHT if named[name] not in (None, "")}
     if not right:
         columns = ", ".join(map(str, row))

@@ -12,6 +12,7 @@ from drillrank.evaluation.report_questions import questions_that_differ
 from drillrank.evaluation.report_tables import SORTING, table
 from drillrank.evaluation.running import FIRST_STAGE, OnProgress
 from drillrank.evaluation.statistics import Pair
+from drillrank.surrogates import without_surrogates
 
 _PROBLEMS = 20  # that are shown
 _STYLE = """
@@ -73,7 +74,7 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
     parts += [_means(found), _pairs(found), _reach(found), _costs(found), _plots(found)]
     parts.append(questions_that_differ(found, on_progress))
     parts.append(f"</main><script>{SORTING}</script></body></html>")
-    return "\n".join(parts)
+    return without_surrogates("\n".join(parts))  # which no file takes
 
 
 def _means(found: Comparison) -> str:

@@ -138,7 +138,7 @@ def tune(
 
 
 def _base(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    base = {"component": given} if isinstance(given, str) else dict(given)
+    base = dict(given) if isinstance(given, Mapping) else {"component": given}
     name = base.get("component")
     kind = registered(name).core_class.__name__ if isinstance(name, str) else name
     if kind not in SETTINGS:
