@@ -62,12 +62,7 @@ def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
             groups[-1].append(at)
         else:
             groups.append([at])
-    cut = {
-        id(group)
-        for pair in pairwise(groups)
-        if listed[pair[0][-1]][1] == listed[pair[1][0]][1] and _names_page(listed[pair[0][-1]][1])
-        for group in pair
-    }
+    cut = {id(group) for pair in pairwise(groups) if listed[pair[0][-1]][1] == listed[pair[1][0]][1] for group in pair}
     runs = [run for group in groups for run in ([[at] for at in group] if id(group) in cut else [group])]
     files = Counter(_file(metadata) for _, metadata in listed)
     return [_joined(listed, run, whole=files[_file(listed[run[0]][1])] == len(run)) for run in runs]
@@ -124,10 +119,6 @@ def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     if last.isdecimal() and now.isdecimal():
         return int(last) < int(now) or now == "1"  # after a preface
     return bool(now) and last != now
-
-
-def _names_page(metadata: Mapping[str, Any]) -> bool:
-    return any(key in metadata for key in KEYS)
 
 
 def _number(metadata: Mapping[str, Any]) -> int | None:
