@@ -227,6 +227,12 @@ def test_a_terminal_shows_html_without_its_marks_and_json_its_source(tmp_path, c
     first, *_ = records(capsys.readouterr().out)
     assert first["text"] == page[slice(*first["span"])]
     assert "<b>notice</b>" in first["text"]
+    long = " ".join(f"The <b>kettle</b> number {number} boils water." for number in range(400))
+    (tmp_path / "long.html").write_text(f"<h1>Kettles</h1><p>{long}</p>", encoding="utf-8")
+    assert main(["ask", str(tmp_path / "long.html"), "kettle 399", "--top-n", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "number 0 boils" not in printed
+    assert "<" not in printed
 
 
 def test_the_status_is_that_of_grep(tmp_path, capsys):

@@ -181,14 +181,12 @@ def _reasons(why: Explanations | None, place: int) -> dict[str, object]:
 
 
 def _readable(document: Document, passage: Passage) -> str:
-    """A paragraph without markup; as it is written where it is only a part of a block."""
+    """A paragraph without markup; parts of a long one have none."""
     place = passage.metadata
-    start, end = place.get("start", 0), place.get("end", 0)
-    blocks = [block for section in document.sections() for block in document.blocks(section)]
-    there = [block for block in blocks if block.start < end and start < block.end]
-    if all(block.rendering is not None and start <= block.start and block.end <= end for block in there):
-        return "\n\n".join(map(document.readable, there)) or passage.text
-    return passage.text
+    if "part" in place or "start" not in place:
+        return passage.text
+    blocks = (block for section in document.sections() for block in document.blocks(section))
+    return next((document.readable(block) for block in blocks if block.start == place["start"]), passage.text)
 
 
 def _print(question: str, chosen: Chosen, found: Sequence[Ranked[Passage]]) -> None:
