@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import closing
 from dataclasses import replace
 from multiprocessing import Process
 from pathlib import Path
@@ -315,6 +316,24 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, capsys, monkey
     printed = capsys.readouterr()
     assert "Nothing is cached" in printed.err
     assert "covers the heater" in printed.out
+
+
+def test_a_cache_that_another_process_has_locked_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "_PATIENCE", 0.05)
+    folder, manual = tmp_path / "cache", tmp_path / "manual.md"
+    manual.write_text(MANUAL, encoding="utf-8")
+    _fill(folder, [manual])
+    [kept] = folder.glob("*.sqlite")
+    before = kept.stat().st_ino
+    with closing(sqlite3.connect(kept)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.warns(DrillrankWarning, match="Nothing is cached"):
+            DocumentCache(folder).close()
+        other.rollback()
+    assert kept.stat().st_ino == before
+    with closing(DocumentCache(folder)) as again, monkeypatch.context() as patched:
+        patched.setattr(cache, "read_document", None)  # it is known
+        assert again.id_of(manual)
 
 
 def test_without_a_home_nothing_is_cached(tmp_path, capsys, monkeypatch):
