@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
+from drillrank.evaluation.awaiting import awaited
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
 from drillrank.explanation import Explainable, Explanation, Explanations
@@ -101,23 +99,9 @@ class Contender:
         shown = list(candidates[: self.depth]) if self.reranks else []
         brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
         if inspect.isawaitable(brought):
-            brought = _awaited(brought)
+            brought = awaited(brought)
         known = {passage.id: passage for passage in shown} if shown else corpus.passages
         return as_found(brought, known, self.name), brought.why if isinstance(brought, Explainable) else None
-
-
-def _awaited(answer: Awaitable[Any]) -> Any:
-    """What an asynchronous function returns, also where an event loop is running, as in a notebook."""
-
-    async def waiting() -> Any:
-        return await answer
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(waiting())
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(copy_context().run, asyncio.run, waiting()).result()
 
 
 def contender(name: str, given: Any, corpus: Corpus) -> Contender:
