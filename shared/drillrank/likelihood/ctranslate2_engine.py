@@ -15,6 +15,7 @@ from drillrank.likelihood.batching import by_length, in_halves
 from drillrank.likelihood.decoder_only import DecoderOnly
 from drillrank.likelihood.encoder_decoder import EncoderDecoder
 from drillrank.likelihood.engine import Engine, Found, Targets
+from drillrank.likelihood.forks import keep_in_children
 from drillrank.likelihood.prefix_trie import Row, TokenSequence, common_prefix, row_of
 from drillrank.likelihood.text_tokenizer import TextTokenizer
 
@@ -36,6 +37,7 @@ class CTranslate2Engine(Engine):
         super().__init__(model, tokenizer, **limits)
         self._longest_target = longest_target
         self._process = os.getpid()
+        keep_in_children(self)
 
     @property
     def left_behind(self) -> bool:

@@ -6,8 +6,11 @@ for ever; on one thread it waits for none.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import warnings
+from typing import Any, Protocol
+from weakref import WeakSet
 
 from drillrank.errors import DrillrankWarning
 
@@ -32,3 +35,24 @@ def warn_of_one_thread() -> None:
         DrillrankWarning,
         stacklevel=2,
     )
+
+
+class _HoldsModel(Protocol):
+    model: Any
+
+
+_holders: WeakSet[_HoldsModel] = WeakSet()
+
+
+def keep_in_children(holder: _HoldsModel) -> None:
+    """Never free its model in processes that are forked from this one: it would wait for threads that are not there."""
+    _holders.add(holder)
+
+
+def _keep() -> None:
+    for holder in list(_holders):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(holder.model))
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_keep)
