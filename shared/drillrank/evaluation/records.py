@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.questions import Question
 from drillrank.passages import Passage
 
@@ -25,7 +26,7 @@ class Record:
 
     Attributes:
         component: Its name.
-        spec: What it is.
+        spec: What it is (`drillrank.evaluation.systems.spec_of`).
         question: The question's id.
         ids: Best first.
         scores: One for each id; None where it told none.
@@ -35,6 +36,7 @@ class Record:
         explains: Whether it can say why; None where nobody knows.
         explanation: Of the first few, as `Explanations.to_dict` tells them, where a report has asked for them.
         texts: Title and text of passages that are not in the corpus, by id.
+        candidates: A digest of what it was given to rank; empty where it looks for itself.
     """
 
     component: str
@@ -48,9 +50,10 @@ class Record:
     explains: bool | None = None
     explanation: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    candidates: str = ""
 
     def passages(self, known: Mapping[str, Passage]) -> list[Passage]:
-        """The passages themselves."""
+        """The passages themselves; those that are not known are in `texts`."""
         return [
             known[id_] if id_ in known else Passage(self.texts[id_][1], id=id_, title=self.texts[id_][0])
             for id_ in self.ids
@@ -59,14 +62,19 @@ class Record:
 
 def fingerprint(questions: Sequence[Question], passages: Mapping[str, Passage], depth: int) -> str:
     """Of what is asked of what: other questions, candidates or passages have another one."""
-    digest = hashlib.blake2b(digest_size=16)
+    asked: list[Any] = [depth]
     for question in questions:
         given = [item if isinstance(item, str) else (item.id, item.text) for item in question.candidates or ()]
-        digest.update(json.dumps([question.id, question.text, given, question.scores]).encode())
-    for passage in passages.values():
-        digest.update(json.dumps([passage.id, passage.title, passage.text]).encode())
-    digest.update(str(depth).encode())
-    return digest.hexdigest()
+        asked.append([question.id, question.text, given, question.scores])
+    return digest([*asked, *([passage.id, passage.title, passage.text] for passage in passages.values())])
+
+
+def digest(items: Iterable[Any]) -> str:
+    """Of what JSON can hold, item by item."""
+    found = hashlib.blake2b(digest_size=16)
+    for item in items:
+        found.update(json.dumps(item).encode())
+    return found.hexdigest()
 
 
 class Records:
@@ -78,7 +86,8 @@ class Records:
 
     def __init__(self, file: str | os.PathLike[str] | None, of: str) -> None:
         self._file = None if file is None else Path(file)
-        self._known: dict[tuple[str, str, str], Record] = {}
+        self._known: dict[tuple[str, str, str, str], Record] = {}
+        self._read_in: set[tuple[str, str]] = set()  # components and questions of the file; no more after a warning
         if self._file is None:
             return
         try:
@@ -103,7 +112,10 @@ class Records:
                     if header.get("format") != FORMAT:
                         raise InvalidInput(f"{file} is no file of results.")
                     continue
-                self.keep(Record(**row))
+                record = Record(**row)
+                self.keep(record)
+                if not record.error:
+                    self._read_in.add((record.component, record.question))
             except (ValueError, TypeError, AttributeError) as problem:
                 if isinstance(problem, InvalidInput):
                     raise
@@ -112,12 +124,22 @@ class Records:
             raise InvalidInput(f"{file} holds results of other questions, candidates or passages: give another file.")
 
     def keep(self, record: Record) -> None:
-        """Remember a result; that of a later try replaces an earlier one."""
-        self._known[record.component, record.spec, record.question] = record
+        """Remember a result; that of a later try replaces an earlier one, and what failed is tried again."""
+        if not record.error:
+            self._known[record.component, record.spec, record.candidates, record.question] = record
 
-    def get(self, component: str, spec: str, question: str) -> Record | None:
-        """The result, if there is one."""
-        return self._known.get((component, spec, question))
+    def get(self, component: str, spec: str, question: str, candidates: str = "") -> Record | None:
+        """The result, if there is one; a warning where the file has results of another component of this name."""
+        record = self._known.get((component, spec, candidates, question))
+        if record is None and (component, question) in self._read_in:
+            self._read_in = {other for other in self._read_in if other[0] != component}
+            warnings.warn(
+                f"{self._file} holds results of {component} with other settings, of another version or over other "
+                "candidates: they are computed anew.",
+                DrillrankWarning,
+                stacklevel=4,
+            )
+        return record
 
     def add(self, record: Record) -> None:
         """Remember a result and write it down at once."""

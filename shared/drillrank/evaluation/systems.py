@@ -1,14 +1,18 @@
-"""Anything that ranks, as one kind of function: ours by name, components of both hosts, and plain functions."""
+"""Systems that are compared: ours by name, components of both hosts, and plain functions, as one kind of function."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import json
 import math
+import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
@@ -27,7 +31,8 @@ from drillrank.views import MergedSection
 Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
 
-_OWN_KEYS = ("component", "depth", "fitted", "settings", "in_file")
+_OWN_KEYS = ("component", "depth", "fitted", "settings", "in_file", "version")
+_OURS = ("drillrank", "llama_index_ext", "langchain_ext")
 
 
 @dataclass
@@ -37,7 +42,6 @@ class Found:
     Attributes:
         passages: Each once.
         scores: One for each; None where it told none that is finite.
-        details: As ours tell them.
         usage: Tokens and calls of an LLM, as far as it told.
         items: As it brought them, one for each passage.
         explains: Whether it could say why.
@@ -45,14 +49,13 @@ class Found:
 
     passages: list[Passage]
     scores: list[float | None]
-    details: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
     items: list[Any] = field(default_factory=list)
     explains: bool = False
 
 
 @dataclass
-class Contender:
+class System:
     """One component of a comparison.
 
     Attributes:
@@ -100,11 +103,11 @@ class Contender:
         brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
         if inspect.isawaitable(brought):
             brought = awaited(brought)
-        known = {passage.id: passage for passage in shown} if shown else corpus.passages
-        return as_found(brought, known, self.name), brought.why if isinstance(brought, Explainable) else None
+        found = as_found(brought, Corpus({passage.id: passage for passage in shown}) if shown else corpus, self.name)
+        return found, brought.why if isinstance(brought, Explainable) else None
 
 
-def contender(name: str, given: Any, corpus: Corpus) -> Contender:
+def system(name: str, given: Any, corpus: Corpus) -> System:
     """A component, made ready.
 
     Args:
@@ -113,13 +116,14 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
             (either of these) and settings, or an object: a ranker of ours, a node postprocessor or retriever of
             LlamaIndex, a document compressor or retriever of LangChain, or a function from question and passages to
             passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
-            model then takes its statistics from the corpus, and `settings`: a file that `drillrank tune` wrote.
+            model then takes its statistics from the corpus, `settings`: a file that `drillrank tune` wrote, and
+            `version`: of code whose results would else be taken for those of an earlier run (`spec_of`).
         corpus: What is searched.
 
     Raises:
         InvalidInput: there is no such component, it does not rank, or a setting is unknown.
 
-    >>> contender("ours", {"component": "UPR", "prior": "retrieval"}, Corpus()).reranks
+    >>> system("ours", {"component": "UPR", "prior": "retrieval"}, Corpus()).reranks
     True
     """
     started = time.perf_counter()
@@ -134,10 +138,11 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
         raise
     except Exception as problem:  # a class or function of the user's may raise anything
         raise InvalidInput(f"{name} cannot be made: {type(problem).__name__}: {problem}") from problem
+    seconds = time.perf_counter() - started
     depth = given.get("depth") if isinstance(given, Mapping) else None
     if depth is not None:
         check_positive(depth=depth)
-    return Contender(name, spec_of(given), reranks, rank, depth, time.perf_counter() - started)
+    return System(name, spec_of(given), reranks, rank, depth, seconds)
 
 
 def resolved(given: Any) -> Any:
@@ -174,12 +179,43 @@ def _made(given: Any, corpus: Corpus) -> Any:
 
 
 def spec_of(given: Any) -> str:
-    """What a component is, as results of another one are told from its own."""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Mapping):
-        return json.dumps(given, sort_keys=True, default=lambda value: type(value).__qualname__)
-    return f"{type(given).__module__}.{type(given).__qualname__}"
+    """What a component is, by its name and a digest of its settings and version: other ones have other results.
+
+    Of an object the settings are the arguments of its class, as far as attributes of these names hold them. Code is
+    known by its name, and by the version of the package that it stands in.
+
+    >>> spec_of("UPR") == spec_of({"component": "UPR"}) != spec_of({"component": "UPR", "prior": "retrieval"})
+    True
+    """
+    named = given if isinstance(given, Mapping) else {"component": given}
+    what = _described(named["component"])
+    name = what if isinstance(what, str) else what[0]
+    home = "drillrank" if name == named["component"] and _is_own(name) else re.split(r"[.:]", name)[0]
+    versions = ["drillrank", version("drillrank")]
+    if home not in _OURS:
+        versions += [home, str(getattr(sys.modules.get(home), "__version__", ""))]
+    content = json.dumps([_described({**named, "component": what}), versions], sort_keys=True)
+    return f"{name} {hashlib.blake2b(content.encode(), digest_size=8).hexdigest()}"
+
+
+def _described(value: Any, depth: int = 3) -> Any:
+    """A setting as JSON has it; of an object its class and, so deep, its own settings."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _described(item, depth) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        return [_described(item, depth) for item in items]
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    try:
+        arguments = inspect.signature(type(value)).parameters if depth else ()
+    except (TypeError, ValueError):
+        arguments = ()
+    attributes = getattr(value, "__dict__", {})
+    return [name, {key: _described(attributes[key], depth - 1) for key in arguments if key in attributes}]
 
 
 def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
@@ -265,7 +301,7 @@ def _documents(passages: Sequence[Passage], scores: Scores) -> list[Any]:
     return found
 
 
-def as_found(brought: Any, known: Mapping[str, Passage], name: str) -> Found:
+def as_found(brought: Any, known: Corpus, name: str) -> Found:
     """What a component returned, as passages.
 
     Raises:
@@ -276,21 +312,17 @@ def as_found(brought: Any, known: Mapping[str, Passage], name: str) -> Found:
     usage = getattr(brought, "usage", None)
     found = Found([], [], usage=dict(usage.as_metadata()) if usage else {})
     seen = set()
-    by_text: dict[str, Passage] = {}
     for item in brought:
-        passage, score, details = _read(item, known, name)
-        if passage.id not in known and known:  # a copy that has lost its id
-            by_text = by_text or {other.text: other for other in known.values()}
-            passage = by_text.get(passage.text, passage)
+        passage, score, details = _read(item, known.passages, name)
+        if passage.id not in known.passages:  # perhaps a copy that has lost its id
+            passage = known.by_text.get(passage.text, passage)
         if passage.id not in seen:
             seen.add(passage.id)
             found.passages.append(passage)
             found.scores.append(score if score is not None and math.isfinite(score) else None)
-            found.details.append(details)
             found.items.append(item)
-        told = details.get("usage")
-        if not found.usage and isinstance(told, Mapping):
-            found.usage = dict(told)
+        if not found.usage and isinstance(details.get("usage"), Mapping):
+            found.usage = dict(details["usage"])
     return found
 
 
