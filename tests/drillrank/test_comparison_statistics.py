@@ -13,7 +13,7 @@ from scipy import stats
 from drillrank import Passage
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import measures
-from drillrank.evaluation.evidence import evidence_of, span_recall
+from drillrank.evaluation.evidence import evidence_of
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.statistics import (
     bootstrap_interval,
@@ -105,8 +105,9 @@ def test_measures_are_those_of_pytrec_eval_on_1000_random_runs():
         rankings[id_] = rng.permutation(pool)[: rng.integers(0, 41)].tolist()
         questions.append(Question(id_, "?", gold=tuple(gold[id_])))
     found_passages = {id_: [Passage("?", id=name) for name in ids] for id_, ids in rankings.items()}
-    ranks = {one.id: evidence_of([one])[one.id].ranks(found_passages[one.id]) for one in questions}
-    found = measures.values([*names, "AllR@10", "F1@5"], questions, found_passages, ranks)
+    evidence = evidence_of(questions)
+    ranks = {id_: one.ranks(found_passages[id_]) for id_, one in evidence.items()}
+    found = measures.values([*names, "AllR@10", "F1@5"], questions, evidence, found_passages, ranks)
     run = {id_: {name: 1.0 / (1 + rank) for rank, name in enumerate(ids)} for id_, ids in rankings.items()}
     qrels = {id_: dict.fromkeys(ids, 1) for id_, ids in gold.items()}
     said = pytrec_eval.RelevanceEvaluator(qrels, set(names.values())).evaluate(run)
@@ -118,6 +119,11 @@ def test_measures_are_those_of_pytrec_eval_on_1000_random_runs():
         common = len(wanted & {*ranking[:5]})
         assert found["AllR@10"][place] == (wanted <= {*ranking[:10]})
         assert found["F1@5"][place] == pytest.approx(2 * common / (len(wanted) + len(ranking[:5])))
+
+
+def span_recall(texts, spans, words):
+    passages = [Passage(text, id=str(place)) for place, text in enumerate(texts)]
+    return evidence_of([Question("1", "?", spans=tuple(spans))])["1"].span_recall(passages, words)
 
 
 @given(st.lists(st.text("abc ", min_size=1, max_size=30), max_size=4), st.integers(1, 12))

@@ -14,7 +14,7 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.evaluation.advice import advice
 from drillrank.evaluation.comparison_result import Comparison, Cost, OracleRecall, Ranks
 from drillrank.evaluation.corpus import Bm25, Corpus, CorpusSource, check_gold, read_corpus
-from drillrank.evaluation.evidence import evidence_of
+from drillrank.evaluation.evidence import Evidence, evidence_of
 from drillrank.evaluation.explaining import Explainer
 from drillrank.evaluation.measures import check_measures, default_measures, values
 from drillrank.evaluation.questions import Question, QuestionSource, read_questions
@@ -108,7 +108,7 @@ def compare(
             if question.id in found:
                 ranking = found[question.id].passages(searched.known(question))
                 ranks[name][question.id] = evidence[question.id].ranks(ranking)
-    measured_by = {name: measured(names, asked, run.results[name], ranks[name], searched) for name in ranks}
+    measured_by = {name: measured(names, asked, evidence, run.results[name], ranks[name], searched) for name in ranks}
     rerankers = {one.name: one for one in systems if one.reranks}
     seconds = {one.name: one.seconds for one in systems}
     explaining = [*systems, *([stage.system] if stage.system else [])]
@@ -220,6 +220,7 @@ def _baselines(stage: FirstStage, corpus: Corpus, n: int) -> list[System]:
 def measured(
     names: Sequence[str],
     questions: Sequence[Question],
+    evidence: Mapping[str, Evidence],
     found: Mapping[str, Record],
     ranks: Mapping[str, Ranks],
     corpus: Corpus,
@@ -229,6 +230,7 @@ def measured(
     Args:
         names: Measures.
         questions: All.
+        evidence: Of each question, by its id.
         found: The component's results, by question id.
         ranks: At which rank each item of the evidence is found, by question id.
         corpus: What is searched.
@@ -237,7 +239,7 @@ def measured(
     some = [questions[place] for place in places]
     rankings = {question.id: found[question.id].passages(corpus.known(question)) for question in some}
     columns = {}
-    for name, column in values(names, some, rankings, ranks).items():
+    for name, column in values(names, some, evidence, rankings, ranks).items():
         columns[name] = np.full(len(questions), np.nan)
         columns[name][places] = column
     return columns

@@ -135,6 +135,7 @@ class Bm25:
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         self._passages = list(passages)
+        self._places = {passage.id: place for place, passage in enumerate(self._passages)}
         self._index = BM25Index([passage.titled_text for passage in self._passages])
 
     def search(self, query: str, n: int) -> list[tuple[Passage, float]]:
@@ -144,5 +145,6 @@ class Bm25:
 
     def rank(self, query: str, passages: Sequence[Passage]) -> list[tuple[Passage, float]]:
         """Some of the passages, best first."""
-        scores = dict(zip((passage.id for passage in self._passages), self._index.scores(query).tolist(), strict=True))
-        return sorted(((passage, scores[passage.id]) for passage in passages), key=lambda item: -item[1])
+        scores = self._index.scores(query)
+        found = [(passage, float(scores[self._places[passage.id]])) for passage in passages]
+        return sorted(found, key=lambda item: -item[1])

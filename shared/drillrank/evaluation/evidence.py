@@ -22,7 +22,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from drillrank.evaluation.exact_match import exact_match
@@ -40,7 +39,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 class Evidence(NamedTuple):
-    """What is right for a question; one of the three.
+    """What is right for a question; its items are of the first kind that there is.
 
     Attributes:
         ids: Of passages.
@@ -65,6 +64,16 @@ class Evidence(NamedTuple):
             return tuple(_rank(span, ranking) for span in self.spans)
         hits = (rank for rank, passage in enumerate(ranking, 1) if exact_match([passage.text], self.answers, 1))
         return (next(hits, math.inf),)
+
+    def span_recall(self, ranking: Sequence[Passage], words: int) -> float:
+        """Share of the spans' characters that stand in the first so many words of the passages.
+
+        >>> Evidence(spans=(("four", "five", "six"), ("eight",))).span_recall([Passage("Four five six seven.")], 100)
+        0.6875
+        """
+        texts = [passage.text for passage in ranking]
+        held = sum(max(_shares(span, texts, words), default=0.0) * _length(span) for span in self.spans)
+        return held / sum(map(_length, self.spans))
 
 
 def _rank(span: tuple[str, ...], ranking: Sequence[Passage]) -> float:
@@ -111,18 +120,7 @@ def words_of(text: str) -> str:
     >>> words_of("The <b>heater</b>: 2 years."), words_of("\u4e24\u5e74")
     (' the heater 2 years ', ' \u4e24 \u5e74 ')
     """
-    return f" {' '.join(_WORD.findall(_MARKUP.sub(' ', text).casefold()))} "
-
-
-def span_recall(texts: Sequence[str], spans: Sequence[str], words: int) -> float:
-    """Share of the spans' characters that stand in the first so many words of the texts.
-
-    >>> span_recall(["One two three four five six seven."], ["four five six seven", "eight"], 100)
-    0.75
-    """
-    wanted = [tuple(words_of(span).split()) for span in spans]
-    held = sum(max(_shares(span, texts, words), default=0.0) * _length(span) for span in wanted)
-    return held / sum(map(_length, wanted))
+    return " ".join(["", *_WORD.findall(_MARKUP.sub(" ", text).casefold()), ""])
 
 
 def paragraphs(document: Document) -> list[Block]:
@@ -149,55 +147,43 @@ def evidence_of(questions: Sequence[Question], documents: Iterable[Document] = (
         questions: As they were read.
         documents: Those that spans are marked in.
     """
-    headings = _Headings(documents if any(question.spans and not question.gold for question in questions) else ())
+    texts = [_words(document) for document in documents] if any(question.spans for question in questions) else []
     found = {}
     for question in questions:
-        if question.gold:
-            found[question.id] = Evidence(ids=question.gold)
-        elif question.spans:
-            spans = dict.fromkeys(tuple(headings.left_out(words_of(span)).split()) for span in question.spans)
-            found[question.id] = Evidence(spans=tuple(spans))
-        else:
-            found[question.id] = Evidence(answers=question.answers)
+        spans = (tuple(_without_headings(words_of(span), texts).split()) for span in question.spans)
+        found[question.id] = Evidence(question.gold, tuple(dict.fromkeys(spans)), question.answers)
     return found
 
 
-class _Headings:
-    """Headings of documents that something stands under."""
+class _Words(NamedTuple):
+    """The words of a document, of its headings that count for nothing, and where its paragraphs stand among them."""
 
-    def __init__(self, documents: Iterable[Document]) -> None:
-        self._documents = list(documents)
-        self._places: dict[str, dict[int, None]] = {}  # of the documents that have a heading of these words
-        for place, document in enumerate(self._documents):
-            for section in document.sections():
-                self._places.setdefault(words_of(section.heading), {})[place] = None
-        self._longest = max((heading.count(" ") for heading in self._places), default=0)
-        self._blocks: dict[int, tuple[str, list[tuple[int, int, bool]]]] = {}
+    text: str
+    headings: set[str]
+    paragraphs: list[tuple[int, int]]
 
-    def left_out(self, span: str) -> str:
-        """The words of a span without those of headings, as the first document that holds it has them."""
-        words = span.split()
-        ends = [(start, end) for start in range(len(words)) for end in range(start + 1, start + self._longest)]
-        parts = dict.fromkeys(f" {' '.join(words[start:end])} " for start, end in ends)
-        for place in dict.fromkeys(place for part in parts for place in self._places.get(part, ())):
-            text, blocks = self._words(place)
-            start = text.find(span)
-            if start >= 0:
-                end = start + len(span)
-                counting = [(a, b) for a, b, counts in blocks if counts]
-                inside = [text[max(a, start) : min(b, end)] for a, b in counting if a < end and start < b]
-                below = (text[a:b] for a, b in counting if a >= end)
-                return " ".join(inside) if any(map(str.strip, inside)) else next(below, span)
-        return span
 
-    def _words(self, place: int) -> tuple[str, list[tuple[int, int, bool]]]:
-        """The words of a document, and for each block where its own stand and whether it can be evidence."""
-        if place not in self._blocks:
-            document = self._documents[place]
-            counts = set(paragraphs(document))
-            blocks = [block for section in document.sections() for block in document.blocks(section)]
-            words = [words_of(document.readable(block)).lstrip() for block in blocks]
-            ends = [*accumulate(map(len, words), initial=1)]
-            spans = [(a, b - 1, block in counts) for a, b, block in zip(ends, ends[1:], blocks, strict=False)]
-            self._blocks[place] = " " + "".join(words), spans
-        return self._blocks[place]
+def _words(document: Document) -> _Words:
+    counting, found = set(paragraphs(document)), _Words(" ", set(), [])
+    parts = [" "]
+    at = 1
+    for block in (block for section in document.sections() for block in document.blocks(section)):
+        words = words_of(document.readable(block))
+        parts.append(words[1:])
+        if block in counting:
+            found.paragraphs.append((at, at + len(words) - 2))
+        elif block.kind == "heading":
+            found.headings.add(words)
+        at += len(words) - 1
+    return found._replace(text="".join(parts))
+
+
+def _without_headings(span: str, documents: Sequence[_Words]) -> str:
+    """The words of a span as the first document with it has them: without headings, or else the paragraph below."""
+    for text, headings, counting in documents:
+        start = text.find(span) if any(heading in span for heading in headings) else -1
+        if start >= 0:
+            end = start + len(span)
+            inside = [text[max(a, start) : min(b, end)] for a, b in counting if a < end and start < b]
+            return " ".join(inside) or next((text[a:b] for a, b in counting if a >= end), span)
+    return span

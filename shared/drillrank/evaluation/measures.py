@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.errors import InvalidInput, require
-from drillrank.evaluation.evidence import span_recall
+from drillrank.evaluation.evidence import Evidence
 from drillrank.evaluation.exact_match import exact_match
 from drillrank.evaluation.metrics import evidence_f1
 from drillrank.evaluation.questions import Question
@@ -88,6 +88,7 @@ def _try(measure: Any, name: str) -> None:
 def values(
     names: Sequence[str],
     questions: Sequence[Question],
+    evidence: Mapping[str, Evidence],
     rankings: Mapping[str, Sequence[Passage]],
     ranks: Mapping[str, Sequence[float]],
 ) -> dict[str, Floats]:
@@ -96,6 +97,7 @@ def values(
     Args:
         names: Measures.
         questions: Those that were asked.
+        evidence: Of each question, by its id.
         rankings: What was found, best first, by question.
         ranks: At which rank each item of the evidence is found, by question (`Evidence.ranks`).
     """
@@ -119,15 +121,18 @@ def values(
             found[name][int(item.query_id)] = item.value
     for name in found.keys() - {name for same in third_party.values() for name in same}:
         for place, question in enumerate(questions):
-            found[name][place] = _own(name, question, rankings[question.id], ranks[question.id])
+            id_ = question.id
+            found[name][place] = _own(name, question, evidence[id_], rankings[id_], ranks[id_])
     return found
 
 
-def _own(name: str, question: Question, ranking: Sequence[Passage], ranks: Sequence[float]) -> float:
+def _own(
+    name: str, question: Question, evidence: Evidence, ranking: Sequence[Passage], ranks: Sequence[float]
+) -> float:
     kind, _, number = name.partition("@")
     k = int(number)
     if kind == "SpanR":
-        return span_recall([passage.text for passage in ranking], question.spans, k)
+        return evidence.span_recall(ranking, k)
     if kind == "AnswerR":
         return exact_match([passage.text for passage in ranking], question.answers, k)
     if kind == "F1" and question.annotations:

@@ -113,7 +113,7 @@ class Trials:
             question.id: self.evidence[question.id].ranks(results[question.id].passages(self.corpus.known(question)))
             for question in self.questions
         }
-        found = measured([self.measure], self.questions, results, ranks, self.corpus)[self.measure]
+        found = measured([self.measure], self.questions, self.evidence, results, ranks, self.corpus)[self.measure]
         self.means[name] = float(found.mean())
         self._seconds[name] = median(record.seconds for record in results.values())
         return found
