@@ -195,7 +195,7 @@ def test_results_over_other_candidates_are_computed_anew(tmp_path):
 def test_results_of_another_version_are_computed_anew(tmp_path, monkeypatch):
     file, counts = tmp_path / "results.jsonl", Depth(3)
     compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
-    monkeypatch.setattr("drillrank.evaluation.systems.version", lambda _: "9.9")
+    monkeypatch.setattr("drillrank.evaluation.records.version", lambda _: "9.9")
     with pytest.warns(DrillrankWarning, match="of another version"):
         compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
     assert counts.asked == 20

@@ -18,10 +18,10 @@ from drillrank.evaluation.evidence import Evidence, evidence_of
 from drillrank.evaluation.explaining import Explainer
 from drillrank.evaluation.measures import check_measures, default_measures, values
 from drillrank.evaluation.questions import Question, QuestionSource, read_questions
-from drillrank.evaluation.records import Record, Records, fingerprint
+from drillrank.evaluation.records import Record, Records, fingerprint, spec_of
 from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, FirstStage, OnProgress, run_all
 from drillrank.evaluation.statistics import Floats, Pair, difference, holm, questions_that_would_tell, verdict
-from drillrank.evaluation.systems import Found, System, as_found, spec_of, system
+from drillrank.evaluation.systems import Found, System, as_found, system
 from drillrank.passages import Passage
 from drillrank.views import merge_views
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
+import re
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +30,7 @@ class Record:
 
     Attributes:
         component: Its name.
-        spec: What it is (`drillrank.evaluation.systems.spec_of`).
+        spec: What it is (`spec_of`).
         question: The question's id.
         ids: Best first.
         scores: One for each id; None where it told none.
@@ -58,6 +62,46 @@ class Record:
             known[id_] if id_ in known else Passage(self.texts[id_][1], id=id_, title=self.texts[id_][0])
             for id_ in self.ids
         ]
+
+
+def spec_of(given: Any) -> str:
+    """What a component is, by its name and a digest of its settings and version: other ones have other results.
+
+    Of an object the settings are the arguments of its class, as far as attributes of these names hold them. Code is
+    known by its name, and by the version of the package that it stands in.
+
+    >>> spec_of("UPR") == spec_of({"component": "UPR"}) != spec_of({"component": "UPR", "prior": "retrieval"})
+    True
+    """
+    named = given if isinstance(given, Mapping) else {"component": given}
+    what = _described(named["component"])
+    name = what if isinstance(what, str) else what[0]
+    home = re.split(r"[.:]", name)[0]
+    versions = ["drillrank", version("drillrank")]
+    if home not in ("llama_index_ext", "langchain_ext", *versions[:1], name):  # ours by name have no dots
+        versions += [home, str(getattr(sys.modules.get(home), "__version__", ""))]
+    content = json.dumps([_described({**named, "component": what}), versions], sort_keys=True)
+    return f"{name} {hashlib.blake2b(content.encode(), digest_size=8).hexdigest()}"
+
+
+def _described(value: Any, depth: int = 3) -> Any:
+    """A setting as JSON has it; of an object its class and, so deep, its own settings."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _described(item, depth) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        return [_described(item, depth) for item in items]
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    try:
+        arguments = inspect.signature(type(value)).parameters if depth else ()
+    except (TypeError, ValueError):
+        arguments = ()
+    attributes = getattr(value, "__dict__", {})
+    return [name, {key: _described(attributes[key], depth - 1) for key in arguments if key in attributes}]
 
 
 def fingerprint(questions: Sequence[Question], passages: Mapping[str, Passage], depth: int) -> str:

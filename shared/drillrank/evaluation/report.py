@@ -10,7 +10,7 @@ from drillrank.evaluation.comparison_result import Comparison
 from drillrank.evaluation.plots import differences, histogram, quality_against_latency
 from drillrank.evaluation.report_questions import questions_that_differ
 from drillrank.evaluation.report_tables import SORTING, table
-from drillrank.evaluation.running import FIRST_STAGE, OnProgress
+from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, OnProgress
 from drillrank.evaluation.statistics import Pair
 from drillrank.surrogates import without_surrogates
 
@@ -132,7 +132,7 @@ def _plots(found: Comparison) -> str:
         if np.isfinite(found.mean(name)) and name in found.costs
     }
     drawn = [quality_against_latency(points, found.primary)] if points else []
-    for name in found.components[1:]:
+    for name in [name for name in found.components if name not in (FIRST_STAGE, BM25, FUSION)]:
         change = found.values[name][found.primary] - found.values[FIRST_STAGE][found.primary]
         change = change[np.isfinite(change)]
         if len(change):

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
-import json
 import math
-import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
 from drillrank.evaluation.awaiting import awaited
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
+from drillrank.evaluation.records import spec_of
 from drillrank.explanation import Explainable, Explanation, Explanations
 from drillrank.explanation.on_request import Request, explanations_requested
 from drillrank.passages import Passage, Path, Ranked
@@ -32,7 +28,6 @@ Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
 
 _OWN_KEYS = ("component", "depth", "fitted", "settings", "in_file", "version")
-_OURS = ("drillrank", "llama_index_ext", "langchain_ext")
 
 
 @dataclass
@@ -176,46 +171,6 @@ def _made(given: Any, corpus: Corpus) -> Any:
     if isinstance(what, str):
         return _loaded(what, settings, named.get("settings"))
     return what(**settings) if isinstance(what, type) else what
-
-
-def spec_of(given: Any) -> str:
-    """What a component is, by its name and a digest of its settings and version: other ones have other results.
-
-    Of an object the settings are the arguments of its class, as far as attributes of these names hold them. Code is
-    known by its name, and by the version of the package that it stands in.
-
-    >>> spec_of("UPR") == spec_of({"component": "UPR"}) != spec_of({"component": "UPR", "prior": "retrieval"})
-    True
-    """
-    named = given if isinstance(given, Mapping) else {"component": given}
-    what = _described(named["component"])
-    name = what if isinstance(what, str) else what[0]
-    home = "drillrank" if name == named["component"] and _is_own(name) else re.split(r"[.:]", name)[0]
-    versions = ["drillrank", version("drillrank")]
-    if home not in _OURS:
-        versions += [home, str(getattr(sys.modules.get(home), "__version__", ""))]
-    content = json.dumps([_described({**named, "component": what}), versions], sort_keys=True)
-    return f"{name} {hashlib.blake2b(content.encode(), digest_size=8).hexdigest()}"
-
-
-def _described(value: Any, depth: int = 3) -> Any:
-    """A setting as JSON has it; of an object its class and, so deep, its own settings."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _described(item, depth) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        return [_described(item, depth) for item in items]
-    if hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    try:
-        arguments = inspect.signature(type(value)).parameters if depth else ()
-    except (TypeError, ValueError):
-        arguments = ()
-    attributes = getattr(value, "__dict__", {})
-    return [name, {key: _described(attributes[key], depth - 1) for key in arguments if key in attributes}]
 
 
 def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
