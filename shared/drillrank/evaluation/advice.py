@@ -37,7 +37,7 @@ def advice(found: Comparison, components: Mapping[str, Any], baselines: Sequence
             )
         else:
             pair = against[FIRST_STAGE]
-            line = [_verdict(pair), *_simpler([against[one] for one in baselines])]
+            line = [_verdict(pair), *_simpler([against[one] for one in baselines if one in against])]
             if failed[name]:
                 line.append(f"It failed on {failed[name]:,} of {len(results):,} questions, which count 0.")
             lines.append(" ".join([*line, *_next(given, helps=pair.verdict == "better")]))

@@ -19,13 +19,12 @@ from drillrank.evaluation.explaining import Explainer
 from drillrank.evaluation.measures import check_measures, default_measures, values
 from drillrank.evaluation.questions import Question, QuestionSource, read_questions
 from drillrank.evaluation.records import Record, Records, fingerprint, spec_of
-from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, FirstStage, OnProgress, run_all
+from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, OnProgress, run_all
 from drillrank.evaluation.statistics import Floats, Pair, difference, holm, questions_that_would_tell, verdict
-from drillrank.evaluation.systems import Found, System, as_found, system
+from drillrank.evaluation.systems import System, system
 from drillrank.passages import Passage
 from drillrank.views import merge_views
 
-GIVEN = "given"  # candidates that the questions name
 Prices = Mapping[str, float]
 
 
@@ -102,24 +101,20 @@ def compare(
     records = Records(results, fingerprint(asked, searched.passages, candidates))
     run = run_all(asked, systems, stage, searched, records, on_progress)
 
-    ranks: dict[str, dict[str, Ranks]] = {name: {} for name in run.results}
-    for question in asked:
-        for name, found in run.results.items():
-            if question.id in found:
-                ranking = found[question.id].passages(searched.known(question))
-                ranks[name][question.id] = evidence[question.id].ranks(ranking)
-    measured_by = {name: measured(names, asked, evidence, run.results[name], ranks[name], searched) for name in ranks}
+    measured_by = {name: measured(names, asked, evidence, found, searched) for name, found in run.results.items()}
+    found_values = {name: one for name, (one, _) in measured_by.items()}
+    ranks = {name: one for name, (_, one) in measured_by.items()}
     rerankers = {one.name: one for one in systems if one.reranks}
     seconds = {one.name: one.seconds for one in systems}
-    explaining = [*systems, *([stage.system] if stage.system else [])]
+    explaining = {one.name: one for one in (*systems, stage) if one is not None}
     compared = Comparison(
         questions=tuple(asked),
         evidence=evidence,
         ranks=ranks,
         measures=names,
         primary=primary,
-        values=measured_by,
-        pairs=_pairs(measured_by, names, {FIRST_STAGE, *(one.name for one in baselines)}),
+        values=found_values,
+        pairs=_pairs(found_values, names, {FIRST_STAGE, *(one.name for one in baselines)}),
         costs={
             name: Cost.of([record for record in found.values() if not record.error], seconds.get(name, 0.0), prices)
             for name, found in run.results.items()
@@ -134,9 +129,7 @@ def compare(
         problems=tuple(run.problems),
         advice=(),
         passages={question.id: searched.known(question) for question in asked},
-        explainer=None
-        if run.interrupted
-        else Explainer({one.name: one for one in explaining}, searched, records, run.results),
+        explainer=None if run.interrupted else Explainer(explaining, searched, records, run.results),
     )
     return replace(compared, advice=advice(compared, named, [one.name for one in baselines]))
 
@@ -158,15 +151,15 @@ def _check_prices(prices: Prices | None) -> None:
             raise InvalidInput(f"Prices are those of a million prompt and completion tokens; not {name!r}: {price!r}.")
 
 
-def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: int) -> FirstStage:
-    """How the candidates of a question are found.
+def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: int) -> System | None:
+    """The first stage, which finds the candidates of a question; None where the questions bring them.
 
     Raises:
         InvalidInput: some questions have candidates and some have none, or there is nothing to find them in.
     """
     bring = [question.candidates is not None for question in questions]
     if all(bring):
-        return FirstStage(GIVEN, lambda question: _given(question, corpus))
+        return None
     if any(bring):
         place = questions[bring.index(False)].place
         raise InvalidInput(f"{place} has no candidates, and other questions have: give them for all, or for none.")
@@ -174,35 +167,25 @@ def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: 
         one = system(FIRST_STAGE, given, corpus)
         if one.reranks:
             raise InvalidInput("A first stage finds passages for a question; what was given reranks them.")
-        return FirstStage(f"{one.spec} {n}", lambda question: _cut(one.found(question.text, [], None, corpus), n), one)
+        return replace(one, spec=f"{one.spec} {n}", depth=n)
     if not corpus.passages:
         raise InvalidInput("Nothing is there to rank: give a corpus, a first_stage, or questions with candidates.")
     bm25 = Bm25(corpus.passages.values())
-    return FirstStage(spec_of(f"{BM25} {n}"), lambda question: as_found(bm25.search(question.text, n), corpus, BM25))
+    return System(FIRST_STAGE, spec_of(f"{BM25} {n}"), False, lambda query, *_: bm25.search(query, n), n)
 
 
-def _given(question: Question, corpus: Corpus) -> Found:
-    known = corpus.known(question)
-    passages = [item if isinstance(item, Passage) else known[item] for item in question.candidates or ()]
-    return Found(passages, list(question.scores or [None] * len(passages)))
-
-
-def _cut(found: Found, n: int) -> Found:
-    return Found(found.passages[:n], found.scores[:n], found.usage, explains=found.explains)
-
-
-def _baselines(stage: FirstStage, corpus: Corpus, n: int) -> list[System]:
+def _baselines(stage: System | None, corpus: Corpus, n: int) -> list[System]:
     """BM25, and its reciprocal rank fusion with the first stage; none where the first stage is BM25.
 
     BM25 searches the corpus where the first stage does, and ranks the candidates where the questions name them.
     """
-    given = stage.spec == GIVEN
-    if not given and stage.system is None:
+    spec = spec_of(f"{BM25} {n}")
+    if stage is not None and stage.spec == spec:
         return []
     whole = Bm25(corpus.passages.values()) if corpus.passages else None
 
     def bm25(query: str, candidates: Sequence[Passage], _scores: object = None) -> list[tuple[Passage, float]]:
-        if whole is not None and not given:
+        if whole is not None and stage is not None:
             return whole.search(query, n)
         known = whole is not None and all(passage.id in corpus.passages for passage in candidates)
         return (whole if whole is not None and known else Bm25(candidates)).rank(query, candidates)
@@ -213,8 +196,7 @@ def _baselines(stage: FirstStage, corpus: Corpus, n: int) -> list[System]:
         ids = {name: [passage.id for passage in ranking] for name, ranking in rankings.items()}
         return [(passages[one.section_id], one.score) for one in merge_views(ids, max(n, len(candidates)), weights={})]
 
-    spec = spec_of(f"{BM25} {n}")
-    return [System(BM25, spec, given or whole is None, bm25), System(FUSION, spec, True, fusion)]
+    return [System(BM25, spec, stage is None or whole is None, bm25), System(FUSION, spec, True, fusion)]
 
 
 def measured(
@@ -222,27 +204,23 @@ def measured(
     questions: Sequence[Question],
     evidence: Mapping[str, Evidence],
     found: Mapping[str, Record],
-    ranks: Mapping[str, Ranks],
     corpus: Corpus,
-) -> dict[str, Floats]:
-    """Of each measure one value for each question, shape (questions,); 0 where a component failed, NaN where not asked.
+) -> tuple[dict[str, Floats], dict[str, Ranks]]:
+    """What the results of one component are worth, whatever others found.
 
-    Args:
-        names: Measures.
-        questions: All.
-        evidence: Of each question, by its id.
-        found: The component's results, by question id.
-        ranks: At which rank each item of the evidence is found, by question id.
-        corpus: What is searched.
+    Returns:
+        Of each measure one value for each question, shape (questions,), NaN where it was not asked; and by question id
+        the ranks at which the items of the evidence are found.
     """
     places = [place for place, question in enumerate(questions) if question.id in found]
-    some = [questions[place] for place in places]
-    rankings = {question.id: found[question.id].passages(corpus.known(question)) for question in some}
-    columns = {}
-    for name, column in values(names, some, evidence, rankings, ranks).items():
+    asked = [questions[place] for place in places]
+    rankings = {question.id: found[question.id].passages(corpus.known(question)) for question in asked}
+    ranks: dict[str, Ranks] = {id_: evidence[id_].ranks(ranking) for id_, ranking in rankings.items()}
+    columns: dict[str, Floats] = {}
+    for name, column in values(names, asked, evidence, rankings, ranks).items():
         columns[name] = np.full(len(questions), np.nan)
         columns[name][places] = column
-    return columns
+    return columns, ranks
 
 
 def _pairs(found: Mapping[str, Mapping[str, Floats]], names: Sequence[str], anyway: Collection[str]) -> list[Pair]:

@@ -84,9 +84,9 @@ def _rank(span: tuple[str, ...], ranking: Sequence[Passage]) -> float:
 def _shares(span: tuple[str, ...], texts: Iterable[str], words: float = math.inf) -> Iterator[float]:
     """The share of a span's characters that the texts hold together, from the first one on, in their first words."""
     held: set[int] = set()
-    for text in map(words_of, texts):
+    for text in texts:
         held |= _held(span, text, words)
-        words -= _count(text)
+        words -= _count(words_of(text)) if words < math.inf else 0
         yield sum(len(span[place]) for place in held) / _length(span)
 
 
@@ -98,9 +98,10 @@ def _count(text: str) -> int:
     return text.count(" ") - 1
 
 
-@lru_cache(maxsize=10_000)  # rerankers return the same passages
+@lru_cache(maxsize=20_000)  # rerankers return the same passages
 def _held(span: tuple[str, ...], text: str, words: float) -> frozenset[int]:
     """Places of the words of a span that the first words of a text hold in runs."""
+    text = words_of(text)
     run = min(RUN, len(span), _count(text))
     if words < _count(text):
         text = f" {' '.join(text.split()[: int(words)])} " if words > 0 else ""

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation.corpus import Corpus
@@ -20,21 +19,6 @@ FIRST_STAGE, BM25, FUSION = "first stage", "BM25", "first stage + BM25"  # what 
 KEPT = 100  # results of each question; of the first stage all, since they are what others rank
 GIVE_UP = 5  # failures in a row
 OnProgress = Callable[[int, int], object]
-FindCandidates = Callable[[Question], Found]
-
-
-class FirstStage(NamedTuple):
-    """How candidates are found.
-
-    Attributes:
-        spec: What it is.
-        find: Finds those of a question.
-        system: The component that does, where one was given.
-    """
-
-    spec: str
-    find: FindCandidates
-    system: System | None = None
 
 
 @dataclass
@@ -55,12 +39,12 @@ class Run:
 def run_all(
     questions: Sequence[Question],
     systems: Sequence[System],
-    first_stage: FirstStage,
+    first_stage: System | None,
     corpus: Corpus,
     records: Records,
     on_progress: OnProgress | None = None,
 ) -> Run:
-    """Every component's results.
+    """Every component's results; the candidates are the first stage's, or the questions' own where there is none.
 
     Components take turns at being first, question by question, so that an interruption leaves pairs and none profits
     from warm caches. A component that raises loses that question; after five in a row it is not asked again.
@@ -88,8 +72,12 @@ def run_all(
 
     try:
         for number, question in enumerate(questions):
-            find = partial(first_stage.find, question)
-            first = asked(FIRST_STAGE, first_stage.spec, question, find, kept=None)
+            find = (
+                partial(first_stage.found, question.text, [], None, corpus)
+                if first_stage
+                else partial(_given, question, corpus)
+            )
+            first = asked(FIRST_STAGE, first_stage.spec if first_stage else "given", question, find, kept=None)
             candidates, scores = candidates_of(question, first, corpus)
             given = digest([[p.id, p.title, p.text] for p in candidates] + [scores])
             turn = number % len(systems) if systems else 0
@@ -119,6 +107,12 @@ def candidates_of(question: Question, first: Record, corpus: Corpus) -> tuple[li
     known = [score for score in first.scores if score is not None]
     scores = known if known and len(known) == len(first.scores) else None
     return first.passages(corpus.known(question)), scores
+
+
+def _given(question: Question, corpus: Corpus) -> Found:
+    known = corpus.known(question)
+    passages = [item if isinstance(item, Passage) else known[item] for item in question.candidates or ()]
+    return Found(passages, list(question.scores or [None] * len(passages)))
 
 
 def _timed(record: Record, find: Callable[[], Found], kept: int | None, corpus: Corpus) -> Record:

@@ -58,7 +58,7 @@ class System:
         spec: What it is, so that results of another one are not taken for its own.
         reranks: Whether it ranks the candidates; else it looks for itself.
         rank: From question, candidates and their scores to whatever it returns.
-        depth: How many candidates it is shown; None for all.
+        depth: How many candidates it is shown, or how many of its results count if it looks for itself; None for all.
         seconds: To make it: loading and indexing.
     """
 
@@ -99,6 +99,9 @@ class System:
         if inspect.isawaitable(brought):
             brought = awaited(brought)
         found = as_found(brought, Corpus({passage.id: passage for passage in shown}) if shown else corpus, self.name)
+        if not self.reranks:
+            for some in (found.passages, found.scores, found.items):
+                del some[self.depth or len(some) :]
         return found, brought.why if isinstance(brought, Explainable) else None
 
 

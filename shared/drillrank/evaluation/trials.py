@@ -16,7 +16,7 @@ from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.evidence import Evidence
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.records import Records
-from drillrank.evaluation.running import FirstStage, OnProgress, run_all
+from drillrank.evaluation.running import OnProgress, run_all
 from drillrank.evaluation.statistics import Floats
 from drillrank.evaluation.systems import System, system
 from drillrank.evaluation.tuned import Changes, setting_line
@@ -37,7 +37,7 @@ class Trials:
         questions: All that are asked.
         evidence: Of each question, by its id.
         corpus: What is searched.
-        first_stage: How candidates are found, and what that is called.
+        first_stage: Finds the candidates; None where the questions bring them.
         records: Of everything asked.
         on_progress: Callback, called as `(done, total)` after every question.
         means: Of what was tried, in words.
@@ -50,7 +50,7 @@ class Trials:
     questions: Sequence[Question]
     evidence: Mapping[str, Evidence]
     corpus: Corpus
-    first_stage: FirstStage
+    first_stage: System | None
     records: Records
     on_progress: OnProgress | None
     means: dict[str, float] = field(default_factory=dict)
@@ -109,11 +109,8 @@ class Trials:
                 raise InvalidInput(f"Nothing can be tuned. {run.problems[0]}")
             self.problems.append(run.problems[0])
             return None
-        ranks = {
-            question.id: self.evidence[question.id].ranks(results[question.id].passages(self.corpus.known(question)))
-            for question in self.questions
-        }
-        found = measured([self.measure], self.questions, self.evidence, results, ranks, self.corpus)[self.measure]
+        columns, _ = measured([self.measure], self.questions, self.evidence, results, self.corpus)
+        found = columns[self.measure]
         self.means[name] = float(found.mean())
         self._seconds[name] = median(record.seconds for record in results.values())
         return found
