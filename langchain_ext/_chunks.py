@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_by_level
-from drillrank.hosts.keys import count, is_old_record, is_section, own, prefixed, theirs
+from drillrank.hosts.keys import count, is_section, own, prefixed, theirs
 from drillrank.hosts.lookups import Holding
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.proposing import Reading
@@ -37,8 +37,6 @@ def holding(chunk: ChunkRecord[Document]) -> Holding | None:
     space, id_ = chunk.document
     if chunk.kind != "section":
         return Holding({SOURCE: id_}) if isinstance(chunk.metadata.get(SOURCE), str) else None
-    if is_old_record(chunk.record.metadata):
-        return Holding({"source_id": id_})
     return Holding({prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
 
 

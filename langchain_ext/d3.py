@@ -26,7 +26,6 @@ from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import own, with_own
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.settings import renamed
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of
@@ -39,7 +38,6 @@ _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-@renamed(summarise="summarizer")
 class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 

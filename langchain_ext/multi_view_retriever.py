@@ -53,8 +53,8 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
     one that retrievers search, too, if it is a single one. Only where there is none, `documents` stand in, unless they
     differ from what was found.
 
-    Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and
-    records of earlier releases, are found beside sections of this one, whenever they were stored.
+    Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
+    are found beside sections, whenever they were stored.
 
     Raises:
         InvalidInput: the raw view of a section is missing, two that may be seen are one section with different texts,

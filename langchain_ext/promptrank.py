@@ -18,7 +18,6 @@ from drillrank.embedding import Embed
 from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.reranking import OfPaths, Shown
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
 from langchain_ext._documents import document_names, passage_of
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
@@ -36,7 +35,6 @@ class PathFields(Shown):
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
 
-@link_prior_was_prior
 class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSettings):
     """Reranks documents by the best path of linked documents among them, and beyond them if told where.
 

@@ -17,7 +17,6 @@ from drillrank.hosts.notes import reasons
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.paths import PathRetrieverSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Guard
@@ -27,7 +26,6 @@ from langchain_ext.promptrank import PathFields
 from langchain_ext.promptrank_documents import DocumentPaths
 
 
-@link_prior_was_prior
 class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSettings):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 

@@ -34,7 +34,7 @@ def _namespace(space: str) -> dict[str, str]:
 
 
 def _record(given: BaseNode) -> tuple[BaseNode, bool]:
-    """The node, or the copy that earlier releases left in a view of it; and whether it is the node."""
+    """The node, or the copy in it of the one that it leads to; and whether it is the node."""
     if isinstance(given, IndexNode) and isinstance(given.obj, BaseNode):
         return given.obj, False
     return given, True
@@ -70,7 +70,7 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Chunk
             text if raw else "",
             document,
             kind="section" if placed else "chunk",
-            raw=raw and itself,  # the copy that earlier releases left in a view is not the section
+            raw=raw and itself,  # a copy may be outdated
             path=str(found.get("section_path", "")) if placed else (),
             start=start,
             end=end if placed else None,

@@ -17,9 +17,8 @@ from llama_index.core.vector_stores.types import (
 )
 
 from drillrank.hosts.calls import Calls, arun_calls, call, on_thread, run_calls
-from drillrank.hosts.keys import is_old_record
 from drillrank.hosts.lookups import ById, Holding, Store
-from llama_index_ext._filters import Guard, index_behind, indexes_behind
+from llama_index_ext._filters import Guard, index_behind
 from llama_index_ext._waiting import Question, nodes_of
 
 DOCUMENT = "ref_doc_id"
@@ -58,9 +57,7 @@ class StoreLookups(Store):
         self.index = index_behind(source)
 
     def _retrieved(self, retriever: BaseRetriever) -> Calls[list[NodeWithScore]]:
-        found = self._guard.hits((yield from self._question.asked(retriever)), self._told_by)
-        fresh: list[NodeWithScore] = yield on_thread(without_copies, found, retriever, self._guard)
-        return fresh
+        return self._guard.hits((yield from self._question.asked(retriever)), self._told_by)
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Calls[tuple[list[NodeWithScore], int]]:
         assert self.index is not None
@@ -75,31 +72,6 @@ class StoreLookups(Store):
         if self._docstore is None or not isinstance(lookup, ById):
             return None
         return self._guard.allowed((yield nodes_of(self._docstore, lookup.ids)))
-
-
-def without_copies(hits: list[NodeWithScore], source: BaseRetriever, guard: Guard) -> list[NodeWithScore]:
-    """Hits of a retriever over several indexes, with the nodes themselves where it may have brought their copies.
-
-    Earlier releases left a copy of the raw node in each view of it, and the host's retrievers put that in the view's
-    place. Where all that the retriever brings is from one index, that is asked by those who look up raw nodes.
-    """
-    copied = tuple({hit.node.node_id for hit in hits if is_old_record(hit.node.metadata)})
-    if not copied or index_behind(source) is not None:
-        return hits
-    indexes, whole = indexes_behind(source)
-    answers = [_looked_up(index, ById(copied), Guard(None)) for index in indexes]
-    held: dict[str, dict[str, BaseNode]] = {}
-    for node in (node for answer in answers for node in answer or ()):
-        held.setdefault(node.node_id, {})[node.hash] = node
-    gone = whole and None not in answers
-    fresh: list[NodeWithScore] = []
-    for hit in hits:
-        there = list(held.get(hit.node.node_id, {}).values())
-        if hit.node.node_id not in copied or len(there) > 1 or not (there or gone):
-            fresh.append(hit)
-        elif guard.allowed(there):
-            fresh.append(NodeWithScore(node=there[0], score=hit.score))
-    return fresh
 
 
 def _looked_up(index: VectorStoreIndex, lookup: ById | Holding, guard: Guard) -> list[BaseNode] | None:
@@ -118,7 +90,7 @@ def _looked_up(index: VectorStoreIndex, lookup: ById | Holding, guard: Guard) ->
 class _AsStored(VectorIndexRetriever):
     """Over an index: what may be seen, as the store has it, and so in the host's events, traces and log.
 
-    A view that leads to a node stays itself; the copy of that node, which earlier releases left in it, is taken out.
+    A node that leads to another one stays itself; the copy of that one in it is taken out.
     """
 
     def __init__(self, index: VectorStoreIndex, k: int, guard: Guard, wanted: Mapping[str, str]) -> None:

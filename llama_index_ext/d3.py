@@ -28,7 +28,7 @@ from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.proposing import Reading
 from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.settings import method, renamed
+from drillrank.settings import method
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
@@ -42,7 +42,6 @@ from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 dispatcher = get_dispatcher(__name__)
 
 
-@renamed(summarise="summarizer")
 @method
 class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
@@ -115,7 +114,6 @@ class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
             paragraph_prompt=self._prompts.filler("paragraph_prompt", prompts[1]),
         )
         check_nodes(self, "documents", self.documents)
-        # A retriever follows a view to the copy of its section that earlier releases left there.
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
         guard = Guard(self.filters)  # says now what is wrong with them
         self._drilling = Drilling(

@@ -53,8 +53,8 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
     neighbours by id; the one that retrievers search, too, if it is a single one. Only where there is none, `nodes`
     stand in, unless they differ from what was found.
 
-    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and
-    records of earlier releases, are found beside sections of this one, whenever they were stored.
+    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
+    are found beside sections, whenever they were stored.
 
     Raises:
         InvalidInput: the raw node of a section is missing, two that may be seen are one section with different texts, a
@@ -91,7 +91,6 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
             name="nodes",
             maker="MultiViewNodeParser",
             filtered=self.filters is not None,
-            resolved=not isinstance(self.source, VectorStoreIndex),
         )
 
     @property

@@ -16,14 +16,12 @@ from drillrank.embedding import Embed
 from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.reranking import OfPaths
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
 from llama_index_ext.promptrank_nodes import NodePaths, passage_of
 
 
-@link_prior_was_prior
 class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
     """Reranks nodes by the best path of linked nodes among them, and beyond them if told where (multi-hop questions).
 

@@ -22,7 +22,6 @@ from drillrank.hosts.notes import noted
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.paths import PathRetrieverSettings
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.passages import check_top_n
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.settings import method
@@ -36,7 +35,6 @@ from llama_index_ext.events import send_explanations
 from llama_index_ext.promptrank_nodes import NodePaths
 
 
-@link_prior_was_prior
 @method
 class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
@@ -12,7 +11,7 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayloa
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import print_text
@@ -23,7 +22,7 @@ from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
-from drillrank.settings import method, renamed
+from drillrank.settings import method
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
@@ -33,7 +32,6 @@ from llama_index_ext.events import SelfAskStepEvent
 dispatcher = get_dispatcher(__name__)
 
 
-@renamed(self_ask_prompt="prompt")
 @method
 class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
@@ -96,12 +94,6 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
     def _store(self, question: str) -> StoreLookups:
         guard = Guard(self.filters, self.retriever)
         return StoreLookups(QueryBundle(question), self.retriever, guard, told_by="SelfAskQueryEngine")
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        if "self_ask_prompt" in prompts:
-            warnings.warn("The prompt 'self_ask_prompt' is called 'prompt' now.", DeprecationWarning, stacklevel=3)
-            prompts = {"prompt": prompts["self_ask_prompt"], **prompts}
-        super()._update_prompts(prompts)
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.retriever}

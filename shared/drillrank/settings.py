@@ -11,9 +11,8 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import wraps
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from warnings import warn
 
 from drillrank.errors import DrillrankWarning, InvalidInput
@@ -32,19 +31,15 @@ Value = TypeVar("Value")
 Target = TypeVar("Target", bound=Callable[..., Any])
 
 
-def setting(
-    *, default: Any, description: str, kw_only: bool = True, old_values: Mapping[str, str] | None = None
-) -> Any:
+def setting(*, default: Any, description: str, kw_only: bool = True) -> Any:
     """A setting of a `declared` class.
 
     Args:
         default: Of a type that nobody can change.
         description: What it does: for help, editors and schemas, so it is said here alone.
         kw_only: Whether it has to be named where it is given.
-        old_values: Values that go on for one release, each with what it is called now.
     """
-    metadata = {"description": description, "old_values": old_values or {}}
-    return field(default=default, kw_only=kw_only, metadata=metadata)
+    return field(default=default, kw_only=kw_only, metadata={"description": description})
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
@@ -106,8 +101,6 @@ class Settings:
         for name, value in settings_of(self, type(self)).items():
             if isinstance(value, list):  # JSON has no tuples
                 object.__setattr__(self, name, tuple(value))
-        for name, new in renamed_values(type(self), vars(self)).items():
-            object.__setattr__(self, name, new)
         self.check()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -235,62 +228,6 @@ def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return list(value) if isinstance(value, tuple) else value
-
-
-def renamed_values(cls: type[Settings], given: Mapping[str, Any]) -> dict[str, str]:
-    """What values that are there under an old name are called now, by setting, with a `DeprecationWarning`."""
-    found: dict[str, str] = {}
-    for item in fields(cls):
-        value, old = given.get(item.name), item.metadata.get("old_values", {})
-        if isinstance(value, str) and value in old:
-            found[item.name] = old[value]
-            warn(
-                f"{cls.__name__}: {item.name}={value!r} is called {old[value]!r} now.",
-                DeprecationWarning,
-                stacklevel=5,
-            )
-    return found
-
-
-def renamed(**names: str) -> Callable[[Target], Target]:
-    """Let keyword arguments of a class or a function go on under an old name for one release.
-
-    Args:
-        names: The new name of each old one.
-
-    >>> @renamed(lm="model")
-    ... @method
-    ... class Ranker(Settings):
-    ...     model: str = "unigram"
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     Ranker(lm="hf:gpt2").model
-    'hf:gpt2'
-    >>> str(caught[0].message)
-    "Ranker: 'lm' is called 'model' now."
-    """
-
-    def decorated(target: Target) -> Target:
-        if not isinstance(target, type):
-            return cast("Target", _renaming(target, names, target.__name__))
-        cls: Any = target
-        cls.__init__ = _renaming(cls.__init__, names, cls.__name__)
-        cls.old_names = (*getattr(cls, "old_names", ()), *names)
-        return target
-
-    return decorated
-
-
-def _renaming(function: Callable[..., Any], names: Mapping[str, str], called: str) -> Callable[..., Any]:
-    @wraps(function)
-    def renaming(*arguments: Any, **given: Any) -> Any:
-        for old in names.keys() & given.keys():
-            warn(f"{called}: {old!r} is called {names[old]!r} now.", DeprecationWarning, stacklevel=2)
-            given[names[old]] = given.pop(old)
-        return function(*arguments, **given)
-
-    return renaming
 
 
 def check_one_of(literal: Any, **values: object) -> None:

@@ -173,34 +173,6 @@ def _paths(search, query, passages, scores=None):
     return run_steps(search.path_steps(query, candidates=passages, scores=scores), Nowhere())
 
 
-@given(QUERIES, st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5, unique=True))
-def test_the_old_ways_to_ask_for_it_go_on_for_one_release(query, passages, scores):
-    def ranked(path_rerank):
-        return [(item.passage.id, item.score) for item in path_rerank.rank(query, passages, scores=scores)]
-
-    expected = ranked(PathRerank(PromptRank(prior="retrieval")))
-    with pytest.warns(DeprecationWarning, match="PathPrior: 'first_stage' is called 'prior'"):
-        habits = PathPrior(first_stage="retrieval")
-    assert ranked(PathRerank(PromptRank(), link_prior=habits)) == expected
-    assert ranked(PathRerank(PromptRank(prior="cosine"), link_prior=habits)) == expected
-    with pytest.warns(DeprecationWarning, match="PathRerank: the prior over links is called 'link_prior'"):
-        assert ranked(PathRerank(PromptRank(), prior=habits)) == expected
-    for built in (
-        lambda: PathRerank(PromptRank(), prior="retrieval"),
-        lambda: PathRerank(prompt_rank=PromptRank("unigram", prior="cosine"), prior="retrieval"),
-    ):
-        with pytest.warns(DeprecationWarning, match="PathRerank: 'prior' is a setting of the PromptRank"):
-            assert ranked(built()) == expected
-
-
-def test_a_search_without_prior_goes_on_for_one_release():
-    with pytest.warns(DeprecationWarning, match="PathSearch: the prior over links is called 'link_prior'"):
-        assert PathSearch(PromptRank(), POOL, prior=None).link_prior is None
-    with pytest.warns(DeprecationWarning, match="link_prior"):
-        assert PathSearch(PromptRank(), POOL, prior={"jump": 0.2}).link_prior == PathPrior(jump=0.2)
-    assert PathSearch(PromptRank(), POOL).link_prior == PathPrior()
-
-
 def test_a_search_counts_the_order_of_what_its_first_stage_brought():
     passages = [Passage(f"The {town} bridge crosses the river.", id=town) for town in ("Basel", "Bonn", "Worms")]
     for order in (passages, passages[::-1]):

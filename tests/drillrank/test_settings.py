@@ -6,13 +6,11 @@ import copy
 import inspect
 import json
 import pickle
-import warnings
 from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import get_type_hints
 
 import pytest
 from langchain_core.documents import Document
-from llama_index.core import PromptTemplate
 from llama_index.core.schema import TextNode
 from pydantic import BaseModel
 
@@ -34,7 +32,7 @@ from drillrank.rerank.monot5 import MonoT5Settings
 from drillrank.rerank.promptrank import PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.rerank.upr import UPRSettings
-from drillrank.settings import Settings, declared, method, renamed, setting
+from drillrank.settings import Settings, declared, method, setting
 from drillrank.views import ViewIndexSettings, ViewSettings
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.drillrank.conftest import HashModel
@@ -283,20 +281,6 @@ def test_a_method_takes_settings_made_elsewhere(settings):
             assert repr(core.configured(cls(**needed(cls)), **given, **kept)) == repr(built)
 
 
-@pytest.mark.parametrize("settings", [cls for cls in METHODS if cls is not RelevanceSettings])
-def test_the_old_name_of_the_model_goes_on_for_one_release(settings):
-    core, _ = METHODS[settings]
-    if "model" not in needed(core):
-        return
-    with pytest.warns(DeprecationWarning, match="'lm' is called 'model' now"):
-        built = core(lm=Reading())
-    with pytest.warns(DeprecationWarning, match="language_model"):
-        assert built.lm is built.language_model
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        core(model=Reading())
-
-
 @dataclass(frozen=True)
 class Shares:
     jump: float = 0.5
@@ -310,7 +294,6 @@ class BeamSettings(Settings):
     shares: Shares | None = setting(default=Shares(), description="Shares.")
 
 
-@renamed(k="top_n")
 @method
 class Beam(Fixed, BeamSettings):
     """As hosts' classes without fields are built."""
@@ -329,7 +312,7 @@ def test_settings_are_plain_values_and_hashable_ones_again():
     assert hash(BeamSettings(words=["a"])) == hash(BeamSettings())
 
 
-def test_arguments_that_are_no_settings_are_fixed_refused_and_renamed_alike():
+def test_arguments_that_are_no_settings_are_fixed_and_refused_alike():
     beam = Beam.configured(BeamSettings(words=("b",)), ["x"], manager="m", top_n=1)
     assert (beam.words, beam.pool, beam.managed_by, beam.top_n) == (("b",), ["x"], "m", 1)
     for name in ("words", "pool", "top_n", "manager"):
@@ -337,39 +320,6 @@ def test_arguments_that_are_no_settings_are_fixed_refused_and_renamed_alike():
             setattr(beam, name, None)
     with pytest.raises(InvalidInput, match="no field 'wrods'; did you mean 'words'"):
         Beam([], wrods=())
-    with pytest.warns(DeprecationWarning, match="'k' is called 'top_n' now"):
-        assert Beam([], k=2).top_n == 2
-
-
-@pytest.mark.parametrize("build", [drillrank.D3, langchain_ext.D3Retriever, llama_index_ext.D3Retriever, D3Settings])
-def test_an_old_value_goes_on_for_one_release(build):
-    with pytest.warns(DeprecationWarning, match="on_failure='likelihood' is called 'continue' now"):
-        assert build(on_failure="likelihood").on_failure == "continue"
-
-
-def test_the_prompt_of_self_ask_goes_on_under_its_old_name_for_one_release():
-    retriever, template = llama_index_ext.D3Retriever(), PromptTemplate("Mine. {question}{transcript}")
-    with pytest.warns(DeprecationWarning, match="'self_ask_prompt' is called 'prompt' now"):
-        engine = llama_index_ext.SelfAskQueryEngine(retriever, self_ask_prompt=template)
-    assert engine.prompt is template
-    assert engine.get_prompts()["prompt"] == template
-    with pytest.warns(DeprecationWarning, match="'self_ask_prompt' is called 'prompt' now"):
-        engine.update_prompts({"self_ask_prompt": PromptTemplate("Another. {question}{transcript}")})
-    assert engine.get_prompts()["prompt"].template.startswith("Another")
-
-
-@pytest.mark.parametrize("build", [drillrank.D3, langchain_ext.D3Retriever, llama_index_ext.D3Retriever])
-def test_what_summarises_goes_on_under_its_old_name_for_one_release(build):
-    def first(texts):
-        return [text[:9] for text in texts]
-
-    with pytest.warns(DeprecationWarning, match="'summarise' is called 'summarizer' now"):
-        assert build(summarise=first).summarizer is first
-
-
-def test_the_number_of_documents_goes_on_under_its_old_name_for_one_release():
-    with pytest.warns(DeprecationWarning, match="'documents' is called 'max_documents' now"):
-        assert drillrank.D3(documents=3).max_documents == 3
 
 
 def test_a_type_of_its_own_leaves_default_and_description():

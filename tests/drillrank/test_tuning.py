@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -153,25 +152,6 @@ def test_what_is_not_tuned_stays_in_the_settings_that_tuning_finds(hash_model):
     tuning = tune(PromptRank(hash_model(), max_document_tokens=9), items, instructions=INSTRUCTIONS)
     assert {settings.max_document_tokens for settings in tuning.trials} == {9}
     assert PromptRank.configured(tuning.settings, hash_model()).max_document_tokens == 9
-
-
-def test_settings_tuned_in_an_earlier_release_are_still_settings():
-    saved = {"instructions": INSTRUCTIONS[:1], "ensemble": "mean", "temperature": 1.4}
-    assert PromptRankSettings.from_dict(saved) == PromptRankSettings(**saved) == tuned(INSTRUCTIONS[:1], "mean", 1.4)
-
-
-def test_old_names_go_on_for_one_release(hash_model):
-    ranker = PromptRank(hash_model(), max_document_tokens=9)
-    with pytest.warns(DeprecationWarning, match="PromptRankSettings.configured"):
-        assert ranker.settings == PromptRankSettings(max_document_tokens=9)
-    with pytest.warns(DeprecationWarning, match="dataclasses.replace"):
-        other = ranker.with_settings(tuned(INSTRUCTIONS, "mean", 1.4))
-    assert PromptRankSettings.configured(other) == replace(tuned(INSTRUCTIONS, "mean", 1.4), max_document_tokens=9)
-    with pytest.warns(DeprecationWarning, match="dataclasses.replace"):
-        assert other.with_language_model(hash_model()).temperature == 1.4
-    path = Path((PASSAGES[0],))
-    with pytest.warns(DeprecationWarning, match="rank_paths is called rank"):
-        assert ranker.rank_paths("who?", [path]) == ranker.rank("who?", [path])
 
 
 ITEM = LabelledQuestion("fox?", [Path((PASSAGES[0],))], Path(PASSAGES[:1]))

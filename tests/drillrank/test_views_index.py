@@ -128,11 +128,6 @@ def test_weights_reach_the_merging():
         MultiViewIndex(FRUIT, weights={"raw": -1})
 
 
-def test_the_number_of_sections_goes_on_under_its_old_name_for_one_release():
-    with pytest.warns(DeprecationWarning, match="search: 'k' is called 'top_n' now"):
-        assert len(MultiViewIndex(FRUIT).search("pears", k=1)) == 1
-
-
 @given(
     texts.filter(bool),
     phrases.filter(str.strip),

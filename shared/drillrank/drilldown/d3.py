@@ -28,7 +28,7 @@ from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
-from drillrank.settings import method, renamed
+from drillrank.settings import method
 from drillrank.structure import Document
 from drillrank.tokens import token_counter
 
@@ -62,7 +62,6 @@ class EvidenceRanking(Explainable[Ranked[Passage]]):
             self[:] = [replace(item, details={**item.details, "problems": self.problems}) for item in self]
 
 
-@renamed(lm="model", documents="max_documents", summarise="summarizer")
 @method
 class D3(D3Settings):
     """Finds evidence paragraphs in long structured documents by drilling down their sections.
@@ -132,12 +131,6 @@ class D3(D3Settings):
     @classmethod
     def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"model": load_evidence_model(model, **options) if options else model}
-
-    @property
-    def lm(self) -> LanguageModel:
-        """Old name of `language_model`."""
-        warnings.warn("lm is called language_model now.", DeprecationWarning, stacklevel=2)
-        return self.language_model
 
     def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> PreparedDocuments:
         """Parse and index documents once, for many questions; `embed` runs here.

@@ -12,7 +12,6 @@ from typing import Any
 from drillrank.drilldown.covered_text import CoveredText, HeadingPath, covered_sections
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.moved import renamed_names
 from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
@@ -243,6 +242,3 @@ def _repeats_table_head(before: StoredChunk, chunk: StoredChunk) -> bool:
         return False
     gap = before.text[len(before.text.rstrip()) :]
     return f"{row}\n{rule}" in before.text and gap.count("\n") < 2
-
-
-__getattr__ = renamed_names(__name__, Piece="StoredChunk", Library="PreparedCache")

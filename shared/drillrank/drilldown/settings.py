@@ -107,7 +107,6 @@ class D3Settings(LLMSettings):
         default="continue",
         description='For a call that fails or an answer that cannot be read: `"continue"` with likelihood\'s choice '
         '(of a summary, sentences of the text), or `"raise"`.',
-        old_values={"likelihood": "continue"},
     )
     section_prompt: Template | None = setting(
         default=None,

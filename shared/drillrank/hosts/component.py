@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from drillrank.hosts.fields import Rebuilt, check_fields
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.settings import Settings, described, renamed_values
+from drillrank.settings import Settings, described
 
 
 class Component(Rebuilt, BaseModel):
@@ -42,7 +42,7 @@ class Component(Rebuilt, BaseModel):
         if issubclass(cls, Settings) and isinstance(given, Mapping):
             names = {declared.name for declared in fields(cls)}  # of which lists, such as JSON's, are tuples
             plain = {name: tuple(given[name]) for name in names & given.keys() if isinstance(given[name], list)}
-            given = {**given, **plain, **renamed_values(cls, given)}
+            given = {**given, **plain}
         return given
 
     @model_validator(mode="after")

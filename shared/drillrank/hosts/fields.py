@@ -84,16 +84,13 @@ class Fixed:
     """
 
     _also_fixed: Collection[str] = ()
-    old_names: Collection[str] = ()
-    """Names under which arguments go on for one release, as `drillrank.settings.renamed` says."""
 
     def __new__(cls, *_args: Any, **given: Any) -> Self:
         """Refuse unknown names before Python does, without a hint."""
         parameters = inspect.signature(cls.__init__).parameters
         if cls._also_fixed or not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
             known = [name for name in parameters if name != "self"]
-            new = [name for name in given if name not in cls.old_names]
-            check_names(cls.__name__, new, [*known, *cls._also_fixed])
+            check_names(cls.__name__, given, [*known, *cls._also_fixed])
         return super().__new__(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:

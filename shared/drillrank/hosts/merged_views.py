@@ -38,7 +38,6 @@ class MergedViews:
         read: Reads a host's record, or hit.
         given: Sections at hand beside the source.
         restricted: What decides on what may be seen, if anything: records that are missing may be there.
-        resolved: Whether the source's retrievers replace views by a copy of their section.
         maker: What cuts sections, in this host.
         told: What the component's user was told.
     """
@@ -50,7 +49,6 @@ class MergedViews:
     read: Callable[[Any], StoredSection]
     given: Given
     restricted: str
-    resolved: bool
     maker: str
     told: Told
 
@@ -71,7 +69,7 @@ class MergedViews:
         around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
         wanted = [id_ for ids in around.values() for id_ in ids if id_ not in known]
         if wanted:
-            fetched, asked = yield from raw_records(wanted, self.read, old=any(section.old for section in found))
+            fetched, asked = yield from raw_records(wanted, self.read)
             self.given.check(fetched.values())
             known |= fetched if asked else self.given.lent(wanted, found=False)
             missing = {
@@ -101,16 +99,15 @@ class MergedViews:
         """The raw records of the sections found; some are among these, or beside them."""
         ids = {section.section_id for section in found}
         near = [section for section in (*found, *beside) if section.section_id in ids]
-        known = at_hand(near, resolved=self.resolved)
+        known = at_hand(near)
         wanted = [section.section_id for section in found if section.section_id not in known]
         if not wanted:
             return known, True
-        fetched, asked = yield from raw_records(wanted, self.read, old=any(section.old for section in found))
+        fetched, asked = yield from raw_records(wanted, self.read)
         if asked:
             self.given.check(fetched.values())
             return known | fetched, True
-        copies = {section.section_id: self.read(section.copy) for section in found if section.copy is not None}
-        return copies | self.given.lent(wanted, found=True) | at_hand(near, resolved=False), False
+        return self.given.lent(wanted, found=True) | known, False
 
     def _tell_missing(self, missing: Iterable[StoredSection], asked: bool) -> None:
         if asked and self.restricted:  # perhaps they are hidden: nothing is said of them

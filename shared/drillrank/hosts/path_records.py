@@ -30,7 +30,6 @@ class PathHost(Protocol[HostRecord]):
         docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         guard: What may be seen.
         certain: Whether all that the retriever brings is from one store, which is asked for more.
-        resolved: Whether the retriever replaces views by a copy of their section.
     """
 
     @property
@@ -41,8 +40,6 @@ class PathHost(Protocol[HostRecord]):
     def guard(self) -> Guarding[Any]: ...  # noqa: D102
     @property
     def certain(self) -> bool: ...  # noqa: D102
-    @property
-    def resolved(self) -> bool: ...  # noqa: D102
 
     def asked(self, question: Any, told_by: str = "") -> Store:
         """The retriever, and for raw records of sections the store behind it, or else the docstore.
@@ -160,9 +157,7 @@ class RecordSource(Generic[Record]):
     def _retrieved(self) -> Lookups[list[Passage]]:
         host = self.host
         [hits] = yield [Search(0)]  # of a retriever, which knows how many it brings
-        kept, missing = yield from each_section_once(
-            hits or (), host.section, self.given, resolved=host.resolved, sure=host.certain
-        )
+        kept, missing = yield from each_section_once(hits or (), host.section, self.given, sure=host.certain)
         if not host.guard.restriction:  # perhaps they are hidden: nothing is said of them
             tell_gone("PromptRank", self.told.anew("raw", missing))
         return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]

@@ -17,7 +17,7 @@ from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.path_records import PathHost, RecordSource
 from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.hosts.shared import Shared, shared
-from drillrank.multihop.first_hop import check_by_order, first_stage_prior
+from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.lookups import arun_steps, run_steps
 from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
@@ -101,7 +101,7 @@ class PathRetrieval(Generic[Record]):
         component: str,
         fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
     ) -> None:
-        check_by_order(first_stage_prior(settings.prior, settings.link_prior))
+        check_by_order(settings.prior)
         self._records = records
         self._component = component
         self._explains = settings.explain

@@ -38,7 +38,6 @@ class ViewRetrieval:
         name: Of the parameter that sections were given as.
         maker: What cuts sections, in this host.
         filtered: Whether the component has a filter of its own.
-        resolved: Whether the source's retrievers replace views by a copy of their section.
 
     Raises:
         InvalidInput: nothing hides sections in memory, and two are one with different texts.
@@ -55,7 +54,6 @@ class ViewRetrieval:
         name: str,
         maker: str,
         filtered: bool,
-        resolved: bool = False,
     ) -> None:
         self._weights, self._expand, self._explains = settings.weights, settings.expand, settings.explain
         self._sections = sections
@@ -64,7 +62,6 @@ class ViewRetrieval:
         self._name = name
         self._maker = maker
         self._filtered = filtered
-        self._resolved = resolved
         self._told = Told()
         if searched == "memory":
             self._raw = {} if filtered else raw_sections(sections, name)
@@ -113,7 +110,6 @@ class ViewRetrieval:
             read=self._read,
             given=Given(by_view(self._sections, guard.visible), self._name, guard.allowed, self._told),
             restricted=guard.restriction,
-            resolved=self._resolved,
             maker=self._maker,
             told=self._told,
         )

@@ -13,7 +13,7 @@ from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
 from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
+from drillrank.multihop.path_settings import PathSearchSettings
 from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
@@ -62,7 +62,6 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
     return tuple(known[name] for name in names)
 
 
-@link_prior_was_prior
 @method
 class PathRerank(PathSearchSettings):
     """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
@@ -102,7 +101,7 @@ class PathRerank(PathSearchSettings):
     @property
     def counts_first_stage(self) -> bool:
         """Whether scores of the first stage count."""
-        return self.path_search.first_stage_prior is not None
+        return self.prompt_rank.prior is not None
 
     def rank(
         self,

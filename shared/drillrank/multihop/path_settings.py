@@ -1,22 +1,14 @@
-"""Settings of a path search, and what they were called before."""
+"""Settings of a path search."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from functools import wraps
-from typing import Any, TypeVar
-from warnings import warn
 
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.rerank.promptrank import PromptRankSettings
 from drillrank.settings import Settings, declared, setting
-
-Class = TypeVar("Class", bound=type)
-
-_OF_TODAY = {"link_prior", "preset"}
 
 
 @declared
@@ -27,7 +19,7 @@ class PathSearchSettings(Settings):
         InvalidInput: a number is too small, or the prior is no `PathPrior`.
 
     >>> PathSearchSettings.from_dict(PathSearchSettings(hops=3).to_dict()).link_prior
-    PathPrior(jump=0.5, named=0.5, first_stage=None, single=0.05)
+    PathPrior(jump=0.5, named=0.5, single=0.05)
     """
 
     hops: int | None = setting(
@@ -86,37 +78,3 @@ class PathSettings(PathSearchSettings, PromptRankSettings):
     Raises:
         InvalidInput: as both.
     """
-
-
-def link_prior_was_prior(cls: Class) -> Class:
-    """Let `prior=` go on for one release as it was: the prior over links, with the first stage's as a part of it.
-
-    `prior=None` was a search without a prior over links. It is so as long as no setting beside it is one that came with
-    the new name, as in what `to_dict` or a host's serialisation of today gives.
-    """
-    construct = cls.__init__  # type: ignore[misc]  # of a class that is made here
-    of_first_stage = "prior" in {item.name for item in fields(cls)}
-
-    @wraps(construct)
-    def dividing(self: Any, *arguments: Any, **given: Any) -> None:
-        if "prior" in given:
-            prior, name = given["prior"], type(self).__name__
-            if isinstance(prior, PathPrior | Mapping) or (prior is None and not _OF_TODAY & given.keys()):
-                warn(
-                    f"{name}: the prior over links is called 'link_prior' now; 'prior' is what the first stage said.",
-                    DeprecationWarning,
-                    stacklevel=2,
-                )
-                given["link_prior"] = given.pop("prior")
-            elif not of_first_stage:
-                warn(
-                    f"{name}: 'prior' is a setting of the PromptRank that it is given now.",
-                    DeprecationWarning,
-                    stacklevel=2,
-                )
-                prompt_rank, *arguments_left = arguments or (given.pop("prompt_rank"),)
-                arguments = (replace(prompt_rank, prior=given.pop("prior")), *arguments_left)
-        construct(self, *arguments, **given)
-
-    cls.__init__ = dividing  # type: ignore[misc]
-    return cls

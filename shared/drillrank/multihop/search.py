@@ -24,7 +24,7 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
 from drillrank.multihop.collected import Collected
 from drillrank.multihop.corpus import Corpus
-from drillrank.multihop.first_hop import FirstHop, first_stage_prior
+from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import LinkSource, linked
 from drillrank.multihop.lookups import (
     FirstStage,
@@ -41,11 +41,11 @@ from drillrank.multihop.lookups import (
 from drillrank.multihop.missing import Missing, MissingSettings
 from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
 from drillrank.multihop.path_reasons import PathReasons
-from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
+from drillrank.multihop.path_settings import PathSearchSettings
 from drillrank.multihop.scoring import PathScorer, with_meaning
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
-from drillrank.rerank.first_stage import Prior, RetrievalScores
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import method
 
@@ -68,7 +68,6 @@ class Scope:
     fetched: bool = False
 
 
-@link_prior_was_prior
 @method
 class PathSearch(PathSearchSettings):
     """Finds the passages that answer a question together, by searching paths of linked passages.
@@ -131,11 +130,6 @@ class PathSearch(PathSearchSettings):
         self._corpus: Collected | None = None
         if not self._collection.by_id and isinstance(self._source, Corpus):
             self._corpus = Collected([], self._scorer_of, self.links, self._source)
-
-    @property
-    def first_stage_prior(self) -> Prior | None:
-        """What the first stage's scores are, if they count."""
-        return first_stage_prior(self.prompt_rank.prior, self.link_prior)
 
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """Rank every passage that lies on a scored path.
@@ -245,7 +239,7 @@ class PathSearch(PathSearchSettings):
             collection = self._collection.within(scope.ids)
             if not collection.by_id:
                 collection = self._collect(list(first.values()))
-        first_hop = FirstHop(self.first_stage_prior, candidates, scores, self.prompt_rank.prior_weight)
+        first_hop = FirstHop(self.prompt_rank.prior, candidates, scores, self.prompt_rank.prior_weight)
         reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
         reader = self.link_prior.reader(collection.size, collection.named(query)) if self.link_prior else None
         state = SearchState(query, collection.links, collection.by_id, reachable, reader)

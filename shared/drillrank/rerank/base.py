@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -32,12 +31,6 @@ class WithModel(Settings):
     @classmethod
     def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"model": load_language_model(model, **options) if options else model}
-
-    @property
-    def lm(self) -> LanguageModel:
-        """Old name of `language_model`."""
-        warnings.warn("lm is called language_model now.", DeprecationWarning, stacklevel=2)
-        return self.language_model
 
 
 class PassageRanker(ABC):

@@ -33,7 +33,7 @@ from drillrank.rerank.contributions import name_of
 from drillrank.rerank.entailment import SUPPORTED, support
 from drillrank.rerank.first_stage import RetrievalScores, check_paired, scores_by_question
 from drillrank.rerank.upr import UPR, PassageSettings
-from drillrank.settings import check_one_of, declared, method, renamed, setting
+from drillrank.settings import check_one_of, declared, method, setting
 from drillrank.surrogates import without_surrogates
 
 Origin = Literal["generated", "retrieved"]
@@ -82,7 +82,6 @@ class BRMGRSettings(PassageSettings):
         check_question_templates([self.generated_template])
 
 
-@renamed(lm="model")
 @method
 class BRMGR(BRMGRSettings, WithModel):
     """Ranks retrieved and generated passages separately, pairs them by rank, and lists the pairs.

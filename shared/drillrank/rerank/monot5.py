@@ -21,7 +21,7 @@ from drillrank.rerank.answer_presets import ANSWER_PRESETS
 from drillrank.rerank.answered import answered
 from drillrank.rerank.base import PassageRanker, Scored, WithModel
 from drillrank.rerank.relevance import prompt_of, score_of
-from drillrank.settings import Settings, declared, method, renamed, setting
+from drillrank.settings import Settings, declared, method, setting
 
 _ASKED = ANSWER_PRESETS["monot5"]
 
@@ -39,7 +39,6 @@ class MonoT5Settings(Settings):
         check_limits(max_passage_tokens=self.max_passage_tokens)
 
 
-@renamed(lm="model")
 @method
 class MonoT5(MonoT5Settings, WithModel, PassageRanker):
     """Ranks passages by the probability that the model calls them relevant: "true" against "false".

@@ -6,9 +6,8 @@ combined over several instructions and contexts of demonstrations by max or mean
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property, partial
 
 from drillrank.calling import on_thread
@@ -40,10 +39,9 @@ from drillrank.rerank.promptrank_settings import (
 from drillrank.rerank.promptrank_settings import Ensemble as Ensemble
 from drillrank.rerank.promptrank_settings import PromptRankSettings as PromptRankSettings
 from drillrank.rerank.unmatched import levelled
-from drillrank.settings import method, renamed
+from drillrank.settings import method
 
 
-@renamed(lm="model")
 @method
 class PromptRank(PromptRankSettings, WithModel):
     """Scores paths of documents jointly by the likelihood of the question.
@@ -285,31 +283,3 @@ class PromptRank(PromptRankSettings, WithModel):
         if not self.language_model.reads_instructions:
             return ()
         return demonstration_contexts(self.demonstrations, self.demonstrations_per_prompt)
-
-    def rank_paths(
-        self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
-    ) -> list[Ranked[Path]]:
-        """Old name of `rank`."""
-        _tell_old("rank_paths is called rank")
-        return self.rank(query, paths, top_n, scores=scores)
-
-    @property
-    def settings(self) -> PromptRankSettings:
-        """Old name of `PromptRankSettings.configured(prompt_rank)`."""
-        _tell_old("prompt_rank.settings is PromptRankSettings.configured(prompt_rank)")
-        return PromptRankSettings.configured(self)
-
-    def with_settings(self, settings: PromptRankSettings) -> PromptRank:
-        """Old name of `dataclasses.replace`, for instructions, ensemble and temperature."""
-        _tell_old("prompt_rank.with_settings(...) is dataclasses.replace(prompt_rank, instructions=..., ...)")
-        tuned = ("instructions", "ensemble", "temperature")
-        return replace(self, **{name: settings.to_dict()[name] for name in tuned})
-
-    def with_language_model(self, model: LanguageModel) -> PromptRank:
-        """Old name of `dataclasses.replace`, for the model."""
-        _tell_old("prompt_rank.with_language_model(...) is dataclasses.replace(prompt_rank, model=...)")
-        return replace(self, model=model)
-
-
-def _tell_old(renaming: str) -> None:
-    warnings.warn(f"{renaming} now.", DeprecationWarning, stacklevel=3)

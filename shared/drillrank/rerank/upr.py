@@ -29,7 +29,7 @@ from drillrank.rerank.first_stage import (
 )
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.unmatched import levelled
-from drillrank.settings import Settings, declared, method, renamed, setting
+from drillrank.settings import Settings, declared, method, setting
 
 
 @declared
@@ -85,7 +85,6 @@ class UPRSettings(PassageSettings):
             raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
 
 
-@renamed(lm="model")
 @method
 class UPR(UPRSettings, WithModel):
     """Ranks passages by the mean log-likelihood of the question, given the passage.

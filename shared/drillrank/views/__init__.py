@@ -1,6 +1,5 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.moved import renamed_names
 from drillrank.views.chunker import MultiViewChunker
 from drillrank.views.cutters import (
     Chunk,
@@ -60,5 +59,3 @@ __all__ = [
     "together",
     "whole_sections",
 ]
-
-__getattr__ = renamed_names(__name__, Unit="Chunk")

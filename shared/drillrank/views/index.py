@@ -16,7 +16,7 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex
-from drillrank.settings import Settings, method, renamed
+from drillrank.settings import Settings, method
 from drillrank.structure import breadcrumb
 from drillrank.views.merging import MergedSection, Ranks, explain_views, merge_ranks
 from drillrank.views.section_views import VIEWS, SectionChunk, View
@@ -89,7 +89,6 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
             for view, of_view in by_view.items()
         }
 
-    @renamed(k="top_n")
     def search(self, query: str, top_n: int = 5, among: Collection[int] | None = None) -> Explainable[MergedSection]:
         """The best sections for a query, best first, each once.
 
