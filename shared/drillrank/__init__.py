@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from drillrank.likelihood import LanguageModel, load_language_model
     from drillrank.multihop.search import PathSearch
     from drillrank.passages import Passage, Path, Ranked
-    from drillrank.registry import components
     from drillrank.rerank.brmgr import BRMGR
     from drillrank.rerank.monot5 import MonoT5
     from drillrank.rerank.promptrank import PromptRank
@@ -32,7 +31,6 @@ __all__ = [
     "Ranked",
     "Relevance",
     "SelfAsk",
-    "components",
     "load_language_model",
     "parse_document",
     "read_document",
@@ -52,7 +50,6 @@ _HOMES = {
     "Relevance": "rerank.relevance",
     "SelfAsk": "drilldown.self_ask",
     "UPR": "rerank.upr",
-    "components": "registry",
     "load_language_model": "likelihood",
     "parse_document": "structure",
     "read_document": "structure",

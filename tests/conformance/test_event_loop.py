@@ -30,7 +30,6 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_ext
 import llama_index_ext
-from drillrank.registry import adapters
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.heartbeat import Heartbeat, SlowJudge
@@ -326,7 +325,7 @@ def _langchain_docstore() -> LangChainDocstore:
 COMPONENTS = [
     pytest.param(probes, name, id=f"{package.__name__}.{name}")
     for package, probes in ((llama_index_ext, llama_index_probes), (langchain_ext, langchain_probes))
-    for name in adapters(package.__name__)
+    for name in package.__all__
 ]
 
 

@@ -23,7 +23,6 @@ import llama_index_ext
 from drillrank.explanation import Explainable
 from drillrank.explanation.on_request import explanations_requested
 from drillrank.likelihood.base import NextTokens
-from drillrank.registry import adapters
 from llama_index_ext.events import ExplanationEvent
 from tests.drillrank.conftest import HashModel
 
@@ -37,7 +36,7 @@ NO_RANKING = (
     "MultiViewNodeParser",
     "LikelihoodCrossEncoder",
 )
-COMPONENTS = [(host, name) for host in HOSTS for name in adapters(host) if name not in NO_RANKING]
+COMPONENTS = [(host, name) for host in HOSTS for name in HOSTS[host].__all__ if name not in NO_RANKING]
 HEARD: list[ExplanationEvent] = []
 
 

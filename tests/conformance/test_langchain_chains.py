@@ -15,7 +15,6 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig, Runnable
 
 import langchain_ext
 from drillrank.errors import InvalidInput
-from drillrank.registry import adapters
 from langchain_ext._retriever import ConfiguredRetriever
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
 from tests.conformance.heartbeat import Heartbeat, SlowJudge
@@ -24,7 +23,7 @@ from tests.conformance.test_langchain_retrievers import BUILD, DOCUMENTS
 
 RERANKERS = [
     component
-    for component in map(langchain_ext.__dict__.get, adapters("langchain_ext"))
+    for component in map(langchain_ext.__dict__.get, langchain_ext.__all__)
     if issubclass(component, BaseDocumentCompressor)
 ]
 FOUND = [Document(page_content=text, id=str(number)) for number, text in enumerate(TEXTS)]
@@ -184,6 +183,6 @@ def test_the_whole_configuration_is_handed_on(name, how):
 
 
 def test_every_retriever_hands_its_configuration_on():
-    retrievers = [c for c in map(langchain_ext.__dict__.get, adapters("langchain_ext")) if issubclass(c, BaseRetriever)]
+    retrievers = [c for c in map(langchain_ext.__dict__.get, langchain_ext.__all__) if issubclass(c, BaseRetriever)]
     assert retrievers
     assert all(issubclass(component, ConfiguredRetriever) for component in retrievers)

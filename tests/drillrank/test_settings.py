@@ -17,6 +17,7 @@ from pydantic import BaseModel
 import drillrank
 import langchain_ext
 import llama_index_ext
+from drillrank.components import COMPONENTS, component
 from drillrank.drilldown.settings import D3Settings, SelfAskSettings
 from drillrank.errors import InvalidInput
 from drillrank.hosts.fields import Fixed
@@ -25,7 +26,6 @@ from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.settings import D3RetrieverSettings, ExplainSettings, SplitterSettings, ViewRetrieverSettings
 from drillrank.multihop.lookups import Nowhere
 from drillrank.multihop.path_settings import PathSearchSettings
-from drillrank.registry import component, components
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.monot5 import MonoT5Settings
@@ -241,7 +241,7 @@ def test_settings_survive_json_and_pickle_and_stay(settings):
 
 def test_what_a_component_fetches_from_is_called_alike_or_for_a_reason():
     named = {name: set() for name in ASKED_UNDER}
-    for declared_once in components():
+    for declared_once in COMPONENTS:
         for package, names in ((langchain_ext, declared_once.langchain), (llama_index_ext, declared_once.llama_index)):
             for cls in (getattr(package, name) for name in names):
                 taken = set(getattr(cls, "model_fields", None) or inspect.signature(cls).parameters)
@@ -365,7 +365,7 @@ def shown(cls):
     return set(cls.model_fields if issubclass(cls, BaseModel) else inspect.signature(cls).parameters)
 
 
-@pytest.mark.parametrize("name", [one.name for one in components()])
+@pytest.mark.parametrize("name", [one.name for one in COMPONENTS])
 def test_what_one_host_has_alone_is_known(name):
     one = component(name)
     pairs = list(zip(one.llama_index, one.langchain, strict=False))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from drillrank.components import COMPONENTS
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
 from drillrank.evaluation.awaiting import awaited
 from drillrank.evaluation.corpus import Corpus
@@ -18,7 +19,6 @@ from drillrank.evaluation.own import by_file, fitted_model, own_component
 from drillrank.explanation import Explainable, Explanation, Explanations
 from drillrank.explanation.on_request import Request, explanations_requested
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.registry import components
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import Settings
 from drillrank.settings_file import read_settings_file
@@ -234,7 +234,7 @@ def _ranking(given: Any) -> tuple[bool, Rank]:
         reranks = len(_needed(given)) > 1
         return reranks, lambda query, passages, _scores: given(query, passages) if reranks else given(query)
     raise InvalidInput(
-        f"a {type(given).__name__} does not rank: give one of {', '.join(one.name for one in components())}, a dotted "
+        f"a {type(given).__name__} does not rank: give one of {', '.join(one.name for one in COMPONENTS)}, a dotted "
         "path, a component of LlamaIndex or LangChain, or a function from question and passages to passages."
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from drillrank.components import COMPONENTS, component
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.corpus import Corpus
@@ -13,7 +14,6 @@ from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import PathSearch
-from drillrank.registry import component, components
 from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
 from drillrank.settings import settings_in_file
 from drillrank.views import MultiViewIndex, section_chunks
@@ -47,7 +47,7 @@ def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fit
     cls: Any = component(name).core_class
     kind = cls.__name__
     if kind not in (*_RERANK, *_SEARCH):
-        possible = ", ".join(one.name for one in components() if one.name in (*_RERANK, *_SEARCH))
+        possible = ", ".join(one.name for one in COMPONENTS if one.name in (*_RERANK, *_SEARCH))
         raise InvalidInput(f"{kind} needs more than questions and a corpus: give it as an object. By name: {possible}.")
     named = dict(settings)
     if kind in _NEURAL and "model" not in named:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.evaluation.comparison import candidates_by
 from drillrank.evaluation.contenders import resolved
@@ -29,7 +30,6 @@ from drillrank.evaluation.trials import Places, Trials, searched
 from drillrank.evaluation.tuned import Tuned
 from drillrank.evaluation.tuning_grid import MU, SETTINGS, Grid, defaults, steps_of
 from drillrank.likelihood.unigram import UNSAVED
-from drillrank.registry import component as registered
 
 _BY_TEXT = ("MultiViewIndex", "D3")  # what they find is best compared at equal length
 
@@ -140,7 +140,7 @@ def tune(
 def _base(given: str | Mapping[str, Any]) -> dict[str, Any]:
     base = dict(given) if isinstance(given, Mapping) else {"component": given}
     name = base.get("component")
-    kind = registered(name).core_class.__name__ if isinstance(name, str) else name
+    kind = row_of(name).name if isinstance(name, str) else name
     if kind not in SETTINGS:
         raise InvalidInput(f"Components whose settings are tuned are {', '.join(SETTINGS)}; not {name!r:.100}.")
     return {**resolved(base), "component": kind}
