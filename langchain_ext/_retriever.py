@@ -13,16 +13,11 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
 from langchain_core.vectorstores import VectorStore
-from pydantic import BeforeValidator, Field, InstanceOf
+from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.hosts.calls import Calls, arun_calls, run_calls
 from drillrank.hosts.notes import noted
 from drillrank.passages import check_query, check_top_n
-
-SCORE_KEY: Any = Field(
-    default="relevance_score",
-    description="Metadata key of the score; None adds nothing that depends on the question.",
-)
 
 
 def _as_runnable(given: object) -> object:
@@ -50,8 +45,6 @@ class ConfiguredRetriever(BaseRetriever):
 
 class AskedRetriever(ConfiguredRetriever):
     """Base of those that find what a question asks for; `invoke(query, top_n=...)` overrides `top_n`."""
-
-    score_key: str | None = SCORE_KEY
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None

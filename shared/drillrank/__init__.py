@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drillrank.drilldown.d3 import D3
     from drillrank.drilldown.self_ask import SelfAsk
+    from drillrank.evaluation.settings_file import load_settings
     from drillrank.likelihood import LanguageModel, load_language_model
     from drillrank.multihop.search import PathSearch
     from drillrank.passages import Passage, Path, Ranked
@@ -32,6 +33,7 @@ __all__ = [
     "Relevance",
     "SelfAsk",
     "load_language_model",
+    "load_settings",
     "parse_document",
     "read_document",
 ]
@@ -51,6 +53,7 @@ _HOMES = {
     "SelfAsk": "drilldown.self_ask",
     "UPR": "rerank.upr",
     "load_language_model": "likelihood",
+    "load_settings": "evaluation.settings_file",
     "parse_document": "structure",
     "read_document": "structure",
 }

@@ -18,10 +18,9 @@ from functools import wraps
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from drillrank.calling import blocking, is_async, method_of, to_thread
-from drillrank.errors import InvalidInput, LLMFailure, OnFailure
+from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.once import Waiting, caller
 from drillrank.reported import Answer
-from drillrank.settings import Settings, check_one_of, declared, setting
 from drillrank.structured import method_for
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
 from drillrank.workers import Workers
@@ -62,46 +61,6 @@ class Reply:
 
 
 Dialogue = Generator[Sequence[str], Sequence[Reply], Result]
-
-
-@declared
-class FailureSettings(Settings):
-    """What becomes of a failure.
-
-    Raises:
-        InvalidInput: the value is not one of those named.
-    """
-
-    on_failure: OnFailure = setting(
-        default="continue",
-        description='Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a '
-        '`DrillrankWarning`; or `"raise"`.',
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        check_one_of(OnFailure, on_failure=self.on_failure)
-
-
-@declared
-class LLMSettings(FailureSettings):
-    """How an LLM is asked, whatever for.
-
-    Raises:
-        InvalidInput: a value is not one of those named, or below 1.
-    """
-
-    workers: int | Workers = setting(
-        default=4,
-        description="Most LLM calls at the same time, for all uses of the object together; or a "
-        "`drillrank.workers.Workers`, which several objects may share.",
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        limited(self.workers)
 
 
 def limited(workers: int | Workers) -> Workers:

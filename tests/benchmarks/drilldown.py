@@ -50,7 +50,7 @@ def _d3(**settings: object) -> Method:
         def complete_json(self, prompt: str, schema: dict[str, object]) -> object:
             return oracle_of_question[0].complete_json(prompt, schema)
 
-    d3 = D3(CurrentOracle(), **settings)  # one object remembers the summaries
+    d3 = D3(CurrentOracle(), settings=settings)  # one object remembers the summaries
 
     def method(question: str, ready: PreparedDocuments, oracle: Oracle, usage: Usage) -> set[str]:
         oracle_of_question[:] = [oracle]

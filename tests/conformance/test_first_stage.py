@@ -21,6 +21,7 @@ import langchain_ext
 import llama_index_ext
 from drillrank import UPR, Passage
 from drillrank.errors import InvalidInput
+from tests.conformance.building import build
 
 TEXTS = [f"The {town} bridge crosses the river." for town in ("Basel", "Bonn", "Cologne", "Mainz", "Worms")]
 QUERY = "Which bridge crosses the river?"  # which words cannot tell apart
@@ -31,7 +32,7 @@ class LangChain:
     """Documents, with the scores under `score_key` that a retriever may write."""
 
     def __init__(self, name, **fields):
-        self.component = getattr(langchain_ext, name)(**{"top_n": None} | ALONE.get(name, {}) | fields)
+        self.component = build(getattr(langchain_ext, name), **{"top_n": None} | ALONE.get(name, {}) | fields)
 
     def found(self, scores, generated=()):
         documents = [
@@ -55,7 +56,7 @@ class LlamaIndex:
     """Nodes with scores, or None."""
 
     def __init__(self, name, **fields):
-        self.component = getattr(llama_index_ext, name)(**ALONE.get(name, {}) | fields)
+        self.component = build(getattr(llama_index_ext, name), **ALONE.get(name, {}) | fields)
 
     def found(self, scores, generated=()):
         nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS[: len(scores)]]
@@ -230,9 +231,14 @@ class FoundInOrder(BaseRetriever):
 
 def path_retriever(host, **fields):
     if host is LlamaIndex:
-        return llama_index_ext.PromptRankRetriever(FoundInOrder(), pairs=0, **fields)
+        return build(llama_index_ext.PromptRankRetriever, FoundInOrder(), settings={"pairs": 0}, **fields)
     documents = [Document(page_content=text) for text in TEXTS[::-1]]
-    return langchain_ext.PromptRankRetriever(retriever=RunnableLambda(lambda _: documents), pairs=0, **fields)
+    return build(
+        langchain_ext.PromptRankRetriever,
+        retriever=RunnableLambda(lambda _: documents),
+        settings={"pairs": 0},
+        **fields,
+    )
 
 
 @for_each_host

@@ -16,6 +16,7 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig, Runnable
 import langchain_ext
 from drillrank.errors import InvalidInput
 from langchain_ext._retriever import ConfiguredRetriever
+from tests.conformance.building import build
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
 from tests.conformance.heartbeat import Heartbeat, SlowJudge
 from tests.conformance.langchain_reader import Reader
@@ -31,7 +32,7 @@ each_reranker = pytest.mark.parametrize("component", RERANKERS)
 
 
 def reranker(component: Any, **fields: Any) -> Any:
-    return component(model=SlowJudge(Heartbeat()), top_n=None, **fields)
+    return build(component, model=SlowJudge(Heartbeat()), top_n=None, **fields)
 
 
 # No score in the metadata
@@ -43,13 +44,17 @@ def over_scoreless(documents: list[Document], name: str, **fields: Any) -> Any:
     sections = langchain_ext.MultiViewTextSplitter().split_documents(documents)
     views = BUILD["MultiViewRetriever"](documents, score_key=None, top_n=99)
     again: dict[str, Any] = {
-        "MultiViewRetriever over retrievers": lambda: langchain_ext.MultiViewRetriever(
-            documents=sections, source={"raw": views}, **fields
+        "MultiViewRetriever over retrievers": lambda: build(
+            langchain_ext.MultiViewRetriever, documents=sections, source={"raw": views}, **fields
         ),
-        "BRMGRRetriever": lambda: langchain_ext.BRMGRRetriever(
-            retriever=inner, llm=FakeListChatModel(responses=["A zebra plays chess."]), guard=True, **fields
+        "BRMGRRetriever": lambda: build(
+            langchain_ext.BRMGRRetriever,
+            retriever=inner,
+            llm=FakeListChatModel(responses=["A zebra plays chess."]),
+            guard=True,
+            **fields,
         ),
-        "PromptRankRetriever": lambda: langchain_ext.PromptRankRetriever(retriever=inner, **fields),
+        "PromptRankRetriever": lambda: build(langchain_ext.PromptRankRetriever, retriever=inner, **fields),
     }
     return again[name]() if name in again else BUILD[name](documents, **fields)
 

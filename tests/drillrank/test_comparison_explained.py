@@ -114,7 +114,7 @@ def test_every_component_that_can_explains_in_the_report(tmp_path):
 
 
 def test_a_first_stage_explains_too():
-    search = PathSearch(PromptRank(), CORPUS, hops=1)
+    search = PathSearch(PromptRank(), CORPUS, settings={"hops": 1})
     found = compare(QUESTIONS, {"wrong": last_first}, first_stage=search, measures=MEASURES)
     assert len(by_question(found, "first stage")) == 0
     page = html_report(found)

@@ -25,6 +25,7 @@ NO_COMPONENTS = {  # public names that are not a method
     "Path",
     "Ranked",
     "load_language_model",
+    "load_settings",
     "read_document",
     "parse_document",
 }

@@ -93,13 +93,15 @@ def test_whatever_an_llm_says(answers, strategy, guard, calls, tokens, documents
     said = iter(answers * 100)
     d3 = D3(
         lambda prompt: next(said),
-        paragraphs=strategy,
-        monot5=MonoT5(HashModel()),
-        guard_tokens=guard,
-        max_calls=calls,
-        max_prompt_tokens=tokens,
-        max_documents=limit,
-        on_empty=on_empty,
+        settings={
+            "paragraphs": strategy,
+            "monot5": MonoT5(HashModel()),
+            "guard_tokens": guard,
+            "max_calls": calls,
+            "max_prompt_tokens": tokens,
+            "max_documents": limit,
+            "on_empty": on_empty,
+        },
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
@@ -117,7 +119,10 @@ def test_whatever_an_llm_says(answers, strategy, guard, calls, tokens, documents
     st.sampled_from([QUESTION, "Xylophone?"]),
 )
 def test_without_an_llm(sections, guard, embeds, top_n, limit, question):
-    d3 = D3(sections=sections, guard_tokens=guard, embed=embed if embeds else None, max_documents=limit)
+    d3 = D3(
+        settings={"sections": sections, "guard_tokens": guard, "max_documents": limit},
+        embed=embed if embeds else None,
+    )
     found = d3.retrieve(question, DOCUMENTS, top_n)
     explained = check(found, DOCUMENTS)
     opened = [node for node in explained.tree if node.kind == "section" and node.why.startswith("likelihood: rank")]
@@ -143,12 +148,12 @@ def test_who_decided():
         unusable = whys(D3(lambda prompt: "gibberish").retrieve(QUESTION, [MANUAL]))
     assert unusable["Battery"] == ("opened", "the LLM's answer was unusable: likelihood's choice")
     with pytest.warns(DrillrankWarning, match="no call was left"):
-        over = whys(D3(lambda prompt: "1", max_calls=1).retrieve(QUESTION, [MANUAL]))
+        over = whys(D3(lambda prompt: "1", settings={"max_calls": 1}).retrieve(QUESTION, [MANUAL]))
     assert over["Battery"] == ("opened", "no call was left (budget): likelihood's choice")
-    ranked = whys(D3(sections=1).retrieve(QUESTION, [MANUAL]))
+    ranked = whys(D3(settings={"sections": 1}).retrieve(QUESTION, [MANUAL]))
     assert ranked["Battery"] == ("opened", "likelihood: rank 1 of 5")
     assert ranked["Screen"][1].endswith("of 5; kept: 1")
-    documents = whys(D3(max_documents=1).retrieve(QUESTION, DOCUMENTS), "document")
+    documents = whys(D3(settings={"max_documents": 1}).retrieve(QUESTION, DOCUMENTS), "document")
     assert documents["Document 3"] == ("left", "others have likelier paragraphs (max_documents)")
     assert documents["Manual"] == ("opened", "drilled into")
     cut = tree_of(D3(lambda prompt: "Battery" if "names" in prompt else "1, 2").retrieve(QUESTION, [MANUAL], 1))
@@ -169,7 +174,7 @@ def test_a_chapter_that_was_left_says_so_of_its_sections():
             return "1"
         return "Part 2" if "Section: Part 0" in prompt else "Part 2 > Chapter 2.3"
 
-    reasons = whys(D3(choose, max_prompt_tokens=400).retrieve("Which words?", [book]))
+    reasons = whys(D3(choose, settings={"max_prompt_tokens": 400}).retrieve("Which words?", [book]))
     assert reasons["Chapter 1.2"] == ("left", "not the LLM's choice, with its chapter")
     assert reasons["Chapter 2.4"] == ("left", "not the LLM's choice")
     assert reasons["Chapter 2.3"] == ("opened", "the LLM's choice")

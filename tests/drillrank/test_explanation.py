@@ -31,8 +31,8 @@ from drillrank.explanation import (
 from drillrank.explanation.text import CONTROL, on_one_line
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks
-from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.settings import keyword_arguments
 from tests.drillrank.conftest import HashModel
 
 QUERY = "Where does the red fox live?"
@@ -84,8 +84,10 @@ def test_with_scores_of_a_first_stage_weights_titles_and_any_smoothing(passages,
     paths = [Path((one,)) for one in given_passages]
     for ranking in (
         UPR(model, **weighted).rank(QUERY, given_passages, scores=scores),
-        PromptRank(model, temperature=0.7, **weighted).rank(QUERY, paths, scores=scores),
-        BRMGR(model, first=first, **weighted).rank(QUERY, given_passages, ["A fox.", "No."], scores=scores),
+        PromptRank(model, temperature=0.7, **keyword_arguments(PromptRank, weighted)).rank(QUERY, paths, scores=scores),
+        BRMGR(model, **keyword_arguments(BRMGR, {"first": first, **weighted})).rank(
+            QUERY, given_passages, ["A fox.", "No."], scores=scores
+        ),
     ):
         add_up(ranking.explain(), ranking)
 
@@ -155,12 +157,13 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
         PromptRank(prior=first),
         CHAIN,
         links=kinds,
-        hops=hops,
-        pairs=pairs,
-        cascade=cascade,
+        settings={
+            "hops": hops,
+            "pairs": pairs,
+            "cascade": cascade,
+            **({} if prior else {"link_prior": None}),
+        },
         llm=(lambda prompt: "Basel") if asks else None,
-        missing=MissingSettings(),
-        **({} if prior else {"link_prior": None}),
     )
     paths = search.search_paths(BIRTH)
     found = paths.explain()
@@ -183,7 +186,7 @@ def test_the_kinds_of_links_along_a_path():
     linked = [CHAIN[0], CHAIN[1], Passage("London is old.", id="london", title="London"), CHAIN[2]]
 
     def steps(ids, **settings):
-        paths = PathSearch(PromptRank(), linked, **settings).search_paths(BIRTH)
+        paths = PathSearch(PromptRank(), linked, **keyword_arguments(PathSearch, settings)).search_paths(BIRTH)
         [place] = [place for place, item in enumerate(paths) if item.passage.ids == ids]
         return [step.by for step in paths.explain()[place].steps]
 

@@ -75,7 +75,11 @@ def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
 def test_cycles_dead_ends_and_more_hops_than_passages_end_in_simple_paths(graph, hops, beam, branch):
     pool = pool_of(graph)
     seen = []
-    search = PathSearch(PromptRank(UnigramModel()), pool, hops=hops, beam=beam, branch=branch)
+    search = PathSearch(
+        PromptRank(UnigramModel()),
+        pool,
+        settings={"hops": hops, "beam": beam, "branch": branch},
+    )
     ranking = search.search(QUERY, on_hop=seen.append)
     paths = [scored.passage.ids for hop in seen for scored in hop.paths]
     assert len(set(paths)) == len(paths)
@@ -93,8 +97,8 @@ def test_linked_passages_that_were_not_given_join_from_a_source_or_a_corpus(grap
         expected |= {target for name in expected for target in graph[name] if target in graph}
     prompt_rank = PromptRank(UnigramModel())
     wide = {"hops": hops, "beam": 99, "branch": 9}
-    from_source = PathRerank(prompt_rank, **wide).rank(QUERY, first, source=Library(pool))
-    in_corpus = PathRerank(prompt_rank, corpus=pool, **wide).rank(QUERY, first)
+    from_source = PathRerank(prompt_rank, settings=wide).rank(QUERY, first, source=Library(pool))
+    in_corpus = PathRerank(prompt_rank, corpus=pool, settings=wide).rank(QUERY, first)
     for ranking in (from_source, in_corpus):
         assert sorted(item.passage.id for item in ranking) == sorted(expected)
         assert all((item.details["position"] < len(first)) == (item.passage in first) for item in ranking)
@@ -105,7 +109,11 @@ def test_a_passage_that_links_to_all_costs_no_more_than_the_branch():
     pool = [Passage("a red hub", id="hub", links=[str(i) for i in range(500)])]
     pool += [Passage(f"river {i}", id=str(i)) for i in range(500)]
     hops = []
-    PathSearch(PromptRank(UnigramModel()), pool, pool=1, branch=3).search("red hub", on_hop=hops.append)
+    PathSearch(
+        PromptRank(UnigramModel()),
+        pool,
+        settings={"pool": 1, "branch": 3},
+    ).search("red hub", on_hop=hops.append)
     assert [len(hop.paths) for hop in hops] == [1, 3]
 
 
@@ -140,7 +148,12 @@ def test_a_second_retrieval_finds_what_the_question_does_not_name():
     holm = Passage("Ada Holm grew up in the port of Esbjerg.", id="holm")
     others = [Passage(f"Chapter {i} is about something else.", id=str(i)) for i in range(20)]
     query = "Where did the director of The Silent Pier grow?"
-    search = PathSearch(PromptRank(), [film, *others, holm], links=RetrievedLinks(n=1), pool=1, hops=2)
+    search = PathSearch(
+        PromptRank(),
+        [film, *others, holm],
+        links=RetrievedLinks(n=1),
+        settings={"pool": 1, "hops": 2},
+    )
     assert {item.passage.ids for item in search.search_paths(query)} == {("film",), ("film", "holm")}
 
 
@@ -162,7 +175,7 @@ def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
     turing = Passage("He was born in Maida Vale.", id="turing", title="Alan Turing")
     vale = Passage("It is a residential district of London.", id="vale", title="Maida Vale")
     query = "Which residential district was Alan Turing born in?"
-    by_pool = PathSearch(PromptRank(), [turing, vale], links=TitleMentions(), pool=1)
+    by_pool = PathSearch(PromptRank(), [turing, vale], links=TitleMentions(), settings={"pool": 1})
     by_candidates = PathSearch(PromptRank(), first_stage=lambda query, n: [turing, vale], links=TitleMentions())
     for search in (by_pool, by_candidates):
         assert search.search(query)[0].details["path"] == ("turing", "vale")

@@ -54,7 +54,7 @@ pools = st.lists(
 def ranked_by(pool, given_count):
     passages = [Passage(text, id=str(i), links=links) for i, (text, links) in enumerate(pool)]
     links = named_links(["relationships", "retrieval"])
-    reranker = PathRerank(PromptRank(UnigramModel().fit(TEXTS)), links=links, hops=3)
+    reranker = PathRerank(PromptRank(UnigramModel().fit(TEXTS)), links=links, settings={"hops": 3})
     return reranker, passages[:given_count], Library(passages)
 
 

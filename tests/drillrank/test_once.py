@@ -84,7 +84,10 @@ def loops_and_threads(d3, ready):
 @pytest.mark.parametrize("ask", [threads, tasks, loops_and_threads])
 def test_first_questions_at_the_same_time_make_the_summaries_once(ask, writer, workers):
     llm = writer()
-    d3 = D3(llm, summarizer="llm", workers=workers)
+    d3 = D3(
+        llm,
+        settings={"summarizer": "llm", "workers": workers},
+    )
     ask(d3, d3.prepare([BOOK]))
     assert llm.calls["summary"] == 6
 
@@ -92,7 +95,7 @@ def test_first_questions_at_the_same_time_make_the_summaries_once(ask, writer, w
 @pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
 def test_failed_summaries_are_not_remembered():
     llm = Writer(fails=1)
-    d3 = D3(llm, summarizer="llm")
+    d3 = D3(llm, settings={"summarizer": "llm"})
     threads(d3, d3.prepare([BOOK]))
     assert llm.calls["summary"] == 12
 
@@ -127,7 +130,10 @@ def test_an_llm_that_asks_the_same_component_does_not_wait_for_itself(later, wor
             await asyncio.sleep(0)
             return "Stones." if kind == "summary" else "none"
 
-    d3 = D3(CircularLater() if later else Circular(), summarizer="llm", workers=workers)
+    d3 = D3(
+        CircularLater() if later else Circular(),
+        settings={"summarizer": "llm", "workers": workers},
+    )
     ready = d3.prepare([BOOK])
     if later:
         asyncio.run(d3.aretrieve(QUESTION, ready))

@@ -54,7 +54,7 @@ def test_links_within_some_are_links_over_these(pool, ids, page):
 
 @given(POOLS, st.sets(st.integers(0, 5).map(str)), st.integers(1, 3))
 def test_a_passage_out_of_scope_is_not_found_scored_or_named(pool, ids, hops):
-    search = PathSearch(PromptRank(), pool, links=[Hyperlinks(), TitleMentions(), given_links], hops=hops)
+    search = PathSearch(PromptRank(), pool, links=[Hyperlinks(), TitleMentions(), given_links], settings={"hops": hops})
     first = [passage for passage in pool if passage.id in ids][:2]
     told = []
     steps = search.steps("Which fox saw the Pier?", candidates=first, scope=Scope(ids))
@@ -82,7 +82,7 @@ def test_what_lends_its_structure_is_read_as_the_source_has_it(pool, there, hops
     records = {id_: Passage(f"record {id_}", id=id_, links=[str(int(id_) + 1)]) for id_ in there}
     first = [records.get(pool[0].id, pool[0])]
     shelf = Shelf(records.values())
-    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], hops=hops)
+    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], settings={"hops": hops})
     found = run_steps(search.steps("which record", candidates=first, scope=Scope(fetched=True)), shelf)
     for item in found:
         assert item.passage in (first[0], records.get(item.passage.id))

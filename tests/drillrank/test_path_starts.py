@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -103,8 +102,8 @@ def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_docu
 
 
 def test_settings_go_with_a_changed_ranker(hash_model):
-    ranker = replace(PromptRank(prior="cosine"), model=hash_model())
-    assert (ranker.prior, replace(ranker, temperature=2.0).prior) == ("cosine", "cosine")
+    ranker = PromptRank(prior="cosine", settings={"prior_weight": 2.0}).with_model(hash_model())
+    assert (ranker.prior, ranker.settings.prior_weight) == ("cosine", 2.0)
 
 
 class Unasked(PromptRank):
@@ -131,7 +130,7 @@ def test_what_cannot_be_used_is_refused_before_a_model_is_asked():
         PromptRank(prior="uniform")
     for wrong in ("uniform", 1, True):
         with pytest.raises(InvalidInput, match="link_prior is a PathPrior or None"):
-            PathSearch(PromptRank(), POOL, link_prior=wrong)
+            PathSearch(PromptRank(), POOL, settings={"link_prior": wrong})
     with pytest.raises(InvalidInput, match="this ranker has no prior"):
         PathRerank(PromptRank()).rank("fox", POOL, scores=[1.0] * 5)
     with pytest.raises(InvalidInput, match="4 scores and 5 passages"):
@@ -153,9 +152,11 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
     options = {"hops": 2, "cascade": cascade}
     alone = {
         item.passage.ids: item
-        for item in _paths(PathRerank(PromptRank(), link_prior=links, **options).path_search, QUESTION, passages)
+        for item in _paths(
+            PathRerank(PromptRank(), settings={"link_prior": links, **options}).path_search, QUESTION, passages
+        )
     }
-    search = PathRerank(PromptRank(prior=prior), link_prior=links, **options).path_search
+    search = PathRerank(PromptRank(prior=prior), settings={"link_prior": links, **options}).path_search
     found = _paths(search, QUESTION, passages, scores)
     begun = {item.passage.ids[0]: item for item in found if len(item.passage.ids) == 1}
     assert set(begun) == {passage.id for passage in passages}
@@ -177,7 +178,7 @@ def test_a_search_counts_the_order_of_what_its_first_stage_brought():
     passages = [Passage(f"The {town} bridge crosses the river.", id=town) for town in ("Basel", "Bonn", "Worms")]
     for order in (passages, passages[::-1]):
         ranker = PromptRank(prior="retrieval")
-        search = PathSearch(ranker, first_stage=lambda query, n, order=tuple(order): order[:n], pairs=0)
+        search = PathSearch(ranker, first_stage=lambda query, n, order=tuple(order): order[:n], settings={"pairs": 0})
         found = search.search("Which bridge crosses the river?")
         assert [item.passage for item in found] == order
         assert found[0].score > found[1].score > found[2].score

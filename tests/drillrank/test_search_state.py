@@ -15,8 +15,9 @@ from drillrank.likelihood.embedding_model import KAPPA
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import Mention
 from drillrank.multihop.lookups import Ask, Nowhere, Retrieval, run_steps
-from drillrank.multihop.missing import Missing, MissingSettings, missing_query
+from drillrank.multihop.missing import Missing, missing_query
 from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathScorer, PathWithPrior
 from drillrank.multihop.search import PathSearch, Scope
@@ -213,7 +214,7 @@ def answered(steps, *answers):
 def test_an_llm_reads_the_documents_of_the_path_apart_and_as_many_passages_are_looked_for_as_wanted():
     path = Path((PASSAGES["a"], PASSAGES["b"]))
     [[ask], [retrieval]], found = answered(
-        Missing(MissingSettings(), QUERY).after(path, 2), [Reply("the river", None)], [[PASSAGES["c"]] * 3]
+        Missing(PathSettings(), QUERY).after(path, 2), [Reply("the river", None)], [[PASSAGES["c"]] * 3]
     )
     assert isinstance(ask, Ask)
     assert "fox\n\nred" in ask.prompt
@@ -236,7 +237,7 @@ def test_which_words_of_an_answer_are_the_query(answer, query):
 
 def test_settings_of_a_call_go_before_those_of_the_search():
     passages = [Passage("red fox", id="1"), Passage("river", id="2")]
-    steps = PathSearch(PromptRank(), passages).steps(QUERY, missing=MissingSettings(), candidates=passages)
+    steps = PathSearch(PromptRank(), passages).steps(QUERY, missing=PathSettings(), candidates=passages)
     asked, answer = [], None
     try:
         while True:
@@ -276,7 +277,7 @@ class Meaning(UnigramModel):
 
 def test_a_model_that_reads_meaning_is_the_first_stage():
     passages = [Passage("a long text on foxes", id="1"), Passage("a fox", id="2", title="T"), Passage("b", id="3")]
-    search = PathSearch(PromptRank(Meaning().fit(["a fox"])), passages, hops=1)
+    search = PathSearch(PromptRank(Meaning().fit(["a fox"])), passages, settings={"hops": 1})
     found = search._source.retrieve(QUERY, 2)
     assert [passage.id for passage in found] == ["3", "2"]
     assert Meaning.asked[-1] == (QUERY, [passage.titled_text for passage in passages])

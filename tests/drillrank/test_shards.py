@@ -22,6 +22,7 @@ from drillrank.multihop.shards import Shard, ShardedCorpus, divided
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex, top
+from drillrank.settings import keyword_arguments
 from tests.drillrank.conftest import HashModel
 from tests.linked_passages import linked_passages, questions
 
@@ -91,8 +92,8 @@ def test_paths_and_scores_are_those_of_one_process(seed, parts, options):
     passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
     corpus = in_parts(passages, parts)
     ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
-    alone = PathSearch(ranker, passages, pool=12, **options)
-    spread = PathSearch(ranker, first_stage=corpus, pool=12, **options)
+    alone = PathSearch(ranker, passages, **keyword_arguments(PathSearch, {"pool": 12, **options}))
+    spread = PathSearch(ranker, first_stage=corpus, **keyword_arguments(PathSearch, {"pool": 12, **options}))
     for question in questions(passages, 3, seed=seed):
         same(spread.search_paths(question), alone.search_paths(question))
 
@@ -114,8 +115,19 @@ def test_meaning_scores_and_chooses_links_as_in_one_process(seed, parts, kind):
     def found(query, n):
         return [passages[place] for place in top(words.scores(query), n)]
 
-    alone = PathSearch(ranker, passages, first_stage=found, pool=12, embed=embed, branch=2)
-    spread = PathSearch(ranker, first_stage=in_parts(passages, parts), pool=12, embed=embed, branch=2)
+    alone = PathSearch(
+        ranker,
+        passages,
+        first_stage=found,
+        settings={"pool": 12, "branch": 2},
+        embed=embed,
+    )
+    spread = PathSearch(
+        ranker,
+        first_stage=in_parts(passages, parts),
+        settings={"pool": 12, "branch": 2},
+        embed=embed,
+    )
     for question in questions(passages, 2, seed=seed):
         same(spread.search_paths(question), alone.search_paths(question))
 
@@ -135,8 +147,8 @@ def test_titles_of_several_shards_are_named_together():
     for parts in range(1, 6):
         corpus = in_parts(passages, parts)
         assert isinstance(corpus, Corpus)
-        search = PathSearch(PromptRank(), first_stage=corpus, hops=1)
-        expected = PathSearch(PromptRank(), passages, hops=1).search_paths(question)
+        search = PathSearch(PromptRank(), first_stage=corpus, settings={"hops": 1})
+        expected = PathSearch(PromptRank(), passages, settings={"hops": 1}).search_paths(question)
         same(sorted(search.search_paths(question), key=str), sorted(expected, key=str))
 
 
@@ -185,5 +197,5 @@ def test_links_that_must_know_passages_see_the_candidates():
     from drillrank.multihop.title_mentions import TitleMentions
 
     passages = [Passage("A fox of Basel.", id="1"), Passage("On the Rhine.", id="2", title="Basel")]
-    search = PathSearch(PromptRank(), first_stage=in_parts(passages, 2), links=TitleMentions(), pairs=0)
+    search = PathSearch(PromptRank(), first_stage=in_parts(passages, 2), links=TitleMentions(), settings={"pairs": 0})
     assert ("1", "2") in [item.passage.ids for item in search.search_paths("Where does the fox live?")]

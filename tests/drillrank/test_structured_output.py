@@ -89,7 +89,7 @@ class Librarian:
 def test_d3_asks_for_json_in_both_steps(as_text):
     answers = [{"ids": [1]}, {"ids": [2]}]
     llm = Librarian(*(map(json.dumps, answers) if as_text else answers))
-    found = D3(llm, sections_by="json").retrieve(QUESTION, [MANUAL])
+    found = D3(llm, settings={"sections_by": "json"}).retrieve(QUESTION, [MANUAL])
     assert [item.passage.text for item in found] == ["Charge it over night."]
     schema = {
         "title": "RelevantIds",
@@ -106,9 +106,11 @@ def test_d3_asks_for_json_in_both_steps(as_text):
 
 
 def test_an_empty_list_means_none_and_numbers_that_were_not_offered_are_dropped():
-    assert list(D3(Librarian({"ids": []}), sections_by="json").retrieve(QUESTION, [MANUAL])) == []
+    assert list(D3(Librarian({"ids": []}), settings={"sections_by": "json"}).retrieve(QUESTION, [MANUAL])) == []
     with pytest.warns(DrillrankWarning, match="'77'"):
-        found = D3(Librarian({"ids": [77, 1]}, {"ids": [1]}), sections_by="json").retrieve(QUESTION, [MANUAL])
+        found = D3(Librarian({"ids": [77, 1]}, {"ids": [1]}), settings={"sections_by": "json"}).retrieve(
+            QUESTION, [MANUAL]
+        )
     assert [item.passage.text for item in found] == ["It lasts nine hours."]
 
 

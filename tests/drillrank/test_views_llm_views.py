@@ -268,7 +268,7 @@ class Watched:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_calls_run_at_once_but_no_more_than_workers(workers):
     llm = Watched()
-    chunker = MultiViewChunker(chunking="paragraph", llm=llm, workers=workers)
+    chunker = MultiViewChunker(chunking="paragraph", llm=llm, settings={"workers": workers})
     foxes, mice = (
         parse_document("\n\n".join(f"Paragraph number {i} about {animals}." for i in range(8)))
         for animals in ("foxes", "mice")

@@ -99,7 +99,10 @@ BOOK = "# One\n\nThe first.\n\nThe second.\n\n# Two\n\nThe third."
 
 def test_one_d3_and_one_self_ask_for_two_loops_and_eight_threads():
     llm = Crowd()
-    d3 = D3(llm, sections_by="ids", workers=3)
+    d3 = D3(
+        llm,
+        settings={"sections_by": "ids", "workers": 3},
+    )
     ready = d3.prepare([BOOK])
     expected = [item.passage.text for item in d3.retrieve("Which is first?", ready)]
 
@@ -227,7 +230,13 @@ def test_d3_asks_for_as_many_summaries_at_once_as_is_said(how):
     meet, crowd = meeting(8)
     llm = lambda prompt: "1" if question in prompt else meet(prompt)  # noqa: E731
     book = "\n\n".join(f"# Part {part}\n\n{'A long story. ' * 60}" for part in range(8))
-    found = getattr(D3(llm, summarizer="llm", workers=8, sections_by="ids"), how)(question, [book])
+    found = getattr(
+        D3(
+            llm,
+            settings={"summarizer": "llm", "workers": 8, "sections_by": "ids"},
+        ),
+        how,
+    )(question, [book])
     assert asyncio.run(found) if how == "aretrieve" else found
     assert crowd.most == 8
 

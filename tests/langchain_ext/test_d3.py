@@ -24,6 +24,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.settings import keyword_arguments
 from drillrank.tokens import count_tokens
 from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import ticks_during
@@ -50,7 +51,8 @@ def finder(crowd: Crowd | None = None, kind: type[Reader] = Reader) -> Reader:
 
 
 def drill(*given: Document, **fields: Any) -> D3Retriever:
-    return D3Retriever(**{"documents": given or [DOCUMENT], "llm": finder(), **fields})
+    fields = {"documents": given or [DOCUMENT], "llm": finder(), **fields}
+    return D3Retriever(**keyword_arguments(D3Retriever, fields))
 
 
 def test_the_llm_chooses_and_its_cost_is_told():

@@ -136,7 +136,7 @@ def test_prompts_are_templates_and_titles_are_shown():
     assert asked.invoke(HOPS)["answer"] == "1,230 km"
     assert asked.llm.messages[0][0] == SystemMessage("Be brief.")
     for wrong in ("no places", "{question}{unknown}{transcript}"):
-        with pytest.raises(ValidationError, match="prompt"):
+        with pytest.raises(InvalidInput, match="prompt"):
             chain(prompt=wrong)
 
 

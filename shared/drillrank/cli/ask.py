@@ -41,6 +41,7 @@ class Asked:
         questions: At least one.
         model: A language model's specification; None for that of the settings, or the unigram model.
         settings: A file of settings; None for the defaults.
+        trust: Whether that file may name folders, addresses, code and keys.
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
@@ -51,6 +52,7 @@ class Asked:
     questions: Sequence[str]
     model: str | None
     settings: str | None
+    trust: bool
     top_n: int
     as_json: bool
     explain: bool
@@ -79,7 +81,17 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
     for question in questions:
         check_query(question)
     check_top_n(given.top_n)
-    return Asked(files, questions, given.model, given.settings, given.top_n, given.json, given.explain, cache)
+    return Asked(
+        files,
+        questions,
+        given.model,
+        given.settings,
+        given.trust_settings,
+        given.top_n,
+        given.json,
+        given.explain,
+        cache,
+    )
 
 
 def readable(argument: str) -> str:
@@ -106,7 +118,7 @@ def _questions_in(file: str) -> list[str]:
 
 def run_ask(asked: Asked) -> bool:
     """Print evidence for each question; whether there was any."""
-    d3 = D3.load(asked.settings, model=asked.model) if asked.settings else D3(model=asked.model or "unigram")
+    d3 = D3(**_settings(asked))
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
     with found_sources(asked.files) as (sources, skipped):
@@ -133,12 +145,21 @@ def run_ask(asked: Asked) -> bool:
     return found_any
 
 
+def _settings(asked: Asked) -> dict[str, Any]:
+    """The arguments of D3."""
+    if asked.settings is None:
+        return {"model": asked.model or "unigram"}
+    from drillrank.evaluation.settings_file import load_settings
+
+    return load_settings(asked.settings, "D3", model=asked.model, trust=asked.trust)
+
+
 def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking]]:
     """Each question, the documents that were drilled into, and its evidence."""
     ready: PreparedDocuments | None = None
     prepared: Sequence[str] = ()
     for question in asked.questions:
-        chosen = library.documents(question, d3.max_documents)
+        chosen = library.documents(question, d3.settings.max_documents)
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
             ready, prepared = d3.prepare([document for _, document in chosen]), names

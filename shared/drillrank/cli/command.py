@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 from drillrank.cli.ask import asked_of, readable, run_ask
 from drillrank.cli.cache import cache_folder
-from drillrank.cli.compare import add_arguments
+from drillrank.cli.compare import TRUST_SETTINGS, add_arguments
 from drillrank.cli.demo import DEMO_QUESTION, run_demo
 from drillrank.cli.listing import run_components
 from drillrank.cli.outline import run_outline
@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--questions", metavar="FILE", help="questions, one on each line; - for standard input")
     ask.add_argument("--model", help='language model, "unigram" by default')
     ask.add_argument("--settings", metavar="FILE", help="settings of D3, as `drillrank tune` writes them")
+    ask.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")
     ask.add_argument("--json", action="store_true", help="write JSON Lines, one object for each paragraph")
     ask.add_argument(

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from drillrank.evaluation import Comparison
 
 
+TRUST_SETTINGS = "let the file of settings name folders, addresses, code and keys: only if it is your own"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add_questions(parser)
@@ -32,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings", metavar="FILE", help="settings of the components, as `drillrank tune` writes them"
     )
+    parser.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
     parser.add_argument("--measure", action="append", metavar="NAME", help="several times; the first one decides")
     parser.add_argument("--html", metavar="FILE", help="write a report that needs no network")
     parser.set_defaults(run=run_compare)
@@ -62,7 +66,11 @@ def run_compare(given: argparse.Namespace) -> bool:
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
     if given.settings:
         components = {
-            name: {"settings": given.settings, **({"component": what} if isinstance(what, str) else what)}
+            name: {
+                "settings": given.settings,
+                "trust_settings": given.trust_settings,
+                **({"component": what} if isinstance(what, str) else what),
+            }
             for name, what in components.items()
         }
     with terminal.progress("questions") as on_progress:

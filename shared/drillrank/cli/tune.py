@@ -12,7 +12,6 @@ from rich.markup import escape
 from drillrank.cli import terminal
 from drillrank.cli.compare import add_questions, column, component
 from drillrank.errors import InvalidInput
-from drillrank.settings_file import read_settings_file
 from drillrank.whole_files import check_target
 
 _WRITTEN = 20  # instructions that a model writes
@@ -54,6 +53,7 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 def run_tune(given: argparse.Namespace) -> None:
     """Tune, print what was tried, and write the settings."""
     from drillrank.evaluation import tune
+    from drillrank.evaluation.settings_file import read_settings_file
 
     _, what = component(given.component)
     grid = _grid(given, what)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, limited, run
@@ -21,6 +20,7 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
+from drillrank.embedding import Embed
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
@@ -28,7 +28,7 @@ from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
-from drillrank.settings import method
+from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.tokens import token_counter
 
@@ -62,8 +62,7 @@ class EvidenceRanking(Explainable[Ranked[Passage]]):
             self[:] = [replace(item, details={**item.details, "problems": self.problems}) for item in self]
 
 
-@method
-class D3(D3Settings):
+class D3:
     """Finds evidence paragraphs in long structured documents by drilling down their sections.
 
     Args:
@@ -71,8 +70,8 @@ class D3(D3Settings):
             `complete` and, if it has one, `acomplete`. None chooses by likelihood.
         model: A language model, or its specification: scores paragraphs, and chooses where there is no LLM or it fails.
             A lexical model that has not been fitted is fitted with the documents' sections and paragraphs, on a copy.
-
-    The keyword arguments are the fields of `D3Settings`.
+        embed: A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.
+        settings: How it drills down.
 
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
     the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
@@ -105,32 +104,32 @@ class D3(D3Settings):
     (['Charge it over night.'], 2)
     """
 
-    llm: LLM | None = None
-    model: str | LanguageModel = "unigram"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._count = token_counter(self.tokens)
-        self._workers = limited(self.workers)
-        condenser = Condenser(self.summarizer, self.summary_words, self.max_prompt_tokens, self._count, self.on_failure)
-        plan = Plan(self, self.llm is not None, None, condenser)
-        if self.llm is None and ("base" in plan.strategy or self.summarizer == "llm"):
+    def __init__(
+        self,
+        llm: LLM | None = None,
+        model: str | LanguageModel = "unigram",
+        *,
+        embed: Embed | None = None,
+        settings: D3Settings | Mapping[str, Any] = D3Settings(),
+    ) -> None:
+        if embed is not None and not callable(embed):
+            raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
+        self.llm = llm
+        self.language_model = load_evidence_model(model)
+        self.embed = embed
+        self.settings = settings = as_settings(D3Settings, settings)
+        self._count = token_counter(settings.tokens)
+        self._workers = limited(settings.workers)
+        condenser = Condenser(
+            settings.summarizer, settings.summary_words, settings.max_prompt_tokens, self._count, settings.on_failure
+        )
+        plan = Plan(settings, llm is not None, None, condenser)
+        if llm is None and ("base" in plan.strategy or settings.summarizer == "llm"):
             raise InvalidInput(
-                f"paragraphs={plan.strategy!r} with summarizer={self.summarizer!r} needs an LLM: give llm."
+                f"paragraphs={plan.strategy!r} with summarizer={settings.summarizer!r} needs an LLM: give llm."
             )
-        if self.embed is not None and not callable(self.embed):
-            raise InvalidInput(f"embed is a function from texts to vectors, not {self.embed!r:.100}.")
         needed = "monot5" in plan.strategy
-        self._plan = replace(plan, monot5=(self.monot5 or MonoT5(self.language_model)) if needed else None)
-
-    @cached_property
-    def language_model(self) -> LanguageModel:
-        """The model, loaded as far as it has to be before it is asked."""
-        return load_evidence_model(self.model)
-
-    @classmethod
-    def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"model": load_evidence_model(model, **options) if options else model}
+        self._plan = replace(plan, monot5=(settings.monot5 or MonoT5(self.language_model)) if needed else None)
 
     def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> PreparedDocuments:
         """Parse and index documents once, for many questions; `embed` runs here.
@@ -167,8 +166,8 @@ class D3(D3Settings):
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
-        instruction = filled(self.prompts[1], paragraphs="", question="")
-        return max((self.max_prompt_tokens - self._count(instruction)) // 2, LEAST)
+        instruction = filled(self.settings.prompts[1], paragraphs="", question="")
+        return max((self.settings.max_prompt_tokens - self._count(instruction)) // 2, LEAST)
 
     def retrieve(
         self,
@@ -237,8 +236,14 @@ class D3(D3Settings):
         check_query(question)
         check_top_n(top_n)
         ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
+        settings = self.settings
         selection = Selection(
-            question, self.max_prompt_tokens, self.max_calls, self.on_failure, self.on_empty, self._count
+            question,
+            settings.max_prompt_tokens,
+            settings.max_calls,
+            settings.on_failure,
+            settings.on_empty,
+            self._count,
         )
         drill = Drill(self._plan, ready, selection, on_step)
         ranking = yield from drill.ranking(top_n)

@@ -26,15 +26,15 @@ from drillrank.dialogue import (
     limited,
     run,
 )
-from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.drilldown.truncation import LEAST, shortened
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, OnFailure, check_positive
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import filled
-from drillrank.settings import method
+from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
+from drillrank.settings import check_one_of
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
-from drillrank.tokens import token_counter
+from drillrank.tokens import Tokens, token_counter
+from drillrank.workers import Workers
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
@@ -84,8 +84,7 @@ class _Search:
 _Moves = Generator["list[str] | _Search | FollowUp", Any, SelfAskAnswer]
 
 
-@method
-class SelfAsk(SelfAskSettings):
+class SelfAsk:
     r"""Answers multi-hop questions by asking and answering follow-up questions.
 
     Args:
@@ -95,11 +94,21 @@ class SelfAsk(SelfAskSettings):
             other; or to a `Conversation` that ends with them, such as `lambda question: d3.dialogue(question,
             documents)`, whose calls then count here. A function, sync or async, or an object with `retrieve` and, if it
             has one, `aretrieve`.
-
-    The keyword arguments are the fields of `SelfAskSettings`.
+        max_steps: Most follow-up questions; then the final answer is asked for.
+        max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
+            first one does, its middle is left out, as it is of a transcript that is too long.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        prompt: Asks for the next step: a template with `{question}` and `{transcript}`, which ends the prompt; or a
+            function of these.
+        answer_prompt: Asks for an answer from passages: a template with `{contents}` and `{question}`, or a function of
+            these.
+        on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
+            `DrillrankWarning`; or `"raise"`.
+        workers: Most LLM calls at the same time, for all uses of the object together; or a
+            `drillrank.workers.Workers`, which several objects may share.
 
     Raises:
-        InvalidInput: a setting is out of its range.
+        InvalidInput: a setting is out of its range, or a prompt lacks a place.
 
     >>> def llm(prompt):
     ...     if "Contents: Emma" in prompt:
@@ -112,15 +121,32 @@ class SelfAsk(SelfAskSettings):
     ('Jane Austen', [('Who wrote Emma?', 'Jane Austen')], 3)
     """
 
-    llm: LLM
-    retrieve: object
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if method_of(self.retrieve, "retrieve", "aretrieve") is None:
-            raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
-        self._count = token_counter(self.tokens)
-        self._workers = limited(self.workers)
+    def __init__(
+        self,
+        llm: LLM,
+        retrieve: object,
+        *,
+        max_steps: int = 5,
+        max_prompt_tokens: int = 3000,
+        tokens: Tokens = None,
+        prompt: Template = SELF_ASK_PROMPT,
+        answer_prompt: Template = ANSWER_PROMPT,
+        on_failure: OnFailure = "continue",
+        workers: int | Workers = 4,
+    ) -> None:
+        if method_of(retrieve, "retrieve", "aretrieve") is None:
+            raise InvalidInput(f"retrieve is a function from a question to passages, not {retrieve!r:.100}.")
+        check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens)
+        check_one_of(OnFailure, on_failure=on_failure)
+        self.llm = llm
+        self.retrieve = retrieve
+        self.max_steps = max_steps
+        self.max_prompt_tokens = max_prompt_tokens
+        self.prompt = check_places(prompt, "question", "transcript")
+        self.answer_prompt = check_places(answer_prompt, "contents", "question")
+        self.on_failure = on_failure
+        self._count = token_counter(tokens)
+        self._workers = limited(workers)
 
     def answer(self, question: str) -> SelfAskAnswer:
         """The final answer, whatever the LLM says; one `DrillrankWarning` tells what went wrong.

@@ -16,18 +16,17 @@ from drillrank.errors import DrillrankError, InvalidInput, check_positive, requi
 from drillrank.evaluation.awaiting import awaited
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
+from drillrank.evaluation.settings_file import load_settings, read_settings_file
 from drillrank.explanation import Explainable, Explanation, Explanations
 from drillrank.explanation.on_request import Request, explanations_requested
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import Settings
-from drillrank.settings_file import read_settings_file
 from drillrank.views import MergedSection
 
 Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
 
-_OWN_KEYS = ("component", "depth", "fitted", "settings", "in_file")
+_OWN_KEYS = ("component", "depth", "fitted", "settings", "trust_settings", "in_file")
 
 
 @dataclass
@@ -113,7 +112,8 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
             (either of these) and settings, or an object: a ranker of ours, a node postprocessor or retriever of
             LlamaIndex, a document compressor or retriever of LangChain, or a function from question and passages to
             passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
-            model then takes its statistics from the corpus, and `settings`: a file that `drillrank tune` wrote.
+            model then takes its statistics from the corpus, and `settings`: a file that `drillrank tune` wrote; with
+            `trust_settings`, as for `load_settings`.
         corpus: What is searched.
 
     Raises:
@@ -169,7 +169,7 @@ def _made(given: Any, corpus: Corpus) -> Any:
     if fitted:
         settings["model"] = fitted_model(settings.get("model", "unigram"), corpus)
     if isinstance(what, str):
-        return _loaded(what, settings, named.get("settings"))
+        return _loaded(what, settings, named.get("settings"), trust=bool(named.get("trust_settings")))
     return what(**settings) if isinstance(what, type) else what
 
 
@@ -182,7 +182,7 @@ def spec_of(given: Any) -> str:
     return f"{type(given).__module__}.{type(given).__qualname__}"
 
 
-def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
+def _loaded(path: str, settings: dict[str, Any], file: Any = None, *, trust: bool = False) -> Any:
     """What a dotted path names; a class, or a function without arguments, is called with the settings.
 
     A class of either host's components loads the file of settings, if there is one.
@@ -197,9 +197,10 @@ def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
     except Exception as problem:  # a module may raise anything while it is imported
         raise InvalidInput(f"{path!r} cannot be loaded: {type(problem).__name__}: {problem}.") from problem
     if file is not None:
-        if not (isinstance(found, type) and issubclass(found, Settings)):
+        if not isinstance(found, type):
             raise InvalidInput(f"{path!r} has no settings that a file could hold.")
-        return found.load(file, **settings)
+        in_file = load_settings(file, found, model=settings.pop("model", None), trust=trust)
+        return found(**{**in_file, **settings})
     if isinstance(found, type) or (inspect.isfunction(found) and not _needed(found)):
         return found(**settings)
     if settings:

@@ -91,15 +91,12 @@ class Drilling(Generic[Record]):
         reading: Reading[Record],
         *,
         asks_llm: bool,
+        explains: bool,
         given_alone: Guarding[Any] | None,
         fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
     ) -> None:
         self._d3 = d3
-        self._most, self._guarded, self._explains = (
-            settings.max_documents,
-            bool(settings.guard_tokens),
-            settings.explain,
-        )
+        self._most, self._guarded, self._explains = settings.max_documents, bool(settings.guard_tokens), explains
         self._records = records
         self._given = given
         self._reading = reading

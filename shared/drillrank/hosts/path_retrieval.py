@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -15,11 +15,10 @@ from drillrank.hosts.calls import Call, Calls, call, on_thread
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.path_records import PathHost, RecordSource
-from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
+from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.lookups import arun_steps, run_steps
-from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import PathSearch, Scope
@@ -62,20 +61,21 @@ def path_rerank(
 ) -> PathRerank:
     """The search with these settings, over links by name; `embed` takes the place of the host's embedding model."""
     sources = named_links(links, settings.links_key)
-    return PathRerank.configured(settings, prompt_rank, links=sources, embed=embed, corpus=corpus)
+    return PathRerank(prompt_rank, links=sources, corpus=corpus, embed=embed, settings=settings)
 
 
 class PathRetrieval(Generic[Record]):
     """What a retriever of paths holds between questions, and does for each.
 
     Args:
-        settings: Of the component, `links` among them.
+        settings: Of the component.
         prompt_rank: Scores paths.
         records: What was given to it.
         host: Of no question.
         restricts: Whether anything may not be seen.
         links: By name.
         embed: From texts to vectors.
+        explains: Whether each result is explained.
         missing_prompt: Asks an LLM what a path lacks; None asks nobody.
         given_as: Name of the parameter that the records were given as.
         component: That warns.
@@ -88,31 +88,28 @@ class PathRetrieval(Generic[Record]):
 
     def __init__(
         self,
-        settings: PathRetrieverSettings,
+        settings: LinkedRecordSettings,
         prompt_rank: PromptRank,
         records: Sequence[Record],
         host: PathHost[Record],
         *,
         links: Iterable[LinkName],
         embed: Embed | None,
+        explains: bool,
         restricts: Callable[[], bool],
         missing_prompt: Callable[..., str] | None,
         given_as: str,
         component: str,
         fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
     ) -> None:
-        check_by_order(settings.prior)
+        check_by_order(prompt_rank.prior)
         self._records = records
         self._component = component
-        self._explains = settings.explain
+        self._explains = explains
         self._fields = fields
         self._passage = host.passage
-        self._reranks = partial(
-            path_rerank, LinkedRecordSettings.configured(settings), prompt_rank, tuple(links), embed
-        )
-        self._missing: MissingSettings | None = None
-        if missing_prompt is not None:
-            self._missing = MissingSettings(missing_prompt=missing_prompt, on_failure=settings.on_failure)
+        self._reranks = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
+        self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
         self._names = host.names(records)
         self._equal_ids = EqualIds(self._names, given_as)
         self._told = Told()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal
 
@@ -13,12 +13,21 @@ from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
 from drillrank.hosts.lookups import Lookups, Store, looked_up
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
-from drillrank.hosts.settings import ViewRetrieverSettings
+from drillrank.hosts.settings import check_switch
 from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.once import Told
-from drillrank.views import MergedSection, MultiViewIndex, View
+from drillrank.settings import check_one_of
+from drillrank.views import (
+    Expansion,
+    MergedSection,
+    MultiViewIndex,
+    RetrieverName,
+    View,
+    check_expansion,
+    check_weights,
+)
 from drillrank.views.merging import explain_views
 
 Searched = Literal["store", "memory"] | list[View] | None
@@ -30,7 +39,10 @@ class ViewRetrieval:
     """What a retriever over views holds between questions, and looks up for each.
 
     Args:
-        settings: Of the component.
+        retriever: As for `MultiViewIndex`.
+        weights: As for `MultiViewIndex`.
+        expand: What comes after each section found: `"neighbours"`, `"parent"` or nothing.
+        explains: Whether each result is explained.
         sections: What was given to it.
         texts: What is indexed of each, where an index in memory is searched.
         searched: See above.
@@ -40,12 +52,12 @@ class ViewRetrieval:
         filtered: Whether the component has a filter of its own.
 
     Raises:
-        InvalidInput: nothing hides sections in memory, and two are one with different texts.
+        InvalidInput: a setting cannot be used, or nothing hides sections in memory, and two are one with different
+            texts.
     """
 
     def __init__(
         self,
-        settings: ViewRetrieverSettings,
         sections: Sequence[StoredSection],
         texts: Callable[[], Sequence[str]],
         searched: Searched,
@@ -54,8 +66,16 @@ class ViewRetrieval:
         name: str,
         maker: str,
         filtered: bool,
+        retriever: RetrieverName = "bm25",
+        weights: Mapping[str, float] | None = None,
+        expand: Expansion | None = None,
+        explains: bool = False,
     ) -> None:
-        self._weights, self._expand, self._explains = settings.weights, settings.expand, settings.explain
+        check_one_of(RetrieverName, retriever=retriever)
+        check_switch(explain=explains)
+        check_weights(weights)
+        check_expansion(expand)
+        self._weights, self._expand, self._explains = weights, expand, explains
         self._sections = sections
         self._searched = searched
         self._read = read
@@ -67,9 +87,9 @@ class ViewRetrieval:
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
             indexed, self._owners = texts_of(sections, texts())
-            fields = {"texts": indexed, "retriever": settings.retriever, "weights": settings.weights}
+            fields = {"texts": indexed, "retriever": retriever, "weights": weights}
             self._index: Shared[MultiViewIndex] = shared(
-                "views", fields, lambda: MultiViewIndex.configured(settings, indexed)
+                "views", fields, lambda: MultiViewIndex(indexed, retriever, weights)
             )
 
     def retrieve(

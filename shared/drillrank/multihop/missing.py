@@ -12,12 +12,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from drillrank.dialogue import FailureSettings
 from drillrank.errors import DrillrankWarning
 from drillrank.multihop.lookups import Ask, Retrieval, Steps
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import Passage, Path, as_passages
-from drillrank.prompts import MISSING_PROMPT, Template, check_places, filled
-from drillrank.settings import declared, setting
+from drillrank.prompts import filled
 from drillrank.terms import WORD
 from drillrank.thinking import without_thoughts
 
@@ -34,26 +33,6 @@ _BESIDE = {
 }
 
 
-@declared
-class MissingSettings(FailureSettings):
-    """How an LLM is asked what a path still lacks, where there is one.
-
-    Raises:
-        InvalidInput: the prompt lacks a place, or the policy is unknown.
-    """
-
-    missing_prompt: Template = setting(
-        default=MISSING_PROMPT,
-        description="Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function "
-        "of these.",
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        check_places(self.missing_prompt, "documents", "question")
-
-
 class Missing:
     """What an LLM names as missing on the way of one search.
 
@@ -66,7 +45,7 @@ class Missing:
         problems: Calls that failed.
     """
 
-    def __init__(self, settings: MissingSettings, question: str) -> None:
+    def __init__(self, settings: PathSettings, question: str) -> None:
         self._settings, self._question = settings, question
         self._done = False
         self.queries: list[str] = []

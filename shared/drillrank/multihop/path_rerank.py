@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import InitVar, field
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from drillrank.calling import on_thread
+from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
 from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.path_settings import PathSearchSettings
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import method
 
 TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
 LinkName = Literal[TextLinkName, "relationships", "retrieval"]
@@ -62,8 +61,7 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
     return tuple(known[name] for name in names)
 
 
-@method
-class PathRerank(PathSearchSettings):
+class PathRerank:
     """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
 
     Passages that share an id share their links and their score. `path_search` does the work.
@@ -74,8 +72,8 @@ class PathRerank(PathSearchSettings):
             mentions of another one's title by default.
         corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
             model that has not been fitted its statistics; without them, the given ones do.
-
-    The other keyword arguments are the fields of `PathSearchSettings`.
+        embed: As for `PathSearch`.
+        settings: How paths are searched.
 
     Raises:
         InvalidInput: a setting cannot be used, or two passages of the corpus share an id.
@@ -88,14 +86,18 @@ class PathRerank(PathSearchSettings):
     ('turing', 'vale')
     """
 
-    prompt_rank: PromptRank
-    links: LinkSource | Sequence[LinkSource] = field(default=_IN_TEXTS, kw_only=True)
-    corpus: InitVar[Iterable[Passage | str]] = field(default=(), kw_only=True)
-
-    def __post_init__(self, corpus: Iterable[Passage | str]) -> None:
-        super().__post_init__()
-        self.path_search = PathSearch.configured(
-            self, self.prompt_rank, corpus, first_stage=Nowhere(), links=self.links
+    def __init__(
+        self,
+        prompt_rank: PromptRank,
+        *,
+        links: LinkSource | Sequence[LinkSource] = _IN_TEXTS,
+        corpus: Iterable[Passage | str] = (),
+        embed: Embed | None = None,
+        settings: PathSettings | Mapping[str, Any] = PathSettings(),
+    ) -> None:
+        self.prompt_rank = prompt_rank
+        self.path_search = PathSearch(
+            prompt_rank, corpus, links=links, first_stage=Nowhere(), embed=embed, settings=settings
         )
 
     @property

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
-from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
-from drillrank.settings import Settings, method
 
 Scored = tuple[float, dict[str, Any]]
-
-
-@method
-class WithModel(Settings):
-    """Has a language model."""
-
-    model: str | LanguageModel
-
-    @cached_property
-    def language_model(self) -> LanguageModel:
-        """The model, loaded as far as it has to be before it is asked."""
-        return load_language_model(self.model)
-
-    @classmethod
-    def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"model": load_language_model(model, **options) if options else model}
 
 
 class PassageRanker(ABC):

@@ -12,12 +12,12 @@ from drillrank.views.cutters import (
     whole_sections,
 )
 from drillrank.views.expansion import Expansion, check_expansion, expanded
-from drillrank.views.index import MultiViewIndex, ViewText
+from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText
 from drillrank.views.keywords import keywords
 from drillrank.views.llm_views import ViewTexts, ViewWriter, parse_keywords, together
 from drillrank.views.merging import MergedSection, check_weights, merge_views
 from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
-from drillrank.views.settings import RetrieverName, ViewIndexSettings, ViewSettings
+from drillrank.views.settings import ViewSettings
 from drillrank.views.summaries import Summarizer, summaries, summary
 from drillrank.views.summarizer import HuggingFaceSummarizer
 
@@ -36,7 +36,6 @@ __all__ = [
     "SectionChunk",
     "Summarizer",
     "View",
-    "ViewIndexSettings",
     "ViewSettings",
     "ViewText",
     "ViewTexts",

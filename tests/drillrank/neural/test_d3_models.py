@@ -24,7 +24,7 @@ def asked_of(d3_settings, answer="None"):
         prompts.append(prompt)
         return answer
 
-    d3 = D3(llm, **d3_settings)
+    d3 = D3(llm, settings=d3_settings)
     return d3, prompts
 
 

@@ -79,7 +79,7 @@ def test_of_paths_and_of_path_search(model):
     paths = [Path((passage,)) for passage in PASSAGES] + [Path(tuple(PASSAGES[:2]))]
     for ensemble in ("max", "mean"):
         add_up(PromptRank(model, ensemble=ensemble).rank(QUESTION, paths), model)
-    search = PathSearch(PromptRank(model), PASSAGES, hops=2)
+    search = PathSearch(PromptRank(model), PASSAGES, settings={"hops": 2})
     found = add_up(search.search(QUESTION), model)
     assert {step.by for item in found for step in item.steps} <= {"start", "link", "jump"}
     add_up(search.search_paths(QUESTION), model)
@@ -122,7 +122,9 @@ def test_of_relevance(kind, transform, folders, server):
         return  # a server tells no raw logit, which Relevance refuses
     model = through(server) if kind == "served" else loaded(folders["qwen2"], kind)
     ranker = Relevance(
-        model, preset="yes-no", positive="e", negative="s", transform=transform, scale=0.5, shift=0.1, chat=False
+        model,
+        preset="yes-no",
+        settings={"positive": "e", "negative": "s", "transform": transform, "scale": 0.5, "shift": 0.1, "chat": False},
     )
     ranking = ranker.rank(QUESTION, PASSAGES)
     found = add_up(ranking, model)

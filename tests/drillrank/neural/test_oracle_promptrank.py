@@ -65,7 +65,7 @@ def test_ensembles_of_templates(name):
     for question, paths, config, instructions, chosen in rows_of(name, "whole"):
         ranker = PromptRank(
             model(name),
-            preset="promptrank",
+            settings={"preset": "promptrank"},
             instructions=instructions,
             ensemble=config["ensembling"],
             temperature=config["temperature"],
@@ -97,7 +97,7 @@ def test_demonstrations(name, monkeypatch):
             continue
         ranker = PromptRank(
             model(name),
-            preset="promptrank",
+            settings={"preset": "promptrank"},
             instructions=PROMPTRANK_INSTRUCTIONS[:1],
             demonstrations=shots[: 2 * len(templates)],
             ensemble=config["ensembling"],
