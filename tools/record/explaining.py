@@ -41,7 +41,7 @@ def summands(why: Any) -> Any:
                 "score": entry["score"],
                 "total": one.total,
                 "name": entry["name"],
-                "summands": list(_named(entry)),
+                "summands": list(named(entry)),
                 "per": entry["per"],
             }
             for one, entry in zip(why, told["entries"], strict=True)
@@ -53,7 +53,8 @@ def summands(why: Any) -> Any:
     }
 
 
-def _named(entry: dict[str, Any]) -> Iterator[list[Any]]:
+def named(entry: dict[str, Any]) -> Iterator[list[Any]]:
+    """Each summand of an entry as its name, its value, and what else is known of it."""
     for token in entry.get("tokens", ()):
         yield [token["token"], token["gain"] + token["nothing"], token["gain"], token["shares"]]
     for step in entry.get("steps", ()):

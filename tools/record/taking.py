@@ -12,7 +12,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -38,6 +39,7 @@ class Recorder:
     def __init__(self, file: Path, share: float, folder: Path) -> None:
         self.folder = folder
         self.calls = self.errors = 0
+        self.warned: list[warnings.WarningMessage] = []
         self.asked: list[str] = []
         self.events: list[Any] = []
         self._share = share
@@ -55,6 +57,14 @@ class Recorder:
     def some(self, items: Sequence[Any], count: int) -> Sequence[Any]:
         """The first so many, or the share of them that was asked for, one at least."""
         return items[: max(1, round(count * self._share))]
+
+    @contextmanager
+    def before(self) -> Iterator[None]:
+        """What is warned of in the block belongs to the next call: of a component that is built for several calls."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        self.warned += caught
 
     def take(self, name: str, call: Callable[[], Any], *, neural: bool = False) -> Any:
         """Run a call, or the coroutine that it returns, and write result, warnings, prompts, events or error.
@@ -86,7 +96,8 @@ class Recorder:
             except Exception as error:
                 line["error"] = f"{type(error).__name__}: {error}"
                 self.errors += 1
-        told = [(one.category.__name__, str(one.message)) for one in caught if _ours(one.category)]
+        told = [(one.category.__name__, str(one.message)) for one in [*self.warned, *caught] if _ours(one.category)]
+        self.warned = []
         line |= {"warnings": told} if told else {}
         line |= {"asked": list(map(brief, self.asked))} if self.asked else {}
         line |= {"events": plain(self.events)} if self.events else {}
