@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from . import difference
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGES = ("shared/drillrank", "llama_index_ext", "langchain_ext")
-COMMON = ("building.py", "data.py", "taking.py", "models.py")
+COMMON = ("building.py", "data.py", "taking.py", "models.py")  # beside what a group's module imports
 PROCESSES = 2
 
 # Groups, those that take longest first: module and function.
@@ -55,6 +56,11 @@ GROUPS = {
     "unigram": "likelihood:unigram",
     "indexes": "likelihood:indexes",
     "structure": "structure:structure",
+    "cli": "cli:commands",
+    "cli-explain": "cli:explained",
+    "cli-components": "cli:components",
+    "compare": "evaluating:compare",
+    "tune": "evaluating:tune",
     "explain": "explaining:explanations",
     "explain-text": "explaining:texts",
 }
@@ -191,9 +197,15 @@ def cache() -> Path:
 
 
 def recorder_key(group: str) -> str:
-    """Of what a group's record depends on, beside the packages."""
-    module = GROUPS[group].partition(":")[0]
-    return digest("".join((HERE / name).read_text() for name in (*COMMON, f"{module}.py")))
+    """Of what a group's record depends on, beside the packages: its module and those that this imports."""
+    wanted = {*COMMON, f"{GROUPS[group].partition(':')[0]}.py"}
+    while True:
+        texts = {name: (HERE / name).read_text() for name in wanted}
+        imports = " ".join(re.findall(r"^from \.(\w* import .*)$", "".join(texts.values()), re.MULTILINE))
+        more = {f"{name}.py" for name in re.findall(r"\w+", imports)} - {"names.py", *wanted}
+        if not (more := {name for name in more if (HERE / name).exists()}):
+            return digest("".join(texts[name] for name in sorted(texts)))
+        wanted |= more
 
 
 def digest(text: str) -> str:

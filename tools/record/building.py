@@ -59,7 +59,7 @@ def build(component: Callable[..., Any], /, *arguments: Any, **pinned: Any) -> A
             nested.setdefault(holder, {})[name] = value
         elif anything:
             flat[names[-1]] = value
-        elif old not in GONE:
+        elif not {old, f"{component.__name__}.{old}"} & GONE:
             raise NotBuilt(f"{component.__name__} has no setting {old!r} here, and names.py does not say why.")
     for holder, values in nested.items():
         flat[holder] = holders[holder](**values)
@@ -108,3 +108,14 @@ def _renamed_value(name: str, value: Any) -> Any:
     if known and isinstance(value, list | tuple):
         return type(value)(known.get(one, one) if isinstance(one, str) else one for one in value)
     return value
+
+
+def got(value: Any, name: str) -> Any:
+    """An attribute of a result by the name that it had, or has now; None of one that is gone."""
+    kind = type(value).__name__
+    for known in (name, RENAMED.get(f"{kind}.{name}"), RENAMED.get(name)):
+        if known is not None and hasattr(value, known):
+            return getattr(value, known)
+    if name in GONE or f"{kind}.{name}" in GONE:
+        return None
+    raise NotBuilt(f"{kind} has no {name!r} here, and names.py does not say why.")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .building import build, imported
+from .building import build, got, imported
 from .data import papers
 from .neural import loaded
 from .taking import Recorder, ScriptedJSON, ScriptedLLM, embed
@@ -235,9 +235,11 @@ def found(ranking: Any) -> dict[str, Any]:
             }
             for item in ranking
         ],
-        "usage": ranking.usage.as_metadata() | {"failures": ranking.usage.failures},
-        "steps": [[step.kind, step.offered, step.chosen, step.problems] for step in ranking.steps],
-        "problems": ranking.problems,
+        "usage": got(ranking, "usage").as_metadata() | {"failures": got(ranking, "usage").failures},
+        "steps": [
+            [got(step, name) for name in ("kind", "offered", "chosen", "problems")] for step in got(ranking, "steps")
+        ],
+        "problems": got(ranking, "problems"),
     }
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from .building import build, imported
+from .building import build, got, imported
 from .data import pool, read
 from .rerank import PROMPTRANK, fitted
 from .taking import Recorder, ScriptedLLM, embed
@@ -108,7 +108,7 @@ def _taken(recorder: Recorder, dataset: str, count: int, names: Collection[str])
         hops: list[Any] = []
         first = asked[0]["question"]
         recorder.take(f"{name}/paths", lambda: searching.search_paths(first, 20, on_hop=hops.append))
-        recorder.take(f"{name}/hops", lambda: [[hop.number, hop.paths[:10]] for hop in hops])
+        recorder.take(f"{name}/hops", lambda: [[got(hop, "number"), got(hop, "paths")[:10]] for hop in hops])
         recorder.take(f"{name}/awaited", lambda: searching.asearch(first, 10))
 
 

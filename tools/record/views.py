@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .building import build, imported
+from .building import build, got, imported
 from .data import papers
 from .taking import Recorder, ScriptedLLM
 
@@ -88,11 +88,11 @@ async def _awaited(chunker: Any, one: Any) -> Any:
 def _chunks(found: Any) -> list[Any]:
     names = ("id", "view", "path", "level", "start", "end", "ordinal", "part", "section_id", "parent_id", "pages")
     return [
-        {name: getattr(chunk, name) for name in names} | {"shown": chunk.text, "indexed": chunk.indexed_text}
+        {name: got(chunk, name) for name in names} | {"shown": chunk.text, "indexed": chunk.indexed_text}
         for chunks in found
         for chunk in chunks
     ]
 
 
 def _sections(found: Any) -> list[Any]:
-    return [{"id": one.section_id, "score": one.score, "views": one.matched_views} for one in found]
+    return [{"id": got(one, "section_id"), "score": one.score, "views": got(one, "matched_views")} for one in found]
