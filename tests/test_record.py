@@ -82,16 +82,28 @@ def test_whatever_else_changes_is_a_difference(change):
 def test_a_report_names_counts_call_entry_and_values_and_is_short():
     changed = copy.deepcopy(RECORD)
     changed["a/1"]["out"][0]["score"] = -1.25
-    many = {f"k{i}/1": call(f"k{i}/1", ("x", 0.0)) for i in range(50)}
-    groups = {"first": difference.compare(RECORD, changed), "second": difference.compare(many, {})}
+    many = {f"k{i}/1": {"call": f"k{i}/1", f"value {i}": i} for i in range(50)}
+    others = {name: {**line, f"value {i}": "other"} for i, (name, line) in enumerate(many.items())}
+    groups = {"first": difference.compare(RECORD, changed), "second": difference.compare(many, others)}
     lines = difference.report(groups)
-    assert lines[:2] == [
+    assert lines[:4] == [
         "first: 1 of 3 calls differ, in 1 values",
         "second: 50 of 50 calls differ, in 50 values",
+        "first: a/1: out[x].score: -1.5 -> -1.25 (+2.50e-01)",
+        "second: k0/1: value 0: 0 -> other",
     ]
-    assert lines[2:4] == ["  first: a/1: out[x].score", "      -1.5 -> -1.25 (+2.50e-01)"]
-    assert len(lines) <= 30
-    assert "more kinds" in lines[-1]
+    assert len(lines) == 30
+    assert lines[-1] == "... and 24 more kinds of differences"
+
+
+def test_what_is_alike_is_told_once_and_what_is_missing_first():
+    old = {f"k/{i}": call(f"k/{i}", ("x", 1.0)) for i in range(9)}
+    new = {f"k/{i}": call(f"k/{i}", ("x", 2.0)) for i in range(8)}
+    assert difference.report({"g": difference.compare(old, new)}) == [
+        "g: 9 of 9 calls differ, in 9 values",
+        "g: k/8: the call: taken -> (nothing)",
+        "g: k/0: out[x].score: 1.0 -> 2.0 (+1.00e+00) (and 7 more in 8 calls)",
+    ]
 
 
 def test_renamed_keys_and_values_are_the_same_key_and_value(monkeypatch, tmp_path):

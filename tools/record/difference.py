@@ -6,8 +6,9 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from .names import IGNORED, KEYS, VALUES
 
 LEXICAL, NEURAL = 1e-9, 1e-5
 ABSENT = "(nothing)"
-_SHOWN = 90  # characters of a value
+_SHOWN = 60  # characters of a value
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,7 @@ class Difference:
     @property
     def kind(self) -> str:
         """Alike for the same value of other calls and entries."""
-        place = re.sub(r"\[[^\]]*\]|place \d+.*", "[]", self.place)
-        return f"{self.call.rpartition('/')[0]} {place}"
+        return re.sub(r"\[[^\]]*\]|, place \d+.*", "", self.place)
 
 
 @dataclass
@@ -126,27 +126,34 @@ def _is_number(value: Any) -> bool:
 
 
 def report(groups: dict[str, Compared], most: int = 30) -> list[str]:
-    """Counts of each group and, of each kind of difference, the first one: at most so many lines."""
-    lines = []
-    for name, compared in groups.items():
-        if compared.differences:
-            lines.append(
-                f"{name}: {len(compared.changed)} of {compared.calls} calls differ, "
-                f"in {len(compared.differences)} values"
-            )
-    kinds: dict[tuple[str, str], list[Difference]] = {}
-    for name, compared in groups.items():
-        for one in compared.differences:
-            kinds.setdefault((name, one.kind), []).append(one)
-    room = max((most - len(lines) - 1) // 2, 1)
-    for (name, _), found in list(kinds.items())[:room]:
-        first = found[0]
-        more = f" and {len(found) - 1} more like it" if len(found) > 1 else ""
-        lines.append(f"  {name}: {first.call}: {first.place}{more}")
-        lines.append(f"      {_shown(first.old)} -> {_shown(first.new)}{_distance(first)}")
-    if len(kinds) > room:
-        lines.append(f"  and {len(kinds) - room} more kinds of differences")
-    return lines
+    """Counts of each group, then each kind of difference with its first one: at most so many lines, all groups."""
+    differing = {name: compared for name, compared in groups.items() if compared.differences}
+    counts = [
+        f"{name}: {len(one.changed)} of {one.calls} calls differ, in {len(one.differences)} values"
+        for name, one in differing.items()
+    ]
+    kinds = [
+        [f"{name}: {_first(found)}" for found in _by_kind(compared.differences)] for name, compared in differing.items()
+    ]
+    in_turn = [line for turn in zip_longest(*kinds) for line in turn if line is not None]
+    room = max(most - len(counts) - 1, 1)
+    left = len(in_turn) - room
+    return [*counts, *in_turn[:room], *([f"... and {left} more kinds of differences"] if left > 0 else [])]
+
+
+def _by_kind(differences: Sequence[Difference]) -> list[list[Difference]]:
+    """Calls that are missing or fail and lists in another order before single values, then the frequent ones."""
+    kinds: dict[str, list[Difference]] = {}
+    for one in differences:
+        kinds.setdefault(one.kind, []).append(one)
+    grave = re.compile(r"the call|error|(?: order| ids| length)$")
+    return sorted(kinds.values(), key=lambda found: (grave.search(found[0].kind) is None, -len(found)))
+
+
+def _first(found: Sequence[Difference]) -> str:
+    first = found[0]
+    times = f" (and {len(found) - 1} more in {len({one.call for one in found})} calls)" if len(found) > 1 else ""
+    return f"{first.call}: {first.place}: {_shown(first.old)} -> {_shown(first.new)}{_distance(first)}{times}"
 
 
 def _shown(value: Any) -> str:
