@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"the groups are {', '.join(GROUPS)}")
     try:
         old = records(given.reference, groups, given.quick, fresh=given.fresh)
-        new = records(given.against, groups, given.quick, fresh=given.fresh)
+        new = records(given.against, groups, given.quick, fresh=given.fresh, second=True)
     except RuntimeError as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -118,7 +118,9 @@ def take(group: str, file: Path, share: float) -> int:
     return 0
 
 
-def records(commit: str | None, groups: Sequence[str], share: float, *, fresh: bool) -> dict[str, Path]:
+def records(
+    commit: str | None, groups: Sequence[str], share: float, *, fresh: bool, second: bool = False
+) -> dict[str, Path]:
     """The files of a commit's records, or of those of the tree that is checked out, taken where they are not there.
 
     Raises:
@@ -126,7 +128,8 @@ def records(commit: str | None, groups: Sequence[str], share: float, *, fresh: b
     """
     changes = "" if commit else git("status", "--porcelain", "--", *PACKAGES)
     tree = " ".join(git("rev-parse", f"{commit or 'HEAD'}:{package}") for package in PACKAGES)
-    folder = cache() / (f"of-{digest(str(ROOT))}" if changes else digest(tree))
+    own = changes or (fresh and second)  # of equal packages, both are taken
+    folder = cache() / (f"of-{digest(str(ROOT))}" if own else digest(tree))
     folder.mkdir(exist_ok=True)
     files = {name: folder / f"{name}-{share:g}-{recorder_key(name)}.jsonl.gz" for name in groups}
     lacking = [name for name in groups if fresh or changes or not files[name].exists()]
