@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import threading
+from collections.abc import Hashable, Iterable
 from types import ModuleType
-from typing import Literal
+from typing import Literal, TypeVar
+
+Thing = TypeVar("Thing", bound=Hashable)
 
 OnFailure = Literal["continue", "raise"]
 """What a failed LLM call means: go on without it, or raise."""
@@ -44,6 +48,31 @@ class MissingExtra(DrillrankError, ImportError):
 
 class DrillrankWarning(UserWarning):
     """Something was repaired, shortened or left out, and the result is still usable."""
+
+
+_REMEMBERED = 10_000  # warnings of each `WarnOnce`
+_lock = threading.Lock()
+
+
+class WarnOnce:
+    """What has been warned of, so that nothing is said twice; beyond 10,000 warnings the oldest are forgotten.
+
+    >>> warned = WarnOnce()
+    >>> warned.new("outdated", ["a.md"]), warned.new("outdated", ["a.md", "b.md"]), warned.new("missing", ["a.md"])
+    (['a.md'], ['b.md'], ['a.md'])
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Hashable], None] = {}
+
+    def new(self, kind: str, things: Iterable[Thing]) -> list[Thing]:
+        """Those of the things that there was no warning of this kind about; now there is."""
+        with _lock:
+            new = [thing for thing in dict.fromkeys(things) if (kind, thing) not in self._known]
+            self._known.update(dict.fromkeys((kind, thing) for thing in new))
+            while len(self._known) > _REMEMBERED:
+                del self._known[next(iter(self._known))]
+        return new
 
 
 def check_positive(**numbers: int) -> None:
