@@ -110,7 +110,7 @@ class Fetch:
 Requests = Generator[Sequence[Any], Sequence[Any], Result]
 """Yields requests, receives one answer for each, returns the result."""
 
-Handlers = Mapping[type, Function]
+Handlers = Mapping[Any, Function]
 """By type of request a function from the request to its answer; for `arun` it may be asynchronous."""
 
 
