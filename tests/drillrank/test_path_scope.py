@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import Passage, Path, PathSearch, PromptRank
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, WarnOnce
 from drillrank.llm import run
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.link_prior import NamedPassages
@@ -16,7 +16,6 @@ from drillrank.multihop.lookups import handlers
 from drillrank.multihop.record_names import GivenPassages, RecordNames, differ
 from drillrank.multihop.search import Scope
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.once import Told
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]
@@ -113,10 +112,10 @@ def test_names_of_records():
     assert [records.own_id(name) for name in ("a", "2", taken, "c")] == ["1", "2", "a", "c"]
     changed = RecordNames(given_ones)
     changed.name(Passage("new", id="c"))
-    told = Told()
+    warned = WarnOnce()
     with pytest.warns(DrillrankWarning, match="as 'c'"):
-        changed.warn(["a"], told)
-    changed.warn(["a"], told)  # a second warning would be an error
+        changed.warn(["a"], warned)
+    changed.warn(["a"], warned)  # a second warning would be an error
 
 
 @pytest.mark.parametrize(
