@@ -87,22 +87,24 @@ class Condenser:
                 self._known[key] = known
         return known
 
-    def _computed(self, passages: Sequence[Passage]) -> Summaries:
+    def _sentences(self, passages: Sequence[Passage]) -> tuple[list[str], list[int]]:
+        """Of each text some sentences, or all of it if it is short; and the places of those that are not."""
         texts = [passage.text for passage in passages]
         short = summaries(texts, self._words, self._words)
-        long = [position for position, text in enumerate(texts) if short[position] != text]
+        return short, [position for position, text in enumerate(texts) if short[position] != text]
+
+    def _computed(self, passages: Sequence[Passage]) -> Summaries:
+        short, long = self._sentences(passages)
         if long and self._summarizer is not None and not isinstance(self._summarizer, str):
-            returned = summarized(self._summarizer, [texts[position] for position in long])
-            for position, text in zip(long, returned, strict=True):
-                if text != texts[position]:
-                    short[position] = self._bounded(text)
+            given = [passages[position].text for position in long]
+            for position, text, summarised in zip(long, given, summarized(self._summarizer, given), strict=True):
+                if summarised != text:
+                    short[position] = self._bounded(summarised)
         return _on_one_line(short), []
 
     def _written(self, passages: Sequence[Passage], key: str) -> Requests[Summaries]:
-        texts = [passage.text for passage in passages]
-        short = summaries(texts, self._words, self._words)
+        short, long = self._sentences(passages)
         problems: list[str] = []
-        long = [position for position, text in enumerate(texts) if short[position] != text]
         if long:
             memos = [Memo(self._answers, f"{key}:{position}", _has_word) for position in long]
             prompts = [self._prompt(passages[position]) for position in long]
