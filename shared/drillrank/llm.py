@@ -451,7 +451,6 @@ def _claim(memo: Memo) -> Iterator[Future[None] | None]:
     """Yields None to one who may ask, for as long as that one is inside; to others what is done when it has left."""
     place = id(memo.answers), memo.key
     mine: Future[None] = Future()
-    mine.set_running_or_notify_cancel()  # who waits cannot cancel it
     with _lock:
         pending = _asking.setdefault(place, mine)
     if pending is not mine:

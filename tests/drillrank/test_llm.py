@@ -150,6 +150,7 @@ def test_an_object_with_methods_is_not_called_itself(methods):
         partial(async_answer),
         AsyncComplete(),
         AsyncCall(),
+        partial(AsyncCall()),
         SimpleNamespace(acomplete=AsyncMock()),
     ],
 )
@@ -587,6 +588,13 @@ def test_those_who_ask_the_same_at_the_same_time_ask_once(kind, workers):
     assert llm.calls["a"] == 2
 
 
+def test_the_same_prompt_for_other_answers_is_another_one():
+    llm = Meeting(2)
+    with ThreadPoolExecutor(2) as threads:
+        told = list(threads.map(lambda _: run(remembering({}, "a"), llm), range(2)))
+    assert told == [["a"], ["a"]]
+
+
 def test_who_waited_in_vain_asks_itself():
     llm = Writer(fails=3)
     told = crowd(llm, {}, 4, "a")
@@ -619,17 +627,19 @@ async def test_who_waits_may_be_cancelled_and_who_asks_may_be_too():
     assert len(asked) == 2
 
 
-async def test_on_the_thread_of_the_loop_that_another_one_needs_nobody_waits():
-    answers, going = {}, asyncio.Event()
+async def test_on_the_thread_of_the_loop_that_another_one_needs_nobody_waits(monkeypatch):
+    monkeypatch.setattr("drillrank.llm._PATIENCE", 1e6)
+    answers, going, go_on = {}, asyncio.Event(), asyncio.Event()
 
     async def llm(prompt):
         going.set()
-        await asyncio.sleep(0.02)
+        await go_on.wait()
         return "by the task"
 
     task = asyncio.ensure_future(arun(remembering(answers, "a"), llm))
     await going.wait()
     assert run(remembering(answers, "a"), lambda prompt: "by itself") == ["by itself"]
+    go_on.set()
     assert await task == ["by the task"]
     assert answers == {"a": "by the task"}
 
