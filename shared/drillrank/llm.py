@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from drillrank.errors import InvalidInput, LLMFailure, check_positive
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
@@ -107,11 +107,27 @@ class Fetch:
     where: Mapping[str, str | tuple[str, ...]] | None = field(default=None, hash=False)
 
 
+@dataclass(frozen=True)
+class Call:
+    """What a function returns is wanted.
+
+    Attributes:
+        function: Called without arguments; a generator function may yield requests of its own first.
+        afunction: The same without blocking the event loop, for `arun`; None where there is no such function.
+    """
+
+    function: Function
+    afunction: Function | None = None
+
+
 Requests = Generator[Sequence[Any], Sequence[Any], Result]
 """Yields requests, receives one answer for each, returns the result."""
 
 Handlers = Mapping[Any, Function]
-"""By type of request a function from the request to its answer; for `arun` it may be asynchronous."""
+"""By type of request a function from the request to its answer; for `arun` it may be asynchronous.
+
+A generator function may yield requests of its own first.
+"""
 
 
 @dataclass(frozen=True)
@@ -224,7 +240,7 @@ def run(
         llm: Answers `Ask`: `complete(prompt)` or a plain function.
         handlers: Answer all other requests, by their type.
         usage: Counts tokens and calls into this object, if given.
-        workers: Most requests at once, on threads of their own if it is several.
+        workers: Most prompts at once, on threads of their own if it is several.
         on_reply: Callback, called with each reply of the LLM, on the thread that asked.
 
     Raises:
@@ -266,29 +282,40 @@ def run(
 
     def answer(request: Any) -> Any:
         if not isinstance(request, Ask):
-            return _handler(handlers, request)(request)
+            answered = _function(handlers, request)()
+            return drive(cast("Requests[Any]", answered)) if inspect.isgenerator(answered) else answered
         reply = ask(request) if request.memo is None else recalled_or_asked(request, request.memo)
         if on_reply is not None:
             on_reply(reply)
         return reply
 
-    with closing(requests):
-        step: Sequence[Any] = ()
-        answers: list[Any] | None = None
-        while True:
-            finished, wanted = _advance(requests, step, answers, usage)
-            if finished:
-                return wanted  # type: ignore[no-any-return]
-            step = wanted
-            if workers == 1 or len(step) < 2:
-                answers = list(map(answer, step))
-                continue
-            with ThreadPoolExecutor(min(workers, len(step)), "drillrank") as threads:
-                futures = [threads.submit(copy_context().run, answer, request) for request in step]
-                try:
-                    answers = [future.result() for future in futures]
-                finally:
-                    threads.shutdown(wait=False, cancel_futures=True)
+    def drive(requests: Requests[Any]) -> Any:
+        with closing(requests):
+            step: Sequence[Any] = ()
+            answers: list[Any] | None = None
+            while True:
+                finished, wanted = _advance(requests, step, answers, usage)
+                if finished:
+                    return wanted
+                step = wanted
+                if workers == 1 or len(step) < 2:
+                    answers = list(map(answer, step))
+                    continue
+                with ThreadPoolExecutor(min(workers, len(step)), "drillrank") as threads:
+                    futures = {
+                        place: threads.submit(copy_context().run, answer, request)
+                        for place, request in enumerate(step)
+                        if isinstance(request, Ask)
+                    }
+                    try:  # stores and retrievers are asked on the caller's thread
+                        others = {place: answer(step[place]) for place in range(len(step)) if place not in futures}
+                        answers = [
+                            futures[place].result() if place in futures else others[place] for place in range(len(step))
+                        ]
+                    finally:
+                        threads.shutdown(wait=False, cancel_futures=True)
+
+    return drive(requests)  # type: ignore[no-any-return]
 
 
 async def arun(
@@ -346,30 +373,36 @@ async def arun(
 
     async def answer(request: Any) -> Any:
         if not isinstance(request, Ask):
-            return await call(_handler(handlers, request), request)
+            function = _function(handlers, request, asynchronous=True)
+            return await (drive(function()) if inspect.isgeneratorfunction(function) else call(function))
         reply = await (ask(request) if request.memo is None else recalled_or_asked(request, request.memo))
         if on_reply is not None:
             on_reply(reply)
         return reply
 
-    step: Sequence[Any] = ()
-    answers: list[Any] | None = None
+    async def drive(requests: Requests[Any]) -> Any:
+        step: Sequence[Any] = ()
+        answers: list[Any] | None = None
+        try:
+            while True:
+                finished, wanted = await asyncio.to_thread(_advance, requests, step, answers, usage)
+                if finished:
+                    return wanted
+                step = wanted
+                tasks = [asyncio.ensure_future(answer(request)) for request in step]
+                try:
+                    answers = list(await asyncio.gather(*tasks))
+                finally:
+                    for task in tasks:
+                        task.cancel()
+        finally:
+            with suppress(ValueError):  # after a cancellation it may still compute
+                requests.close()
+
     try:
-        while True:
-            finished, wanted = await asyncio.to_thread(_advance, requests, step, answers, usage)
-            if finished:
-                return wanted  # type: ignore[no-any-return]
-            step = wanted
-            tasks = [asyncio.ensure_future(answer(request)) for request in step]
-            try:
-                answers = list(await asyncio.gather(*tasks))
-            finally:
-                for task in tasks:
-                    task.cancel()
+        return await drive(requests)  # type: ignore[no-any-return]
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-        with suppress(ValueError):  # after a cancellation it may still compute
-            requests.close()
 
 
 def is_async(function: Function) -> bool:
@@ -398,11 +431,36 @@ def _advance(
         return True, stop.value
 
 
-def _handler(handlers: Handlers | None, request: Any) -> Function:
-    function = (handlers or {}).get(type(request))
-    if function is None:
+def _function(handlers: Handlers | None, request: Any, asynchronous: bool = False) -> Function:
+    """What answers a request that is no `Ask`, without arguments."""
+    if isinstance(request, Call):
+        return (asynchronous and request.afunction) or request.function
+    handler = (handlers or {}).get(type(request))
+    if handler is None:
         raise InvalidInput(f"Nobody answers a {type(request).__name__} here: pass a handler for it.")
-    return function
+    return functools.partial(handler, request)
+
+
+def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:
+    """The same, with the requests that have a handler here handed on as calls of it.
+
+    >>> def once():
+    ...     [found] = yield [Retrieve("who?", 1)]
+    ...     return found
+    >>> run(answered(once(), {Retrieve: lambda request: [request.query]}))
+    ['who?']
+    """
+    answers: Sequence[Any] | None = None
+    with closing(requests):
+        while True:
+            try:
+                step = requests.send(answers)  # type: ignore[arg-type]  # None begins
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            answers = yield [
+                Call(functools.partial(handlers[type(request)], request)) if type(request) in handlers else request
+                for request in step
+            ]
 
 
 def _llm_method(llm: LLM | None, *names: str) -> Callable[[Ask], tuple[Any, ...]]:
