@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
+from inspect import unwrap
 from typing import Any
 
 from llama_index.core import PromptTemplate, Settings
@@ -128,7 +129,7 @@ def identity(llm: LLM) -> str | None:
 def _is_asynchronous(llm: LLM) -> bool:
     """Whether an LLM has an asynchronous call of its own: that of `CustomLLM` is the blocking one."""
     name = "achat" if llm.metadata.is_chat_model else "acomplete"
-    return getattr(type(llm), name) is not getattr(CustomLLM, name)
+    return unwrap(getattr(type(llm), name)) is not unwrap(getattr(CustomLLM, name))  # wrapped by the host's spans
 
 
 def _template_of(text: str) -> tuple[BasePromptTemplate, dict[str, str]]:
