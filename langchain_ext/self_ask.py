@@ -16,15 +16,13 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field
 
 from drillrank import Passage, SelfAsk
-from drillrank.dialogue import limited
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
 from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.hosts.component import Component
 from drillrank.hosts.lookups import RetrievedPassages
-from drillrank.workers import Workers
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
@@ -74,11 +72,8 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAsk
     title_key: str = Field(default="title", description="Metadata key of the title.")
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
-    _workers: Workers = PrivateAttr()
-
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
-        self._workers = limited(self.workers)
         Guard(self.filter)  # says now what is wrong with it
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -138,7 +133,6 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAsk
             self,
             FrameworkLLM(self.llm, "ask", config),
             RetrievedPassages(store, self._passage),
-            workers=self._workers,
             prompt=filler("prompt", self.prompt),
             answer_prompt=filler("answer_prompt", self.answer_prompt),
         )

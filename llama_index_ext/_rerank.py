@@ -13,11 +13,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
 from drillrank import Passage, Ranked
-from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation.on_request import explains
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
+from drillrank.likelihood.shared_turns import to_thread
 from llama_index_ext._nodes import unread
 from llama_index_ext.events import send_explanations
 

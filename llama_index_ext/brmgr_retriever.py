@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, InitVar
+from functools import partial
 from typing import Any
 
 from llama_index.core import Settings
@@ -13,13 +14,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive
-from drillrank.hosts.calls import Calls, call
-from drillrank.hosts.generated import (
-    GeneratedRecordSettings,
-    GenerationSettings,
-    aretrieve_and_generate,
-    retrieve_and_generate,
-)
+from drillrank.hosts.generated import GeneratedRecordSettings, GenerationSettings, retrieved_and_generated
+from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.settings import method, settings_of
 from llama_index_ext._filters import Filters, Guard
@@ -91,16 +87,22 @@ class BRMGRRetriever(AskedRetriever, GenerationSettings):
         }
         self._rerank = BRMGRRerank(**ranking)
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    @property
+    def _workers(self) -> int:
+        return self.workers
+
+    def _framework_llm(self) -> FrameworkLLM:
+        return FrameworkLLM(self.llm or Settings.llm, "write a passage")
+
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.retriever)
         store = StoreLookups(query_bundle, self.retriever, guard, told_by=type(self).__name__)
-        asked = self, query, self.n_generated, store, FrameworkLLM(self.llm or Settings.llm, "write a passage")
-        found, written = yield call(retrieve_and_generate, aretrieve_and_generate, *asked)
-        rerank, nodes = self._rerank, [*(found or ()), *map(self._node, written)]
-        merged: list[NodeWithScore] = yield call(
-            rerank.postprocess_nodes, rerank.apostprocess_nodes, nodes, query_bundle
-        )
-        return merged
+        found, written = yield from retrieved_and_generated(self, query, self.n_generated, store)
+        rerank, arguments = self._rerank, ([*(found or ()), *map(self._node, written)], query_bundle)
+        [merged] = yield [
+            Call(partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments))
+        ]
+        return merged  # type: ignore[no-any-return]
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(

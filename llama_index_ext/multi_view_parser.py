@@ -23,16 +23,15 @@ from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelations
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
 from drillrank.hosts.beginnings import Cut, beginnings
-from drillrank.hosts.calls import Calls, arun_calls, on_thread, run_calls
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed
 from drillrank.hosts.namespaces import namespace_of
 from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
-from drillrank.once import Told
+from drillrank.llm import Requests, arun, run
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext.pages import join_pages
@@ -97,7 +96,7 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
-    _told: Told = PrivateAttr(default_factory=Told)
+    _warned: WarnOnce = PrivateAttr(default_factory=WarnOnce)
     _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)  # in place of an LLM's identity that nobody knows
 
     @field_validator("llm", "summarizer", "id_func", "tokens", mode="before")
@@ -137,14 +136,14 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         return "MultiViewNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        return run_calls(self._split(nodes, show_progress))
+        return run(self._split(nodes, show_progress))
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        return await arun_calls(self._split(nodes, show_progress))
+        return await arun(self._split(nodes, show_progress))
 
-    def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Calls[list[BaseNode]]:
+    def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Requests[list[BaseNode]]:
         nodes = join_pages(nodes) if self.join_pages else nodes
         chunker = MultiViewChunker.configured(
             self,
@@ -153,11 +152,10 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
                 (identity(self.llm) or self._own) if self.llm else "", self.cache, on_failure=self.on_failure
             ),
         )
-        documents = yield on_thread(lambda: list(map(self._uncut, nodes)))
+        documents = list(map(self._uncut, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
         chunks = yield from split(chunker, shown, show_progress)
-        made: list[BaseNode] = yield on_thread(self._nodes, nodes, documents, chunks)
-        return made
+        return self._nodes(nodes, documents, chunks)
 
     def _uncut(self, node: BaseNode) -> Uncut:
         space = namespace_of(node.metadata, node.node_id, namespace=self.namespace, key=self.namespace_key)
@@ -176,7 +174,7 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         return [made for one in each for made in self._section_nodes(*one)]
 
     def _tell_unplaced(self, nodes: Sequence[BaseNode]) -> None:
-        if documents := self._told.anew("offsets", [node.ref_doc_id for node in nodes]):
+        if documents := self._warned.new("offsets", [node.ref_doc_id for node in nodes]):
             warnings.warn(
                 f"MultiViewNodeParser: it is not certain where in their document nodes of {len(documents)} documents "
                 f"stand, for example of {documents[0]!r}: their sections have no offsets. Let it cut the documents "

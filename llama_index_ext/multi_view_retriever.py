@@ -12,11 +12,11 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
+from drillrank.llm import Requests, Usage
 from drillrank.settings import method
 from drillrank.views import VIEWS, MergedSection, View
 from llama_index_ext._filters import Filters, Guard
@@ -98,7 +98,7 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
         """Where all results are from."""
         return self.source
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, guard, self.top_n)

@@ -15,7 +15,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from warnings import warn
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, OnFailure, check_positive
 from drillrank.settings_file import OF_THE_MODEL, sections_for
 
 if TYPE_CHECKING:
@@ -247,3 +247,41 @@ def check_one_of(literal: Any, **values: object) -> None:
         if value not in get_args(literal):
             *others, last = known
             raise InvalidInput(f"{name} is {', '.join(others)} or {last}, not {value!r}.")
+
+
+@declared
+class FailureSettings(Settings):
+    """What becomes of a failure.
+
+    Raises:
+        InvalidInput: the value is not one of those named.
+    """
+
+    on_failure: OnFailure = setting(
+        default="continue",
+        description='Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a '
+        '`DrillrankWarning`; or `"raise"`.',
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        check_one_of(OnFailure, on_failure=self.on_failure)
+
+
+@declared
+class LLMSettings(FailureSettings):
+    """How an LLM is asked, whatever for.
+
+    Raises:
+        InvalidInput: a value is not one of those named, or below 1.
+    """
+
+    workers: int = setting(
+        default=4, description="Most LLM calls at the same time: of one question, or of one call with documents."
+    )
+
+    def check(self) -> None:
+        """Refuse what cannot be used."""
+        super().check()
+        check_positive(workers=self.workers)

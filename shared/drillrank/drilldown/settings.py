@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from drillrank.dialogue import LLMSettings
 from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
@@ -21,7 +20,7 @@ from drillrank.prompts import (
 )
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.relevance import Relevance
-from drillrank.settings import check_one_of, declared, setting
+from drillrank.settings import LLMSettings, check_one_of, declared, setting
 from drillrank.tokens import Tokens, token_counter
 from drillrank.views.summaries import check_summarizer
 

@@ -8,9 +8,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from drillrank.explanation import PathStep
+from drillrank.llm import Retrieve
 from drillrank.multihop.link_prior import Reader
 from drillrank.multihop.links import Mention, PathLinks, Target, link_kinds, targets_of
-from drillrank.multihop.lookups import Retrieval
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathWithPrior
 from drillrank.passages import Passage, Path, Ranked
@@ -120,7 +120,7 @@ class SearchState:
         retrieval = ""
         for kind, links in link_kinds(self._links):
             for target in targets_of(links, self._query, path):
-                if isinstance(target, Retrieval):
+                if isinstance(target, Retrieve):
                     retrieval = kind
                 elif (name := target if isinstance(target, str) else target.id) in known and known[name].id == id_:
                     return kind
@@ -152,7 +152,7 @@ class SearchState:
         targets = self._known_targets[ids, fetched] = _LinkTargets(set(), {})
         known = self.reachable if fetched else ChainMap(self.reachable, self._own)
         for target in self.follow(self._query, path):
-            if isinstance(target, Retrieval):
+            if isinstance(target, Retrieve):
                 continue
             try:
                 name = known[target if isinstance(target, str) else target.id].id

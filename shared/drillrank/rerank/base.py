@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.settings import Settings, method
 
@@ -75,8 +75,18 @@ class PassageRanker(ABC):
             Explainable(ranking, partial(self.explain, query)) for query, ranking in zip(queries, rankings, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, passage_lists, top_n)
 
 
 def paired(

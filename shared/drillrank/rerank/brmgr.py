@@ -22,10 +22,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, get_args
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Part
 from drillrank.likelihood import LanguageModel, Likelihood, Request
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import GENERATED_PROMPT, check_question_templates, generated_prompt
 from drillrank.rerank.base import WithModel, paired
@@ -180,8 +180,29 @@ class BRMGR(BRMGRSettings, WithModel):
         parts = zip(queries, by_question, by_likelihood, strict=True)
         return [self._merged(query, found, written, top_n)[:top_n] for query, found, written in parts]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self,
+        query: str,
+        retrieved: Iterable[Passage | str],
+        generated: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, retrieved, generated, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        retrieved_lists: Sequence[Iterable[Passage | str]],
+        generated_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
 
     def rank_mixed(
         self,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property, partial
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Path, Ranked, Ranking, check_query, check_top_n, ranked
 from drillrank.prompts import path_prompt
 from drillrank.rerank.base import Scored, WithModel, check_pairs
@@ -226,8 +226,22 @@ class PromptRank(PromptRankSettings, WithModel):
             self._ranking(query, *one, group, top_n) for query, one, group in zip(queries, read, groups, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
+    ) -> Ranking[Path]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, paths, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        path_lists: Sequence[Sequence[Path]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Path]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, path_lists, top_n, scores=scores)
 
     def likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
         """Of the question's tokens after each path, for each instruction and each context of demonstrations.

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
 from drillrank.rerank.base import Scored, WithModel, ordered, paired
@@ -185,8 +185,27 @@ class UPR(UPRSettings, WithModel):
             for ranking, query, passages, likelihoods in zip(rankings, queries, lists, found, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, passage_lists, top_n, scores=scores)
 
     def likelihoods(self, query: str, passages: Iterable[Passage | str]) -> list[Likelihood]:
         """Log-probabilities of the question's tokens after each passage, in order: what the scores are made of.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field
+from typing import Any
 
-from drillrank.calling import to_thread
-from drillrank.dialogue import LLM, Dialogue, limited
+from drillrank.llm import LLM, Reply, Requests, arun, run
 from drillrank.settings import method
 from drillrank.structure import Document
 from drillrank.views.cutters import Cutter, make_cutter
 from drillrank.views.llm_views import ViewTexts, ViewWriter, together
-from drillrank.views.progress import aask, ask
 from drillrank.views.section_views import SectionChunk, section_chunks
 from drillrank.views.settings import ViewSettings
 from drillrank.views.summaries import summarized
@@ -42,7 +43,6 @@ class MultiViewChunker(ViewSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._workers = limited(self.workers)
         self._writer = self.writer or ViewWriter(on_failure=self.on_failure)
         self._written = {view for view in self.views if view != "raw" and not (view == "summary" and self.summarizer)}
 
@@ -57,7 +57,9 @@ class MultiViewChunker(ViewSettings):
         """
         if self.llm is None or not self._written:
             return self._made(documents, [ViewTexts(None, None) for _ in documents])
-        written = ask(self._dialogue(documents), self.llm, workers=self._workers, show_progress=show_progress)
+        with _progress_bar(show_progress) as (counted, on_reply):
+            requests = counted(self._requests(documents))
+            written = run(requests, self.llm, workers=self.workers, on_reply=on_reply)
         return self._made(documents, written)
 
     async def achunks(
@@ -65,10 +67,11 @@ class MultiViewChunker(ViewSettings):
     ) -> list[list[SectionChunk]]:
         """As `chunks`; computes on a worker thread and awaits the LLM."""
         if self.llm is None or not self._written:
-            return await to_thread(self.chunks, documents)
-        dialogue = self._dialogue(documents)
-        written = await aask(dialogue, self.llm, workers=self._workers, show_progress=show_progress)
-        return await to_thread(self._made, documents, written)
+            return await asyncio.to_thread(self.chunks, documents)
+        with _progress_bar(show_progress) as (counted, on_reply):
+            requests = counted(self._requests(documents))
+            written = await arun(requests, self.llm, workers=self.workers, on_reply=on_reply)
+        return await asyncio.to_thread(self._made, documents, written)
 
     @property
     def _cutter(self) -> Cutter:
@@ -76,7 +79,7 @@ class MultiViewChunker(ViewSettings):
             self.chunking, self.max_tokens, self.min_tokens, self.tokens
         )  # a cutter itself cannot be pickled
 
-    def _dialogue(self, documents: Sequence[tuple[str, Document]]) -> Dialogue[list[ViewTexts]]:
+    def _requests(self, documents: Sequence[tuple[str, Document]]) -> Requests[list[ViewTexts]]:
         return together([self._writer.write(document, self._cutter, self._written) for _, document in documents])
 
     def _made(
@@ -99,3 +102,32 @@ class MultiViewChunker(ViewSettings):
                 )
             )
         return made
+
+
+@contextmanager
+def _progress_bar(
+    show: bool,
+) -> Iterator[tuple[Callable[[Requests[Any]], Requests[Any]], Callable[[Reply], object] | None]]:
+    """A bar on standard error: what counts the requests of a generator, and what counts their replies."""
+    if not show:
+        yield (lambda requests: requests), None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("Writing views", total=0)
+
+        def counted(requests: Requests[Any]) -> Requests[Any]:
+            answers: Any = None
+            total = 0
+            while True:
+                try:
+                    step = requests.send(answers)
+                except StopIteration as stop:
+                    return stop.value
+                total += len(step)
+                progress.update(task, total=total)
+                answers = yield step
+
+        yield counted, lambda _: progress.advance(task)

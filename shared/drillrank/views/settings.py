@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from drillrank.dialogue import LLMSettings
-from drillrank.settings import Settings, check_one_of, declared, setting
+from drillrank.settings import LLMSettings, Settings, check_one_of, declared, setting
 from drillrank.tokens import Tokens
 from drillrank.views.cutters import Chunking, make_cutter
 from drillrank.views.merging import check_weights
