@@ -15,7 +15,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from drillrank import Passage, Ranked
 from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
 from llama_index_ext._nodes import unread

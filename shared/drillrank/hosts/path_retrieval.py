@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from drillrank.dialogue import LLM, Usage
 from drillrank.embedding import Embed
 from drillrank.explanation import Explanation, Explanations
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.calls import Call, Calls, call, on_thread
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes

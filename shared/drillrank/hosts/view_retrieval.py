@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Literal
 
 from drillrank.explanation import Explanation
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.calls import Calls
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
