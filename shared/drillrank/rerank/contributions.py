@@ -29,7 +29,7 @@ PRIOR, UNMATCHED = "prior of the first stage", "no word of the question: as the 
 ROUNDING = "rounding of the model"
 _ROUNDING = 1e-9
 # Nats by which a token may differ where a model is asked again in other company; a neural one may count in 16 bits.
-_AGAIN, _AGAIN_NEURAL = 1e-4, 1e-4
+_AGAIN, _AGAIN_NEURAL = 1e-4, 0.1
 _NAME = 60  # characters of a text that stand for a passage without title or id
 _NO_TOKENS = "The model answers about the question as a whole: it tells no contribution of a token."
 

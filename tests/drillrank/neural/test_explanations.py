@@ -8,7 +8,9 @@ import pytest
 from drillrank import D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance, load_language_model
 from drillrank.explanation.terms import NOTHING, ODDS, PATH
 from drillrank.likelihood.embedding_model import MEANING
+from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.contributions import ROUNDING
 from tests.drillrank.neural.conftest import loaded, saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.float64 import Yardstick
@@ -84,6 +86,20 @@ def test_of_paths_and_of_path_search(model):
     found = add_up(search.search(QUESTION), model)
     assert {step.text for item in found for step in item.term(PATH).terms} <= {"start", "link", "jump"}
     add_up(search.search_paths(QUESTION), model)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_16_bits_lose_is_a_term_of_its_own(folders, family):
+    model = HuggingFaceModel(str(folders[family]), device="cpu", dtype="bfloat16")
+    search = PathSearch(PromptRank(model), PASSAGES, hops=2)
+    for ranking in (
+        search.search(QUESTION),
+        search.search_paths(QUESTION),
+        D3(model=model).retrieve(QUESTION, [MANUAL], 3),
+        UPR(model).rank(QUESTION, PASSAGES),
+    ):
+        for item in add_up(ranking, model):
+            assert abs(item.term(ROUNDING).value) < 0.1 * item.per
 
 
 def test_of_evidence(model):
