@@ -14,7 +14,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from drillrank import Passage, Ranked
 from drillrank.errors import InvalidInput
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
 from drillrank.likelihood.shared_turns import to_thread

@@ -12,8 +12,8 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
 from drillrank.errors import WarnOnce
-from drillrank.explanation import Explanation, TreeNode
-from drillrank.explanation.on_request import answer_request, explains
+from drillrank.explanation import Explanation, Node
+from drillrank.explanation.explanations import explains, request
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import prefixed
@@ -65,7 +65,7 @@ class Drilled(Generic[Record]):
     evidence: list[Evidence[Record]]
     usage: dict[str, int | bool]
     problems: list[str]
-    tree: tuple[TreeNode, ...] = ()
+    tree: tuple[Node, ...] = ()
 
 
 class Drilling(Generic[Record]):
@@ -170,8 +170,8 @@ class Drilling(Generic[Record]):
     def _drilled(self, found: EvidenceRanking, stored: Proposed[Record]) -> Drilled[Record]:
         usage = found.usage.as_metadata()
         why = found.explain() if explains(self._explains) else None
-        if why is not None:
-            answer_request({}, why.tree)
+        if why is not None and (asked := request.get()) is not None:
+            asked.tree = why.tree
         evidence = []
         for item, reason in zip(found, why or [None] * len(found), strict=True):
             paragraph, details = stored.at(item.passage), item.details

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from drillrank.embedding import Embed
 from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation, Explanations
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.path_records import PathHost, RecordSource

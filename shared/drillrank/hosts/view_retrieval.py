@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
 from drillrank.hosts.lookups import Store

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.explanation import Explainable, Explanation, Explanations, Part
+from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Likelihood, Request
 from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
@@ -145,7 +145,7 @@ class BRMGR(BRMGRSettings, WithModel):
         """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
 
         >>> ranking = BRMGR().rank("Who wrote Emma?", ["Jane Austen wrote Emma."], ["Emma is by Jane Austen."])
-        >>> [part.name for part in ranking.explain()[0].parts]
+        >>> [term.name for term in ranking.explain()[0].terms]
         ['log p(generated | question)', 'log p(question | retrieved)']
         """
         return Explanations(map(_explained, ranking), query)
@@ -356,8 +356,8 @@ def _explained(item: Ranked[Passage]) -> Explanation:
     known = {origin: details[f"{origin}_score"] for origin in get_args(Origin)}
     rest = item.score - sum(score for score in known.values() if score is not None)
     names = {"generated": "log p(generated | question)", "retrieved": "log p(question | retrieved)"}
-    parts = [
-        Part(
+    terms = [
+        Term(
             names[origin] if score is not None else f"{names[origin]}, of the last one",
             rest if score is None else score,
         )
@@ -365,5 +365,4 @@ def _explained(item: Ranked[Passage]) -> Explanation:
         if score is not None or rest
     ]
     note = f"Pair {details['pair']}, {details['origin']}: both passages of a pair have the sum of their scores."
-    named = name_of(item.passage)
-    return Explanation(item.rank, item.score, named, (named,), parts=tuple(parts), note=note)
+    return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), note=note)

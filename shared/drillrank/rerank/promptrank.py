@@ -17,6 +17,7 @@ from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Path, Ranked, Ranking, check_query, check_top_n, ranked
 from drillrank.prompts import path_prompt
 from drillrank.rerank.base import Scored, WithModel, check_pairs
+from drillrank.rerank.contributions import paths_explained
 from drillrank.rerank.demonstrations import (
     Demonstration,
     check_demonstrations,
@@ -29,7 +30,6 @@ from drillrank.rerank.first_stage import (
     meaning_details,
     scores_by_question,
 )
-from drillrank.rerank.path_contributions import path_entries
 from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.promptrank_settings import (
@@ -201,8 +201,7 @@ class PromptRank(PromptRankSettings, WithModel):
     ) -> Explanations:
         """Of a ranking of these paths, from the likelihoods that its scores were made of."""
         places = [item.details["position"] for item in ranking] if places is None else places
-        entries = path_entries(self, query, paths, groups, ranking, places)
-        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
+        return Explanations(paths_explained(self, query, paths, groups, ranking, places), query)
 
     def rank_many(
         self,

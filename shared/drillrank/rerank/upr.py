@@ -13,10 +13,10 @@ from drillrank.errors import InvalidInput, check_limits
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.likelihood.shared_turns import to_thread
-from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, check_top_n
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
 from drillrank.rerank.base import Scored, WithModel, ordered, paired
-from drillrank.rerank.contributions import Entry
+from drillrank.rerank.contributions import likelihood_explained
 from drillrank.rerank.first_stage import (
     FirstStage,
     Prior,
@@ -238,7 +238,7 @@ class UPR(UPRSettings, WithModel):
 
         >>> texts = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
         >>> best = UPR().rank("Who wrote Emma?", texts, top_n=1).explain()[0]
-        >>> max(best.tokens, key=lambda token: token.gain).token, abs(best.total - best.score) < 1e-6
+        >>> max(best.tokens, key=lambda token: token.value).name, abs(best.total - best.score) < 1e-6
         ('emma', True)
         """
         given = [item.passage for item in ranking] if candidates is None else as_passages(candidates)
@@ -259,11 +259,11 @@ class UPR(UPRSettings, WithModel):
         collection = passages if self.language_model.wants_fit else ()  # all of them are
         nothing = self.likelihoods(query, [*collection, Passage("")])[-1]
         places = [item.details["position"] for item in ranking] if places is None else places
-        entries = [
-            Entry(item, Path((passages[place],)), found[place], nothing)
+        entries = (
+            likelihood_explained(item, found[place], nothing, model=self.language_model)
             for item, place in zip(ranking, places, strict=True)
-        ]
-        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
+        )
+        return Explanations(entries, query)
 
     def _likelihoods(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Likelihood]]:
         formula = self._formula
