@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from drillrank import Passage, parse_document
+from drillrank import Passage, limits, parse_document
 from drillrank.cli import main
+from drillrank.drilldown.outline import outline
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import compare
 from drillrank.evaluation.questions import read_questions
 from drillrank.structure.pages import Pages
-from drillrank.structure.parsed import document_from_docling
+from drillrank.structure.parsed import document_from_docling, document_from_unstructured
 from drillrank.structure.saved import document_from_json, document_to_json
 
 GOOD = "# Kettle\n\nThe warranty covers the heater.\n"
@@ -109,3 +110,35 @@ def test_what_is_quoted_of_questions_ends():
         with pytest.raises(InvalidInput) as raised:
             read_questions(rows)
         assert len(str(raised.value)) < 400
+
+
+# Headings
+
+
+def test_a_long_heading_is_not_repeated_whole_with_every_section():
+    text = f"# {'fox ' * 25_000}\n\n" + "".join(f"## s{at}\n\nmice {at}\n\n" for at in range(200))
+    document = parse_document(text)
+    sections = document.sections()
+    assert document.text == text
+    assert "".join(map(document.slice, sections)) == text
+    assert all(sum(map(len, section.path)) <= limits.PATH_CHARACTERS for section in sections)
+    assert [section.heading for section in sections[1:]] == [f"s{at}" for at in range(200)]
+    assert sum(len(section.passage.title) for section in outline([document])) < 200 * 1.1 * limits.PATH_CHARACTERS
+    assert len(document_to_json(document)) < 2 * len(text) + 200 * 1.5 * limits.PATH_CHARACTERS
+
+
+def test_long_headings_leave_room_for_those_below_them():
+    text = "".join(f"{'#' * depth} {depth} {'fox ' * 300}\n\n" for depth in range(1, 7))
+    *_, last = parse_document(text + "Deep.").sections()
+    assert sum(map(len, last.path)) <= limits.PATH_CHARACTERS
+    assert [heading[0] for heading in last.path] == list("123456")
+
+
+def test_headings_below_many_others_stay_in_the_text():
+    elements = [
+        {"type": "Title", "element_id": str(at), "text": f"t{at}", "metadata": {"parent_id": str(at - 1)}}
+        for at in range(300)
+    ]
+    document = document_from_unstructured(elements)
+    assert max(len(section.path) for section in document.sections()) == limits.HEADING_DEPTH
+    assert document.text.split() == [f"t{at}" for at in range(300)]
