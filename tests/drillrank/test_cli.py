@@ -374,7 +374,7 @@ def test_compare_in_json(town_questions, capsys):
     [
         (["--component", "UPPR"], "No component is called 'UPPR'"),
         (["--component", "UPR", "--component", "UPR"], "Two components have one name"),
-        (["--component", "x={no"], "--component x: no JSON"),
+        (["--component", "x={no"], "--component x is no JSON"),
         (["--column", "question"], "--column is OURS=THEIRS"),
     ],
 )

@@ -45,6 +45,7 @@ class Asked:
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
         cache: Where documents are cached; None for nowhere.
+        follow_links: Whether links that lead outside a folder are followed.
     """
 
     files: Sequence[str]
@@ -55,6 +56,7 @@ class Asked:
     as_json: bool
     explain: bool
     cache: Path | None
+    follow_links: bool
 
 
 def asked_of(given: Any, cache: Path | None) -> Asked:
@@ -79,7 +81,9 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
     for question in questions:
         check_query(question)
     check_top_n(given.top_n)
-    return Asked(files, questions, given.model, given.settings, given.top_n, given.json, given.explain, cache)
+    return Asked(
+        files, questions, given.model, given.settings, given.top_n, given.json, given.explain, cache, given.follow_links
+    )
 
 
 def readable(argument: str) -> str:
@@ -109,7 +113,7 @@ def run_ask(asked: Asked) -> bool:
     d3 = D3.load(asked.settings, model=asked.model) if asked.settings else D3(model=asked.model or "unigram")
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
-    with found_sources(asked.files) as (sources, skipped):
+    with found_sources(asked.files, follow_links=asked.follow_links) as (sources, skipped):
         library = Library(sources, asked.cache, _tracked)
     with closing(library):
         skipped = [*skipped, *library.skipped]
