@@ -122,4 +122,4 @@ bench: $(VENV)/.dev  ## Quality and speed, side by side, on the benchmark data
 	$(BIN)/python -m tests.benchmarks
 
 clean:  ## Remove the environment and all build output
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .records build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -19,6 +19,7 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -77,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--take", nargs=2, metavar=("GROUP", "FILE"), help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if given.list:
         print(*GROUPS, sep="\n")
         return 0
@@ -138,8 +140,12 @@ def records(
         print(f"Taking {len(lacking)} groups of {named} ...", flush=True)
         with checked_out(commit) as place, ThreadPoolExecutor(PROCESSES) as pool:
             running = [pool.submit(taken, place, name, files[name], share) for name in lacking]
-            for one in as_completed(running):
-                print(f"  {one.exception() or one.result()}", flush=True)
+            try:
+                for one in as_completed(running):
+                    print(f"  {one.exception() or one.result()}", flush=True)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)  # interrupted: what is running ends, and the worktree is removed
+                raise
         if failed := sum(one.exception() is not None for one in running):
             raise RuntimeError(f"{failed} groups cannot be recorded.")
     return files

@@ -81,7 +81,7 @@ def renamed(value: Any, key: str = "") -> Any:
     """A record under the present names."""
     if isinstance(value, dict):
         present = ((KEYS.get(name, name), one) for name, one in value.items() if name not in IGNORED)
-        return {name: renamed(one, name) for name, one in present if name not in IGNORED}
+        return {name: renamed(one, str(name)) for name, one in present if name not in IGNORED}
     if isinstance(value, list):
         return [renamed(one, key) for one in value]
     return VALUES.get(key, {}).get(value, value) if isinstance(value, str) else value
@@ -94,14 +94,14 @@ def unequal(old: Any, new: Any, tolerance: float, place: str = "") -> Iterator[t
             inside = f"{place}.{key}" if place else key
             yield from unequal(old.get(key, ABSENT), new.get(key, ABSENT), tolerance, inside)
     elif isinstance(old, list) and isinstance(new, list):
-        ids = [[one.get("id") if isinstance(one, dict) else None for one in items] for items in (old, new)]
-        if ids[0] != ids[1]:
-            yield from _order(*ids, place)
+        ids, others = ([one.get("id") if isinstance(one, dict) else None for one in items] for items in (old, new))
+        if ids != others:
+            yield from _order(ids, others, place)
         elif len(old) != len(new):
             yield f"{place} length", len(old), len(new)
         else:
             for at, (one, other) in enumerate(zip(old, new, strict=True)):
-                yield from unequal(one, other, tolerance, f"{place}[{ids[0][at] or at}]")
+                yield from unequal(one, other, tolerance, f"{place}[{ids[at] or at}]")
     elif _is_number(old) and _is_number(new):
         if not (math.isclose(old, new, rel_tol=tolerance, abs_tol=tolerance) or (math.isnan(old) and math.isnan(new))):
             yield place, old, new

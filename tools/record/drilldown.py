@@ -206,8 +206,8 @@ def d3_with_llm(recorder: Recorder) -> None:
                 for number, question in enumerate(questions):
                     llm = ScriptedLLM(recorder, answers)
                     finder = build(component, llm, "unigram", **D3 | {"sections_by": by} | more)
-                    kind = ", ".join(["answers", name, by, *map(str, more)])
-                    recorder.take(f"{kind}/{number}", lambda: found(finder.retrieve(question, [MANUAL], 3)))
+                    call = ", ".join(["answers", name, by, *map(str, more)])
+                    recorder.take(f"{call}/{number}", lambda: found(finder.retrieve(question, [MANUAL], 3)))
         finder = build(component, ScriptedLLM(recorder, answers), "unigram", **D3)
         recorder.take(f"answers, {name}, awaited/0", lambda: _awaited(finder, questions[0], [MANUAL, BOOK]))
     model = loaded("t5")

@@ -9,7 +9,7 @@ from . import drilldown, paths, rerank
 from .building import build, imported
 from .data import candidates, cosines, papers, read
 from .neural import RELEVANCE, loaded
-from .taking import Recorder
+from .taking import Recorder, ScriptedLLM
 from .views import CHUNKER
 
 
@@ -124,6 +124,6 @@ def _of_documents(recorder: Recorder) -> Iterator[tuple[str, Callable[[], Any], 
         for asked in paper["questions"][:2]:
             yield f"MultiViewIndex/{asked['id']}", lambda: index.search(asked["question"], 5), False
             yield f"D3/{asked['id']}", lambda: finder.retrieve(asked["question"], ready, 4), False
-            llm = drilldown.ScriptedLLM(recorder, drilldown.oracle(paper, asked, by="names"))
+            llm = ScriptedLLM(recorder, drilldown.oracle(paper, asked, by="names"))
             with_llm = build(imported("drillrank:D3"), llm, "unigram", **drilldown.D3)
             yield f"D3 with an LLM/{asked['id']}", lambda: with_llm.retrieve(asked["question"], ready), False

@@ -267,7 +267,7 @@ def _path_reranker(host: Host) -> None:
         "as in the paper": {"hops": 2, "beam": 5, "branch": 3, "pairs": 0, "link_prior": None, "ensemble": "mean"},
     }
     for name, settings in variants.items():
-        pinned = PATHS | {"link_prior": prior()} | RERANKER | host.reads_of_paths | settings
+        pinned = PATHS | {"link_prior": prior()} | RERANKER | host.reads | host.reads_of_paths | settings
         ranker = host.component("PromptRankRerank", model="unigram", **pinned)
         for at, item in enumerate(host.recorder.some(read("multihop/hotpotqa"), 6)):
             found = [host.record(by_id[id_]) for id_ in item["candidates"]]

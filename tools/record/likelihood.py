@@ -72,6 +72,8 @@ def indexes(recorder: Recorder) -> None:
                     return [{"id": pool(dataset)[at].id, "score": float(scores[at])} for at in top(scores, 30)]
 
                 recorder.take(f"{name}, {dataset}/{item['id']}", best)
+    count = imported("drillrank.tokens:count_tokens")
     for number, text in enumerate(recorder.some([passage.text for passage in pool("hotpotqa")], 200)):
+        recorder.take(f"tokens/{number}", lambda: count(text))
         recorder.take(f"terms/{number}", lambda: " ".join(terms(text)))
     recorder.take("terms/questions", lambda: [" ".join(terms(item["question"])) for item in read("multihop/2wiki")])

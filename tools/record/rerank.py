@@ -8,7 +8,7 @@ from typing import Any
 
 from .building import build, imported
 from .data import candidates, cosines, passages, pool, read
-from .taking import Recorder
+from .taking import Recorder, embed
 
 UPR_TEMPLATE = "Passage: {title} {text}. Please write a question based on this passage."
 UPR = {"template": UPR_TEMPLATE, "max_passage_tokens": None, "prior": None, "prior_weight": 1.0}
@@ -105,6 +105,7 @@ def brmgr(recorder: Recorder) -> None:
         "another template": {"generated_template": "{question} Answer in a sentence."},
     }
     asked = recorder.some(read("rerank/nq"), 40)
+    _cluster_prompts(recorder)
     for state in ("unfitted", "fitted"):
         model = fitted("nq") if state == "fitted" else "unigram"
         for name, settings in variants.items():
@@ -120,6 +121,17 @@ def brmgr(recorder: Recorder) -> None:
                 [candidates("nq", item, 5) for item in many],
                 [written(item) for item in many],
             ))  # fmt: skip
+
+
+def _cluster_prompts(recorder: Recorder) -> None:
+    """Prompts for what is generated, made of examples."""
+    prompts = imported("drillrank.generation:cluster_prompts")
+    examples = [(item["question"], candidates("nq", item, 1)[0].text) for item in read("rerank/nq")[:40]]
+    instruction = "Provide a background document to answer the given question. {question}"
+    for name, vectors in (("words", None), ("embed", embed)):
+        recorder.take(f"cluster prompts/{name}", lambda: build(
+            prompts, examples, 4, 3, instruction=instruction, embed=vectors, seed=0
+        ))  # fmt: skip
 
 
 def paths_of(item: dict[str, Any], dataset: str) -> list[Any]:
