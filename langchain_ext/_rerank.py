@@ -11,11 +11,11 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, R
 from pydantic import ConfigDict, Field, InstanceOf
 
 from drillrank import Passage, Ranked
-from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
 from drillrank.hosts.notes import notes, reasons
 from drillrank.hosts.reranking import Reranker
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._documents import passage_of
 from langchain_ext._retriever import with_score

@@ -9,14 +9,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, InstanceOf
 
 from drillrank import Passage
-from drillrank.hosts.calls import Calls, call, on_thread
 from drillrank.hosts.component import WithModel
-from drillrank.hosts.generated import (
-    aretrieve_and_generate,
-    retrieve_and_generate,
-)
+from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.hosts.lookups import Answer
 from drillrank.hosts.settings import EXPLAIN
+from drillrank.llm import Requests, Usage
 from drillrank.rerank.first_stage import Prior
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
@@ -79,12 +76,17 @@ class BRMGRRetriever(WithModel, AskedRetriever):
         Guard(self.filter)  # says now what is wrong
         self._reranker(self.top_n)
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
+    @property
+    def _at_once(self) -> int:
+        return self.settings.workers
+
+    def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM:
+        return FrameworkLLM(self.llm, "write a passage", config)
+
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         store = StoreLookups(query, self.retriever, Guard(self.filter), config, told_by=type(self).__name__)
-        asked = self.settings, query, self.n_generated, store, FrameworkLLM(self.llm, "write a passage", config)
-        found, written = yield call(retrieve_and_generate, aretrieve_and_generate, *asked)
-        merged: list[Document] = yield on_thread(self._merged, query, top_n, found, written)
-        return merged
+        found, written = yield from retrieved_and_generated(self.settings, query, self.n_generated, store)
+        return self._merged(query, top_n, found, written)
 
     def _merged(self, query: str, top_n: int | None, found: Answer, written: list[Passage]) -> list[Document]:
         generated = [

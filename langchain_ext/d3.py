@@ -19,13 +19,13 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.embedding import Embed
-from drillrank.hosts.calls import Call, Calls, arun_calls, call, run_calls
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import own, with_own
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.settings import EXPLAIN
+from drillrank.llm import Call, Requests, Usage, arun, run
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of
@@ -130,16 +130,17 @@ class D3Retriever(WithModel, AskedRetriever):
             fields=index_fields(self, self._language_model),
         )
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
         drilled = partial(self._drilling.retrieve, query, store, guard, top_n, llm=llm)
-        found = yield Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))
+        [found] = yield [Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))]
         told = {**found.usage, "problems": found.problems}
         if found.tree:
             told["tree"] = list(map(asdict, found.tree))
-        yield call(dispatch_custom_event, adispatch_custom_event, END_EVENT, told, config=config)
+        arguments: dict[str, Any] = {"name": END_EVENT, "data": told, "config": config}
+        yield [Call(partial(dispatch_custom_event, **arguments), partial(adispatch_custom_event, **arguments))]
         return list(map(self._document, found.evidence))
 
     def _document(self, evidence: Evidence[Document]) -> Document:
@@ -171,17 +172,17 @@ def _with_start(chunk: ChunkRecord[Document], metadata: dict[str, Any], start: i
     return metadata if start is None else {**metadata, _START: start}
 
 
-def _drill(drilled: Callable[..., Calls[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
+def _drill(drilled: Callable[..., Requests[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
     """Drill down, and dispatch each step."""
-    return run_calls(drilled(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
+    return run(drilled(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
 
 
-async def _adrill(drilled: Callable[..., Calls[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
+async def _adrill(drilled: Callable[..., Requests[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[Step | None] = asyncio.Queue()
     telling = asyncio.ensure_future(_tell(steps, config))
     try:
-        return await arun_calls(drilled(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
+        return await arun(drilled(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
     finally:
         steps.put_nowait(None)
         await telling

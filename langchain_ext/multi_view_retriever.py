@@ -11,13 +11,13 @@ from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
-from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.settings import EXPLAIN
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
+from drillrank.llm import Requests, Usage
 from drillrank.views import VIEWS, Expansion, MergedSection, RetrieverName, View
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
@@ -109,7 +109,7 @@ class MultiViewRetriever(Component, AskedRetriever):
         """Where all results are from."""
         return self.source
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
         found = yield from self._views.retrieve(query, store, guard, top_n or self.top_n)

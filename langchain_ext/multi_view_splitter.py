@@ -10,11 +10,11 @@ from typing import Any
 from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.runnables import Runnable
 
-from drillrank.hosts.calls import Calls, arun_calls, on_thread, run_calls
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
+from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
 from drillrank.views.summaries import Summarize
@@ -102,7 +102,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
-        return run_calls(self._split(documents))
+        return run(self._split(documents))
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""
@@ -110,13 +110,12 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `transform_documents`; computes on a worker thread and awaits the LLM."""
-        return await arun_calls(self._split(documents))
+        return await arun(self._split(documents))
 
-    def _split(self, documents: Iterable[Document]) -> Calls[list[Document]]:
-        uncut = yield on_thread(self._uncut, list(documents))
+    def _split(self, documents: Iterable[Document]) -> Requests[list[Document]]:
+        uncut = self._uncut(list(documents))
         chunks = yield from split(self._chunker, uncut, self.show_progress)
-        pieces: list[Document] = yield on_thread(lambda: [*chain(*map(self._pieces, uncut, chunks))])
-        return pieces
+        return [*chain(*map(self._pieces, uncut, chunks))]
 
     def _uncut(self, documents: Sequence[Document]) -> list[Uncut]:
         documents = join_pages(documents) if self._settings.join_pages else documents

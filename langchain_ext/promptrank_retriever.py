@@ -12,11 +12,11 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.embedding import Embed
-from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.settings import EXPLAIN
+from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of
@@ -131,10 +131,12 @@ class PromptRankRetriever(WithModel, AskedRetriever):
         """Whose store all results are from; none, if some are from another one."""
         return self.retriever if self.docstore is None else None
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
-        llm = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
+    def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
+        return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
+
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         host = self._host(Guard(self.filter, self.retriever, config), config)
-        return list(map(self._document, (yield from self._paths.retrieve(query, host, top_n, llm))))
+        return list(map(self._document, (yield from self._paths.retrieve(query, host, top_n, usage))))
 
     def _host(self, guard: Guard, config: RunnableConfig | None = None) -> DocumentPaths:
         settings = self.settings

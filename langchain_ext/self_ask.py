@@ -16,17 +16,15 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field
 
 from drillrank import Passage, SelfAsk
-from drillrank.dialogue import limited
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.hosts.component import Component
 from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.tokens import Tokens
-from drillrank.workers import Workers
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
@@ -82,15 +80,12 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     prompt: PromptField = Field(default=cast("Any", SELF_ASK_PROMPT), description="Asks for the next step.")
     answer_prompt: PromptField = Field(default=cast("Any", ANSWER_PROMPT), description="Asks for an answer.")
     on_failure: OnFailure = Field(default="continue", description="What a failed call means.")
-    workers: int | Workers = Field(default=4, description="Most LLM calls at the same time.")
+    workers: int = Field(default=4, description="Most LLM calls at the same time.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
-    _workers: Workers = PrivateAttr()
-
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
-        self._workers = limited(self.workers)
         self._self_ask({})  # says now what is wrong
         Guard(self.filter)
 
@@ -154,7 +149,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,
             on_failure=self.on_failure,
-            workers=self._workers,
+            workers=self.workers,
             prompt=filler("prompt", self.prompt),
             answer_prompt=filler("answer_prompt", self.answer_prompt),
         )

@@ -9,8 +9,8 @@ from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_of_path
 from drillrank.hosts.keys import is_section, own, prefixed, theirs
-from drillrank.hosts.lookups import Holding
 from drillrank.hosts.pages import pages_of
+from drillrank.llm import Fetch
 from llama_index_ext._lookups import DOCUMENT
 
 _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
@@ -23,10 +23,10 @@ def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[ChunkRecord[Bas
     return [_chunk(node, itself, known) for node, itself in listed]
 
 
-def holding(chunk: ChunkRecord[BaseNode]) -> Holding | None:
+def holding(chunk: ChunkRecord[BaseNode]) -> Fetch | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
-    return None if chunk.kind == "document" else Holding({DOCUMENT: id_, **_namespace(space)})
+    return None if chunk.kind == "document" else Fetch(where={DOCUMENT: id_, **_namespace(space)})
 
 
 def _namespace(space: str) -> dict[str, str]:

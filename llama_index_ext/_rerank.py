@@ -14,11 +14,11 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from pydantic import InstanceOf
 
 from drillrank import Passage, Ranked
-from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
+from drillrank.likelihood.shared_turns import to_thread
 from llama_index_ext._nodes import unread
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import RerankSettings

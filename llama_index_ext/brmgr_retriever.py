@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass
+from functools import partial
 from typing import Any
 
 from llama_index.core import Settings
@@ -14,11 +15,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive
-from drillrank.hosts.calls import Calls, call
-from drillrank.hosts.generated import (
-    aretrieve_and_generate,
-    retrieve_and_generate,
-)
+from drillrank.hosts.generated import retrieved_and_generated
+from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.first_stage import Prior
 from drillrank.settings import as_settings
@@ -104,22 +102,22 @@ class BRMGRRetriever(AskedRetriever):
         }
         self._rerank = BRMGRRerank(**ranking)
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    @property
+    def _workers(self) -> int:
+        return self._settings.workers
+
+    def _framework_llm(self) -> FrameworkLLM:
+        return FrameworkLLM(self.llm or Settings.llm, "write a passage")
+
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.retriever)
         store = StoreLookups(query_bundle, self.retriever, guard, told_by=type(self).__name__)
-        asked = (
-            self._settings,
-            query,
-            self.n_generated,
-            store,
-            FrameworkLLM(self.llm or Settings.llm, "write a passage"),
-        )
-        found, written = yield call(retrieve_and_generate, aretrieve_and_generate, *asked)
-        rerank, nodes = self._rerank, [*(found or ()), *map(self._node, written)]
-        merged: list[NodeWithScore] = yield call(
-            rerank.postprocess_nodes, rerank.apostprocess_nodes, nodes, query_bundle
-        )
-        return merged
+        found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
+        rerank, arguments = self._rerank, ([*(found or ()), *map(self._node, written)], query_bundle)
+        [merged] = yield [
+            Call(partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments))
+        ]
+        return merged  # type: ignore[no-any-return]
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(

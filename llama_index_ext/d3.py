@@ -20,13 +20,13 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls, on_thread
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.proposing import Reading
 from drillrank.hosts.settings import check_switch
+from drillrank.llm import Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
 from llama_index_ext._chunks import chunks_of, holding
@@ -136,11 +136,11 @@ class D3Retriever(Prompted, AskedRetriever):
             given_alone=guard if source is None else None,
         )
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)
         found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
-        nodes: list[NodeWithScore] = yield on_thread(self._nodes, found)  # hosts hash texts for their references
+        nodes = self._nodes(found)
         if explains(self.explain):
             send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)
         return nodes

@@ -23,16 +23,15 @@ from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelations
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import InstanceOf, PrivateAttr, computed_field, model_validator
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
 from drillrank.hosts.beginnings import Cut, beginnings
-from drillrank.hosts.calls import Calls, arun_calls, on_thread, run_calls
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed
 from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
-from drillrank.once import Told
+from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
 from drillrank.views.summaries import Summarize
@@ -118,7 +117,7 @@ class MultiViewNodeParser(Component, NodeParser):
     namespace_key: str | None = Field(default=None, description="Metadata key of each document's namespace.")
     settings: InstanceOf[SplitterSettings] = Field(default=SplitterSettings(), description="What is rarely touched.")
 
-    _told: Told = PrivateAttr(default_factory=Told)
+    _warned: WarnOnce = PrivateAttr(default_factory=WarnOnce)
     _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)  # in place of an LLM's identity that nobody knows
 
     @field_validator("llm", "summarizer", "id_func", mode="before")
@@ -180,25 +179,24 @@ class MultiViewNodeParser(Component, NodeParser):
         return "MultiViewNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        return run_calls(self._split(nodes, show_progress))
+        return run(self._split(nodes, show_progress))
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        return await arun_calls(self._split(nodes, show_progress))
+        return await arun(self._split(nodes, show_progress))
 
-    def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Calls[list[BaseNode]]:
+    def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Requests[list[BaseNode]]:
         nodes = join_pages(nodes) if self.settings.join_pages else nodes
         who = (identity(self.llm) or self._own) if self.llm else ""
         chunker = self._chunker(
             FrameworkLLM(self.llm, "write a view") if self.llm else None,
             ViewWriter(who, self.cache, on_failure=self.settings.on_failure),
         )
-        documents = yield on_thread(lambda: list(map(self._uncut, nodes)))
+        documents = list(map(self._uncut, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
         chunks = yield from split(chunker, shown, show_progress)
-        made: list[BaseNode] = yield on_thread(self._nodes, nodes, documents, chunks)
-        return made
+        return self._nodes(nodes, documents, chunks)
 
     def _uncut(self, node: BaseNode) -> Uncut:
         space = namespace_of(node.metadata, node.node_id, namespace=self.namespace, key=self.namespace_key)
@@ -217,7 +215,7 @@ class MultiViewNodeParser(Component, NodeParser):
         return [made for one in each for made in self._section_nodes(*one)]
 
     def _tell_unplaced(self, nodes: Sequence[BaseNode]) -> None:
-        if documents := self._told.anew("offsets", [node.ref_doc_id for node in nodes]):
+        if documents := self._warned.new("offsets", [node.ref_doc_id for node in nodes]):
             warnings.warn(
                 f"MultiViewNodeParser: it is not certain where in their document nodes of {len(documents)} documents "
                 f"stand, for example of {documents[0]!r}: their sections have no offsets. Let it cut the documents "

@@ -11,11 +11,11 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
+from drillrank.llm import Requests, Usage
 from drillrank.views import VIEWS, Expansion, MergedSection, RetrieverName, View
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes
@@ -110,7 +110,7 @@ class MultiViewRetriever(AskedRetriever):
         """Where all results are from."""
         return self.source
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, guard, self.top_n)

@@ -15,11 +15,11 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, load_language_model
 from drillrank.embedding import Embed
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.settings import check_switch
+from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
@@ -140,13 +140,16 @@ class PromptRankRetriever(Prompted, AskedRetriever):
         """Whose store all results are from; none, if some are from another one."""
         return self.retriever if self.docstore is None else None
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         host = self._host(Guard(self.filters, self.retriever))
-        found = yield from self._paths.retrieve(query, host, self.top_n, self._asked, asked=query_bundle)
+        found = yield from self._paths.retrieve(query, host, self.top_n, usage, asked=query_bundle)
         nodes = list(map(_node, found))
         if explains(self.explain):
             send_explanations(query, nodes, [one.explanation for one in found])
         return nodes
+
+    def _framework_llm(self) -> FrameworkLLM | None:
+        return self._asked
 
     def _host(self, guard: Guard) -> NodePaths:
         return NodePaths(guard, self.retriever, self.docstore, *self._read)

@@ -24,7 +24,6 @@ from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.tokens import Tokens
-from drillrank.workers import Workers
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
@@ -84,7 +83,7 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine):
     prompt: BasePromptTemplate | str = SELF_ASK_PROMPT
     answer_prompt: BasePromptTemplate | str = ANSWER_PROMPT
     on_failure: OnFailure = "continue"
-    workers: int | Workers = 4
+    workers: int = 4
     callback_manager: InitVar[CallbackManager | None] = None
     verbose: InitVar[bool] = False
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.collection_statistics import CollectionStatistics
-from drillrank.quiet import quiet
+from drillrank.errors import mute_logger
 from drillrank.terms import terms
 from drillrank.vectors import Tfidf, added_up
 
@@ -77,7 +77,7 @@ class BM25Index:
 @lru_cache(maxsize=1)
 def _bm25s() -> Any:
     """The library, which half the users of this package do not need."""
-    with quiet("bm25s"), warnings.catch_warnings():
+    with mute_logger("bm25s"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
         import bm25s
     return bm25s

@@ -20,8 +20,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3
-from drillrank.cli import cache, main, sources
+from drillrank import D3, limits
+from drillrank.cli import cache, main
 from drillrank.cli.cache import DocumentCache
 from drillrank.cli.library import Library
 from drillrank.cli.sources import found_sources
@@ -141,7 +141,7 @@ def test_what_may_not_be_read_is_skipped_in_folders_and_refused_by_name(tmp_path
 def test_huge_files_of_a_folder_wait_to_be_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "huge.md").write_text(MANUAL, encoding="utf-8")
     (tmp_path / "small.md").write_text("The warranty.", encoding="utf-8")
-    monkeypatch.setattr(sources, "LARGEST", 20)
+    monkeypatch.setattr(limits, "FILE_BYTES", 20)
     assert main(["ask", str(tmp_path), "warranty", "--json"]) == 0
     printed = capsys.readouterr()
     assert {Path(record["file"]).name for record in records(printed.out)} == {"small.md"}

@@ -223,7 +223,7 @@ def test_the_file_of_results_keeps_explanations(tmp_path):
     [
         {"entries": 3},
         {"question": "Why?", "entries": [{"rank": 1, "score": HOSTILE, "name": "x"}]},
-        {"question": "Why?", "entries": [{"rank": 1, "score": 1.0, "name": 7}]},
+        {"question": "Why?", "entries": [{"rank": 1, "score": 1.0, "name": "x", "terms": 7}]},
         {"question": "Why?", "entries": [], "tree": [{"name": HOSTILE}]},
     ],
 )

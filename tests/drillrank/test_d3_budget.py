@@ -315,6 +315,6 @@ def test_an_endless_heading_is_shown_without_its_middle():
         return all_of_it(prompt)
 
     with pytest.warns(DrillrankWarning, match="without their middle"):
-        found = D3(llm, settings={"max_prompt_tokens": 1000}).retrieve("Which chapter?", [text])
+        found = D3(llm, settings={"max_prompt_tokens": 250}).retrieve("Which chapter?", [text])
     assert {item.passage.text for item in found} == {"One.", "Two.", "Three."}
-    assert all(count_tokens(prompt) <= 1000 for prompt in prompts)
+    assert all(count_tokens(prompt) <= 250 for prompt in prompts)

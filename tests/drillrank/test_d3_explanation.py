@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from drillrank import D3, MonoT5
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning
+from drillrank.explanation.terms import GAINS, NOTHING, ODDS
 from tests.drillrank.conftest import HashModel
+from tests.drillrank.test_explanation import add_up
 
 MANUAL = """# Manual
 
@@ -54,15 +56,15 @@ def tree_of(found):
 
 def check(found, documents):
     explained = found.explain()
-    assert [item.total for item in explained] == pytest.approx([item.score for item in found], abs=1e-6)
+    add_up(explained, found)
     tree = explained.tree
     assert sum(node.kind == "document" for node in tree) == len(documents)
-    evidence = {node.id: node for node in tree if node.fate == "evidence"}
+    evidence = {node.id: node for node in tree if node.outcome == "evidence"}
     assert sorted(evidence) == sorted(item.passage.id for item in found)
     for item in found:
         assert evidence[item.passage.id].score == pytest.approx(item.score)
         assert evidence[item.passage.id].why.startswith("outside, found by the guard") == item.details["guarded"]
-    drilled = {node.name for node in tree if node.kind == "document" and node.fate == "opened"}
+    drilled = {node.name for node in tree if node.kind == "document" and node.outcome == "opened"}
     own = [node for node in tree if node.kind == "section" and node.why != "no text of its own"]
     if len(drilled) == len(documents):
         assert len(own) == len(outline(documents))
@@ -72,7 +74,7 @@ def check(found, documents):
             above = node
         elif node.kind == "paragraph":
             assert node.depth == above.depth + 1
-            assert (above.fate == "opened") != node.why.startswith("outside")
+            assert (above.outcome == "opened") != node.why.startswith("outside")
     assert all(node.why for node in tree)
     str(explained), explained.svg(), explained._repr_html_()
     return explained
@@ -107,7 +109,7 @@ def test_whatever_an_llm_says(answers, strategy, guard, calls, tokens, documents
         warnings.simplefilter("ignore", DrillrankWarning)
         found = d3.retrieve(QUESTION, DOCUMENTS[:documents], top_n)
     explained = check(found, DOCUMENTS[:documents])
-    assert [bool(item.answers) for item in explained] == [strategy in ("monot5", "base+monot5")] * len(found)
+    assert [bool(item.term(ODDS).terms) for item in explained] == [strategy in ("monot5", "base+monot5")] * len(found)
 
 
 @given(
@@ -126,15 +128,17 @@ def test_without_an_llm(sections, guard, embeds, top_n, limit, question):
     found = d3.retrieve(question, DOCUMENTS, top_n)
     explained = check(found, DOCUMENTS)
     opened = [node for node in explained.tree if node.kind == "section" and node.why.startswith("likelihood: rank")]
-    assert sum(node.fate == "opened" for node in opened) == min(sections, len(opened))
+    assert sum(node.outcome == "opened" for node in opened) == min(sections, len(opened))
     for item in explained:
-        assert {part.name for part in item.parts} - {"no word of the question: as the least likely"} <= (
-            {"cosine", "cosine of the section", "length"} if embeds else set()
-        )
+        assert {term.name for term in item.terms} - {
+            NOTHING,
+            GAINS,
+            "no word of the question: as the least likely",
+        } <= ({"cosine", "cosine of the section", "length"} if embeds else set())
 
 
 def whys(found, kind="section"):
-    return {node.name: (node.fate, node.why) for node in tree_of(found) if node.kind == kind}
+    return {node.name: (node.outcome, node.why) for node in tree_of(found) if node.kind == kind}
 
 
 def test_who_decided():

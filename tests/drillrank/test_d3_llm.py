@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from drillrank import D3, MonoT5, Passage
-from drillrank.dialogue import run
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.llm import run
 from drillrank.tokens import count_tokens
+from tests.drillrank.test_llm import Meeting, Writer
 
 BOOK = "\n\n".join(
     f"# Part {part}\n\nOf part {part}.\n\n"
@@ -312,46 +316,132 @@ async def test_async_gives_the_same_result_and_usage(kind, settings_):
     assert outcome(await D3(kind(), settings=settings_).aretrieve(QUESTION, [BOOK])) == expected
 
 
-class Crowd(Finder):
-    """Counts the calls in flight."""
+@pytest.mark.parametrize("how", ["retrieve", "aretrieve"])
+@pytest.mark.parametrize("workers", [1, 8])
+def test_as_many_summaries_are_asked_for_at_once_as_is_said(how, workers):
+    meeting = Meeting(workers)
+    llm = lambda prompt: meeting.complete("Stones.") if "summarization" in prompt else "1"  # noqa: E731
+    book = "\n\n".join(f"# Part {part}\n\n{'A long story. ' * 60}" for part in range(8))
+    found = getattr(D3(llm, summarizer="llm", workers=workers, sections_by="ids"), how)("Where is part 3?", [book])
+    assert asyncio.run(found) if how == "aretrieve" else found
+    assert meeting.most == workers
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.Lock()
-        self.now = self.most = 0
 
-    def complete(self, prompt: str) -> str:
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
+STONES = "\n\n".join(
+    f"# Part {n}\n\n" + " ".join(f"Sentence {m} of part {n} is about stones." for m in range(20)) + "\n\nThe end."
+    for n in range(6)
+)
+
+
+class Summariser(Writer):
+    """Writes six summaries of `STONES`, and chooses nothing."""
+
+    def complete(self, prompt):
+        return super().complete(prompt) if "summarization" in prompt else "none"
+
+
+class AsyncSummariser(Summariser):
+    async def acomplete(self, prompt):
+        await asyncio.sleep(0.005)
+        return self.complete(prompt)
+
+
+def at_once(ask):
+    """Threads, and tasks on loops of other threads, that begin together."""
+    barrier = threading.Barrier(6)
+
+    async def tasks(aretrieve):
+        await asyncio.gather(*(aretrieve("Which stones?") for _ in range(3)))
+
+    def begin(number):
+        retrieve, aretrieve = ask()
+        barrier.wait()
+        return asyncio.run(tasks(aretrieve)) if number % 2 else retrieve("Which stones?")
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(begin, range(6)))
+
+
+@pytest.mark.parametrize("kind", [Summariser, AsyncSummariser])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_first_questions_at_the_same_time_have_the_summaries_made_once(kind, workers):
+    llm = kind()
+    d3 = D3(llm, summarizer="llm", workers=workers)
+    ready = d3.prepare([STONES])
+    at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
+    assert list(llm.calls.values()) == [1] * 6
+
+
+@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
+def test_summaries_that_failed_are_asked_for_again_and_no_others():
+    llm = Summariser(fails=2)
+    d3 = D3(llm, summarizer="llm")
+    ready = d3.prepare([STONES])
+    assert "2 of 6 summaries failed" in d3.retrieve("Which stones?", ready).problems[0]
+    assert d3.retrieve("Which stones?", ready).problems == ()
+    assert sorted(llm.calls.values()) == [1, 1, 1, 1, 2, 2]
+
+
+def test_a_function_summarises_a_document_once_for_questions_at_the_same_time():
+    made = []
+
+    def summarise(texts):
+        made.append(len(texts))
         time.sleep(0.01)
-        with self.lock:
-            self.now -= 1
-        return super().complete(prompt)
+        return [text[:9] for text in texts]
+
+    d3 = D3(lambda prompt: "none", summarizer=summarise)
+    ready = d3.prepare([STONES])
+    at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
+    assert made == [6]
 
 
-async def test_eight_questions_at_once_never_exceed_the_workers():
-    crowd = Crowd()
-    d3 = D3(
-        crowd,
-        settings={"workers": 4, "max_prompt_tokens": 200},
-    )
-    ready = d3.prepare([BOOK])
-    found = await asyncio.gather(*(d3.aretrieve(QUESTION, ready) for _ in range(8)))
-    assert [texts(ranking) for ranking in found] == [[TARGET]] * 8
-    assert 2 <= crowd.most <= 4
+SCHEMA = {
+    "title": "RelevantIds",
+    "description": "What is relevant for answering the question.",
+    "type": "object",
+    "properties": {"ids": {"type": "array", "items": {"type": "integer"}, "description": "Numbers, or an empty list."}},
+    "required": ["ids"],
+    "additionalProperties": False,
+}
 
 
-def test_nor_do_eight_threads():
-    crowd = Crowd()
-    d3 = D3(crowd, settings={"workers": 4})
-    ready = d3.prepare([BOOK])
-    threads = [threading.Thread(target=d3.retrieve, args=(QUESTION, ready)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert 2 <= crowd.most <= 4
+class Librarian:
+    """Chooses by numbers, as JSON."""
+
+    def __init__(self, *answers):
+        self.answers, self.schemas = list(answers), []
+
+    def complete(self, prompt):
+        raise AssertionError("it offers structured output")
+
+    def complete_json(self, prompt, schema):
+        self.schemas.append(schema)
+        return self.answers.pop(0)
+
+
+MANUAL = "# Battery\n\nIt lasts nine hours.\n\nCharge it over night.\n\n# Screen\n\nClean it with a dry cloth."
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_both_steps_may_be_answered_as_json(as_text):
+    answers = [{"ids": [1]}, {"ids": [2]}]
+    llm = Librarian(*(map(json.dumps, answers) if as_text else answers))
+    found = D3(llm, settings={"sections_by": "json"}).retrieve("When should I charge it?", [MANUAL])
+    assert texts(found) == ["Charge it over night."]
+    assert llm.schemas == [SCHEMA, SCHEMA]
+    assert found.problems == ()
+    assert texts(D3(Librarian({"ids": []}), settings={"sections_by": "json"}).retrieve("When?", [MANUAL])) == []
+    llm = Librarian({"ids": [77, 1]}, {"ids": [1]})
+    with pytest.warns(DrillrankWarning, match="'77'"):
+        found = D3(llm, settings={"sections_by": "json"}).retrieve("How long?", [MANUAL])
+    assert texts(found) == ["It lasts nine hours."]
+
+
+def test_names_are_asked_for_in_words():
+    llm = Librarian()
+    llm.complete = lambda prompt: "Screen"
+    assert texts(D3(llm).retrieve("How do I clean it?", [MANUAL])) == ["Clean it with a dry cloth."]
 
 
 @pytest.mark.parametrize("strategy", ["monot5", "base+monot5", "monot5+base"])

@@ -8,7 +8,6 @@ from drillrank import D3
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.errors import InvalidInput
 from drillrank.prompts import check_places, filled
-from drillrank.structured import StructuredPrompt
 
 BOOK = "# Rhine\n\nIt is 1,230 km long.\n\n# Thames\n\nIt is 346 km long."
 QUESTION = "How long is the Rhine?"
@@ -43,7 +42,7 @@ def test_what_a_template_returns_is_what_the_llm_is_asked(sections_by):
         },
     )
     d3.retrieve(QUESTION, [BOOK])
-    given = [prompt.given if isinstance(prompt, StructuredPrompt) else prompt for prompt in llm.prompts]
+    given = llm.prompts
     assert len(given) == 2
     assert {type(prompt) for prompt in given} == {Marked}
     assert given[0].startswith(f"{QUESTION}\n")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
+from drillrank.llm import Fetch, Retrieve, run
 from drillrank.multihop.links import (
     MetadataLinks,
     RetrievedLinks,
@@ -14,7 +15,7 @@ from drillrank.multihop.links import (
     linked,
     links_from_metadata,
 )
-from drillrank.multihop.lookups import Fetch, Retrieval, run_steps
+from drillrank.multihop.lookups import handlers
 from drillrank.multihop.path_rerank import PathRerank, named_links
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
@@ -60,7 +61,7 @@ def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
     known = by_id(pool)
     reachable = {name: passage for name, passage in known.items() if name in at_hand}
     library = Library(pool)
-    found = run_steps(linked(bound_links(None, pool), QUERY, paths, reachable), library)
+    found = run(linked(bound_links(None, pool), QUERY, paths, reachable), handlers=handlers(library))
     targets = [dict.fromkeys(path.passages[-1].links) for path in paths]
     assert found == [
         [known[name] for name in of_path if name in known and name not in path.ids]
@@ -121,12 +122,12 @@ def test_links_that_see_the_question_and_the_path():
     class Asked:
         def follow(self, query, path):
             assert path.ids == ("a", "b")
-            return ["c", Passage("new", id="d"), Retrieval(query, 2)]
+            return ["c", Passage("new", id="d"), Retrieve(query, 2)]
 
     pool = [Passage(name, id=name) for name in "abce"]
     reachable = by_id(pool)
     library = Library([], found=[pool[3], pool[0], pool[2]])
-    [found] = run_steps(linked(bound_links(Asked(), pool), "who?", [Path(pool[:2])], reachable), library)
+    [found] = run(linked(bound_links(Asked(), pool), "who?", [Path(pool[:2])], reachable), handlers=handlers(library))
     assert [passage.id for passage in found] == ["c", "d", "e"]  # "a" is on the path
     assert library.queries == [("who?", 2)]
     assert library.fetched == []
@@ -136,11 +137,11 @@ def test_links_that_see_the_question_and_the_path():
 def test_the_lookups_of_a_hop_are_asked_for_together():
     class Both:
         def follow(self, query, path):
-            return [f"{path.ids[0]}-linked", Retrieval(path.ids[0], 1), Retrieval("the same", 1)]
+            return [f"{path.ids[0]}-linked", Retrieve(path.ids[0], 1), Retrieve("the same", 1)]
 
     paths = [Path([Passage("x", id=name)]) for name in "ab"]
     [lookups] = [next(linked(Both(), QUERY, paths, {}))]
-    assert lookups == [Fetch(("a-linked", "b-linked")), Retrieval("a", 1), Retrieval("the same", 1), Retrieval("b", 1)]
+    assert lookups == [Fetch(("a-linked", "b-linked")), Retrieve("a", 1), Retrieve("the same", 1), Retrieve("b", 1)]
 
 
 def test_a_second_retrieval_finds_what_the_question_does_not_name():
@@ -199,7 +200,7 @@ def test_names_of_links():
     names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
     links = bound_links(named_links(names, metadata_key="see"), pool)
     targets = list(links.follow("who?", Path([passage])))
-    assert targets == ["x", "y", "b", "t", Retrieval("who? It is in [Bern](b.md).", 4)]
+    assert targets == ["x", "y", "b", "t", Retrieve("who? It is in [Bern](b.md).", 4)]
     with pytest.raises(InvalidInput, match="not 'title'"):
         named_links(["title"])
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.likelihood import UnigramModel
+from drillrank.llm import Fetch
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import Mention, given_links, linked
-from drillrank.multihop.lookups import Fetch
 from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.residual import Residual

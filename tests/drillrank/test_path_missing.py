@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.dialogue import Usage
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.lookups import arun_steps, run_steps
+from drillrank.llm import Usage, arun, run
+from drillrank.multihop.lookups import handlers
 from drillrank.multihop.missing import missing_query
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import PathSearch
@@ -173,24 +174,14 @@ def test_long_documents_are_shown_with_their_beginning():
     assert len(llm.prompts[0]) < 4000
 
 
-class AsyncPool:
-    def __init__(self, found):
-        self.found = found
-
-    async def aretrieve(self, query, n):
-        return self.found.retrieve(query, n)
-
-    async def afetch(self, ids):
-        return self.found.fetch(ids)
-
-
 def test_async_asks_the_same():
     async def llm(prompt):
         return "article on Ada Holm"
 
     made = search(Scripted("article on Ada Holm"))
     usage = Usage()
-    found = asyncio.run(arun_steps(made.steps(QUERY, usage=usage), AsyncPool(made._source), llm=llm, usage=usage))
+    source = {kind: AsyncMock(side_effect=answer) for kind, answer in handlers(made._source).items()}
+    found = asyncio.run(arun(made.requests(QUERY, usage=usage), llm, source, usage=usage))
     expected = made.search(QUERY)
     assert [(item.passage.id, item.score, item.details) for item in found] == [
         (item.passage.id, item.score, item.details) for item in expected
@@ -199,8 +190,8 @@ def test_async_asks_the_same():
 
 def test_a_search_that_asks_needs_somebody_to_ask():
     made = search(Scripted("nothing"))
-    with pytest.raises(InvalidInput, match="given none"):
-        run_steps(made.steps(QUERY), made._source)
+    with pytest.raises(InvalidInput, match="none was given"):
+        run(made.requests(QUERY), handlers=handlers(made._source))
 
 
 def test_paths_tell_what_they_cost_and_no_problems_where_there_were_none():

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.llm import run
 from drillrank.multihop.link_prior import PathPrior
-from drillrank.multihop.lookups import Nowhere, run_steps
+from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
@@ -171,7 +172,7 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
 
 
 def _paths(search, query, passages, scores=None):
-    return run_steps(search.path_steps(query, candidates=passages, scores=scores), Nowhere())
+    return run(search.path_requests(query, candidates=passages, scores=scores), handlers=handlers(Nowhere()))
 
 
 def test_a_search_counts_the_order_of_what_its_first_stage_brought():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drillrank.hosts.lookups import ById, Holding, run_lookups
 from drillrank.hosts.raw_records import raw_records
 from drillrank.hosts.stored_sections import StoredSection
+from drillrank.llm import Fetch, run
 
 
 def test_records_are_looked_up_by_id_and_then_by_metadata():
@@ -13,8 +13,8 @@ def test_records_are_looked_up_by_id_and_then_by_metadata():
     def answer(lookup):
         asked.append(lookup)
         record = StoredSection("record", "7", "raw", None, "text", {}, (), {})
-        return [record] if isinstance(lookup, Holding) else []
+        return [record] if lookup.where is not None else []
 
-    found, could = run_lookups(raw_records(["7", "7"], lambda one: one), answer)
+    found, could = run(raw_records(["7", "7"], lambda one: one), handlers={Fetch: answer})
     assert (found["7"].record, could) == ("record", True)
-    assert asked == [ById(("7",)), Holding({"drillrank_section_id": ("7",), "drillrank_view": "raw"})]
+    assert asked == [Fetch(("7",)), Fetch(where={"drillrank_section_id": ("7",), "drillrank_view": "raw"})]

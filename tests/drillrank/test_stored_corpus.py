@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput
+from drillrank.llm import run
 from drillrank.multihop.corpus import Corpus
-from drillrank.multihop.lookups import Nowhere, run_steps
+from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.stored import StoredCorpus
 from drillrank.multihop.title_mentions import TitleIndex, title_tokens
@@ -56,8 +57,8 @@ def test_paths_have_the_scores_of_a_search_in_memory(tmp_path):
     with ThreadPoolExecutor(3) as threads:
         found = list(threads.map(stored.search_paths, asked))
     for question, paths in zip(asked, found, strict=True):
-        steps = in_memory.path_steps(question, candidates=corpus.retrieve(question, 100))
-        expected = run_steps(steps, Nowhere())
+        steps = in_memory.path_requests(question, candidates=corpus.retrieve(question, 100))
+        expected = run(steps, handlers=handlers(Nowhere()))
         assert [item.passage.ids for item in paths] == [item.passage.ids for item in expected]
         assert [item.score for item in paths] == pytest.approx([item.score for item in expected], abs=1e-6)
 

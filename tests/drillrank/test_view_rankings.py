@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.hosts.lookups import Search, run_lookups
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_rankings import in_sight, of_hits, of_store, texts_of
+from drillrank.llm import Retrieve, run
 
 VIEWS = ("raw", "keywords", "summary")
 
@@ -24,16 +24,15 @@ class Store:
         self.searches = []
 
     def answer(self, search):
-        assert isinstance(search, Search)
-        self.searches.append(dict(search.wanted))
+        self.searches.append(dict(search.where))
         found = self.records
-        for view in () if self.careless else search.wanted.values():
+        for view in () if self.careless else search.where.values():
             found = [one for one in found if one.view == view]
-        return found[: search.k if self.most is None else min(search.k, self.most)]
+        return found[: search.n if self.most is None else min(search.n, self.most)]
 
 
 def rankings(store, k):
-    found, _ = run_lookups(of_store(k, lambda one: one), store.answer)
+    found, _ = run(of_store(k, lambda one: one), handlers={Retrieve: store.answer})
     return {view: [section.section_id for section in own] for view, own in found.items()}
 
 

@@ -46,6 +46,7 @@ class Asked:
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
         cache: Where documents are cached; None for nowhere.
+        follow_links: Whether links that lead outside a folder are followed.
     """
 
     files: Sequence[str]
@@ -57,6 +58,7 @@ class Asked:
     as_json: bool
     explain: bool
     cache: Path | None
+    follow_links: bool
 
 
 def asked_of(given: Any, cache: Path | None) -> Asked:
@@ -91,6 +93,7 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
         given.json,
         given.explain,
         cache,
+        given.follow_links,
     )
 
 
@@ -121,7 +124,7 @@ def run_ask(asked: Asked) -> bool:
     d3 = D3(**_settings(asked))
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
-    with found_sources(asked.files) as (sources, skipped):
+    with found_sources(asked.files, follow_links=asked.follow_links) as (sources, skipped):
         library = Library(sources, asked.cache, _tracked)
     with closing(library):
         skipped = [*skipped, *library.skipped]

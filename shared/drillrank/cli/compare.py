@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from rich.table import Column, Table
 
 from drillrank.cli import terminal
 from drillrank.errors import InvalidInput
+from drillrank.limits import read_json
 from drillrank.whole_files import check_target, whole_file
 
 if TYPE_CHECKING:
@@ -135,10 +135,7 @@ def component(said: str) -> tuple[str, Any]:
     if not equals or "{" in name:
         name = what = said
     if what.startswith("{"):
-        try:
-            return name, json.loads(what)
-        except json.JSONDecodeError as problem:
-            raise InvalidInput(f"--component {name}: no JSON ({problem.msg}).") from problem
+        return name, read_json(what, f"--component {name:.50}")
     return name, what
 
 
@@ -150,5 +147,5 @@ def column(said: str) -> tuple[str, str]:
     """
     ours, equals, theirs = said.partition("=")
     if not equals:
-        raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r}.")
+        raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r:.200}.")
     return ours, theirs

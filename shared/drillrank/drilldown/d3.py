@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, limited, run
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Drill, Plan, Step
 from drillrank.drilldown.evidence import Evidence, load_evidence_model
@@ -24,6 +23,8 @@ from drillrank.embedding import Embed
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.shared_turns import to_thread
+from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
 from drillrank.rerank.monot5 import MonoT5
@@ -119,7 +120,6 @@ class D3:
         self.embed = embed
         self.settings = settings = as_settings(D3Settings, settings)
         self._count = token_counter(settings.tokens)
-        self._workers = limited(settings.workers)
         condenser = Condenser(
             settings.summarizer, settings.summary_words, settings.max_prompt_tokens, self._count, settings.on_failure
         )
@@ -197,8 +197,10 @@ class D3:
             LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`; the call's own error is its cause.
         """
         usage = Usage(count=self._count)
-        dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
-        return run(dialogue, llm or self.llm or _no_llm, usage, workers=self._workers)
+        if self.llm is None:
+            return self._likely(question, documents, top_n, on_step, usage)
+        requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
+        return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
     async def aretrieve(
         self,
@@ -210,12 +212,13 @@ class D3:
         on_step: Callable[[Step], object] | None = None,
     ) -> EvidenceRanking:
         """As `retrieve`, without blocking the event loop; prompts of one step are asked at the same time."""
+        if self.llm is None:
+            return await to_thread(self.retrieve, question, documents, top_n, on_step=on_step)
         usage = Usage(count=self._count)
-        dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
-        return await arun(dialogue, llm or self.llm or _no_llm, workers=self._workers, usage=usage)
+        requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
+        return await arun(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
-    @conversation
-    def dialogue(
+    def requests(
         self,
         question: str,
         documents: Documents,
@@ -223,8 +226,8 @@ class D3:
         *,
         on_step: Callable[[Step], object] | None = None,
         usage: Usage | None = None,
-    ) -> Dialogue[EvidenceRanking]:
-        """What `retrieve` runs, for other dialogues to hold: it yields prompts and returns the ranking.
+    ) -> Requests[EvidenceRanking]:
+        """What `retrieve` runs, as a generator of requests for other generators: it returns the ranking.
 
         Args:
             question: The question.
@@ -233,6 +236,26 @@ class D3:
             on_step: As for `retrieve`.
             usage: Where the caller counts, to be found in the result.
         """
+        usage = usage or Usage(count=self._count)
+        if self.llm is None:
+            return self._likely(question, documents, top_n, on_step, usage)
+        drill = self._drill(question, documents, top_n, on_step)
+        return self._found(drill, (yield from drill.asked(top_n)), usage)
+
+    def _likely(
+        self,
+        question: str,
+        documents: Documents,
+        top_n: int | None,
+        on_step: Callable[[Step], object] | None,
+        usage: Usage,
+    ) -> EvidenceRanking:
+        drill = self._drill(question, documents, top_n, on_step)
+        return self._found(drill, drill.likely(top_n), usage)
+
+    def _drill(
+        self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
+    ) -> Drill:
         check_query(question)
         check_top_n(top_n)
         ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
@@ -245,15 +268,16 @@ class D3:
             settings.on_empty,
             self._count,
         )
-        drill = Drill(self._plan, ready, selection, on_step)
-        ranking = yield from drill.ranking(top_n)
-        found = EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps, drill.explain)
+        return Drill(self._plan, ready, selection, on_step)
+
+    def _found(self, drill: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
+        found = EvidenceRanking(ranking, usage, drill.steps, drill.explain)
         if problems := found.problems:
             warnings.warn(
-                f"Drilling down for {question!r:.100}: {'; '.join(problems[:5])}"
+                f"Drilling down for {drill.question!r:.100}: {'; '.join(problems[:5])}"
                 f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}.",
                 DrillrankWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return found
 
@@ -261,7 +285,3 @@ class D3:
 def _under(name: str, passage: Passage) -> Passage:
     """The passage as it is scored: under its name in the outline, which leaves out what is above all sections."""
     return replace(passage, title="" if name == BEGINNING else name)
-
-
-def _no_llm(prompt: str) -> str:
-    raise AssertionError(f"the LLM-free mode asked for {prompt!r:.100}")

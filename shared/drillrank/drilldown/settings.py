@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from drillrank.dialogue import limited
 from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import (
@@ -23,7 +22,6 @@ from drillrank.rerank.relevance import Relevance
 from drillrank.settings import as_settings, check_one_of
 from drillrank.tokens import Tokens, token_counter
 from drillrank.views.summaries import check_summarizer
-from drillrank.workers import Workers
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -68,8 +66,7 @@ class D3Settings:
         on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
         on_failure: For a call that fails or an answer that cannot be read: `"continue"` with likelihood's choice (of a
             summary, sentences of the text), or `"raise"`.
-        workers: Most LLM calls at the same time, for all uses of the object together; or a
-            `drillrank.workers.Workers`, which several objects may share.
+        workers: Most LLM calls at the same time: of one question, or of one call with documents.
         section_prompt: Asks for sections: a template with `{outline}` and `{question}`, or a function of these that
             returns a prompt; None is the paper's, or one for numbers or JSON.
         paragraph_prompt: Asks for paragraphs: a template with `{paragraphs}` and `{question}`, or a function of these.
@@ -94,7 +91,7 @@ class D3Settings:
     sections_by: AnswerBy = "names"
     on_empty: OnEmpty = "nothing"
     on_failure: OnFailure = "continue"
-    workers: int | Workers = 4
+    workers: int = 4
     section_prompt: Template | None = None
     paragraph_prompt: Template | None = None
 
@@ -118,7 +115,7 @@ class D3Settings:
         if self.summarizer is not None and self.summarizer != "llm":
             check_summarizer(self.summarizer)
         token_counter(self.tokens)
-        limited(self.workers)
+        check_positive(workers=self.workers)
         if self.section_prompt is not None:
             check_places(self.section_prompt, "outline", "question")
         if self.paragraph_prompt is not None:

@@ -18,7 +18,7 @@ from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
 from drillrank.evaluation.settings_file import load_settings, read_settings_file
 from drillrank.explanation import Explainable, Explanation, Explanations
-from drillrank.explanation.on_request import Request, explanations_requested
+from drillrank.explanation.explanations import Request, request
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.views import MergedSection
@@ -75,30 +75,34 @@ class Contender:
 
         Components of ours do without explanations, whatever their options say.
         """
-        with explanations_requested(False) as request:
-            found, why = self._ranked(query, candidates, scores, corpus)
-        found.explains = request.understood or why is not None
+        asked = Request(wanted=False)
+        found, why = self._ranked(query, candidates, scores, corpus, asked)
+        found.explains = asked.understood or why is not None
         return found
 
     def explained(
         self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus, n: int
     ) -> tuple[Found, Explanations]:
         """The same ranking, asked for again, and why the first `n` of it stand where they stand, as far as it tells."""
-        with explanations_requested(True) as request:
-            found, why = self._ranked(query, candidates, scores, corpus)
-            if why is not None:
-                return found, why(found.items[:n])
-        told = [_reason(item, request) for item in found.items[:n]]
-        return found, Explanations([one for one in told if one is not None], query, request.tree)
+        asked = Request(wanted=True)
+        found, why = self._ranked(query, candidates, scores, corpus, asked)
+        if why is not None:
+            return found, why(found.items[:n])
+        told = [_reason(item, asked) for item in found.items[:n]]
+        return found, Explanations([one for one in told if one is not None], query, asked.tree)
 
     def _ranked(
-        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus
+        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus, asked: Request
     ) -> tuple[Found, Callable[[Sequence[Any]], Explanations] | None]:
         """The ranking, and what explains some of it, if what came back can."""
         shown = list(candidates[: self.depth]) if self.reranks else []
-        brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
-        if inspect.isawaitable(brought):
-            brought = awaited(brought)
+        token = request.set(asked)
+        try:
+            brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
+            if inspect.isawaitable(brought):
+                brought = awaited(brought)
+        finally:
+            request.reset(token)
         known = {passage.id: passage for passage in shown} if shown else corpus.passages
         return as_found(brought, known, self.name), brought.why if isinstance(brought, Explainable) else None
 
@@ -322,12 +326,12 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
     raise InvalidInput(f"{name} returned a {type(item).__name__}, which is no passage, node, document or id.")
 
 
-def _reason(item: Any, request: Request) -> Explanation | None:
+def _reason(item: Any, asked: Request) -> Explanation | None:
     """Of what a host's component brought: LlamaIndex tells beside its nodes, LangChain in its documents."""
     node = getattr(item, "node", None)
     if node is not None:
-        return request.reasons.get(node.node_id)
-    told = getattr(item, "metadata", {}).get("drillrank_explanation") if request.understood else None
+        return asked.found.get(node.node_id)
+    told = getattr(item, "metadata", {}).get("drillrank_explanation") if asked.understood else None
     return None if told is None else Explanation.from_dict(told)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from drillrank.errors import DrillrankWarning
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import ById, Holding, Lookups
 from drillrank.hosts.stored_sections import StoredSection
+from drillrank.llm import Fetch, Requests
 
 Read = Callable[[Any], StoredSection]
 """Reads a host's record, or hit."""
 
 
-def raw_records(ids: Iterable[str], read: Read) -> Lookups[tuple[dict[str, StoredSection], bool]]:
+def raw_records(ids: Iterable[str], read: Read) -> Requests[tuple[dict[str, StoredSection], bool]]:
     """Raw records by section id, and whether the store could be asked; where it has ids of its own, by metadata.
 
     Args:
@@ -23,12 +23,12 @@ def raw_records(ids: Iterable[str], read: Read) -> Lookups[tuple[dict[str, Store
         read: Reads a host's record.
     """
     ids = list(dict.fromkeys(ids))
-    [answer] = yield [ById(tuple(ids))]
+    [answer] = yield [Fetch(tuple(ids))]
     fetched = _sections(ids, map(read, answer or ()))
     left = tuple(id_ for id_ in ids if id_ not in fetched)
     if not left:
         return fetched, True
-    [by_metadata] = yield [Holding({prefixed("section_id"): left, prefixed("view"): "raw"})]
+    [by_metadata] = yield [Fetch(where={prefixed("section_id"): left, prefixed("view"): "raw"})]
     fetched |= _sections(left, map(read, by_metadata or ()))
     return fetched, not (answer is None and by_metadata is None)
 
@@ -44,7 +44,7 @@ def at_hand(found: Iterable[StoredSection]) -> dict[str, StoredSection]:
 
 def each_section_once(
     hits: Sequence[Any], read: Read, lent: Mapping[str, Any], *, sure: bool
-) -> Lookups[tuple[list[Any], list[str]]]:
+) -> Requests[tuple[list[Any], list[str]]]:
     """Hits of a retriever that knows no views: each section once, where its first view stands, by its raw record.
 
     Args:

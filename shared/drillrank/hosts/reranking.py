@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
 
 from drillrank.embedding import Embed
 from drillrank.explanation import Explanation
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.path_records import PathHost, ranked_with_reached
 from drillrank.hosts.path_retrieval import path_rerank

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from drillrank.dialogue import limited
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import InvalidInput, OnFailure
+from drillrank.errors import InvalidInput, OnFailure, check_positive
 from drillrank.hosts.keys import check_keys, prefixed
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
@@ -20,7 +19,6 @@ from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.promptrank_settings import Ensemble, PromptRankSettings
 from drillrank.settings import as_settings, check_one_of
 from drillrank.views.settings import ViewSettings
-from drillrank.workers import Workers
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -78,8 +76,7 @@ class GenerationSettings:
         prompts: Templates with `{question}` for what is generated; `drillrank.generation.cluster_prompts` makes others.
         on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
             `DrillrankWarning`; or `"raise"`.
-        workers: Most LLM calls at the same time, for all uses of the object together; or a
-            `drillrank.workers.Workers`, which several objects may share.
+        workers: Most LLM calls at the same time, of one question.
 
     Raises:
         InvalidInput: a prompt has no place for the question, or a value is not one of those named, or below 1.
@@ -87,12 +84,12 @@ class GenerationSettings:
 
     prompts: tuple[str, ...] = GENREAD_PROMPTS
     on_failure: OnFailure = "continue"
-    workers: int | Workers = 4
+    workers: int = 4
 
     def __post_init__(self) -> None:
         check_question_templates(self.prompts)
         check_one_of(OnFailure, on_failure=self.on_failure)
-        limited(self.workers)
+        check_positive(workers=self.workers)
 
 
 @dataclass(frozen=True, kw_only=True)

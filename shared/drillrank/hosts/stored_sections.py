@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
 from drillrank.hosts.keys import is_section, own, theirs
-from drillrank.once import Told
 from drillrank.views import Expansion
 
 AROUND: dict[Expansion | None, tuple[str, ...]] = {
@@ -106,7 +105,7 @@ class Given:
     sections: Mapping[tuple[str, str | None], StoredSection]
     name: str
     allowed: Callable[[Iterable[Any]], Collection[Any]]
-    told: Told
+    told: WarnOnce
     _differing: dict[str, StoredSection] = field(init=False, default_factory=dict)
 
     def __contains__(self, section_id: str) -> bool:
@@ -122,7 +121,7 @@ class Given:
             if given is not None and _differ(given, section):
                 self._differing.setdefault(section.section_id, given)
                 differing.append(given.document or given.section_id)
-        if stale := self.told.anew("differ", differing):
+        if stale := self.told.new("differ", differing):
             sections = sum(differing.count(document) for document in stale)
             warnings.warn(
                 f"{self.name} differ from what the source holds, in {sections} sections at least: what the source "

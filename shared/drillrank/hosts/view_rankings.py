@@ -1,4 +1,4 @@
-"""The rankings of a store's views, whoever wrote its records: this release, an earlier one, or another splitter.
+"""The rankings of a store's views, whoever wrote its records: we, or another splitter.
 
 One of a question's three searches asks for no view. What is near the question shows in it, of whatever kind it is, so
 that nothing has to be known of the store beforehand, nor remembered: it may be filled with anything at any time.
@@ -11,9 +11,10 @@ from itertools import zip_longest
 from typing import Any
 
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import Lookups, Search
+from drillrank.hosts.lookups import THE_QUESTION
 from drillrank.hosts.stored_sections import StoredSection
-from drillrank.views import VIEWS, ViewText
+from drillrank.llm import Requests, Retrieve
+from drillrank.views import VIEWS, View, ViewText
 
 Rankings = dict[str, list[StoredSection]]
 """By view the records of it, best first."""
@@ -34,7 +35,7 @@ def in_sight(k: int) -> int:
     return 2 * len(VIEWS) * k + 50
 
 
-def of_store(k: int, read: Callable[[Any], StoredSection]) -> Lookups[tuple[Rankings, list[StoredSection]]]:
+def of_store(k: int, read: Callable[[Any], StoredSection]) -> Requests[tuple[Rankings, list[StoredSection]]]:
     """The `k` best records of each view in a store, and all that the search without a view found.
 
     Three searches; one more where fewer than `k` raw texts are in sight.
@@ -43,7 +44,11 @@ def of_store(k: int, read: Callable[[Any], StoredSection]) -> Lookups[tuple[Rank
         k: Records of each view.
         read: Reads a host's hit.
     """
-    answers = yield [Search(in_sight(k)), *(Search(k, {prefixed("view"): view}) for view in _OF_SECTIONS)]
+
+    def of_view(view: View) -> Retrieve:
+        return Retrieve(THE_QUESTION, k, where={prefixed("view"): view})
+
+    answers = yield [Retrieve(THE_QUESTION, in_sight(k)), *map(of_view, _OF_SECTIONS)]
     near, *of_sections = ([*map(read, answer or ())] for answer in answers)
     whole = _is_whole(near, of_sections, in_sight(k))
     found = {view: _only(near, view) for view in VIEWS}
@@ -51,7 +56,7 @@ def of_store(k: int, read: Callable[[Any], StoredSection]) -> Lookups[tuple[Rank
         found[view] += _only(more, view)
     foreign = [section for section in near if section.view is None]
     if not whole and len(found["raw"]) + len(foreign) < k:
-        [answer] = yield [Search(k, {prefixed("view"): "raw"})]
+        [answer] = yield [of_view("raw")]
         found["raw"] += _only(map(read, answer or ()), "raw")
     place = _places(near)
     rankings: Rankings = {view: _joined(place, found[view]) for view in VIEWS}

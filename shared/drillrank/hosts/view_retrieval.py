@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal
 
+from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
-from drillrank.hosts.lookups import Lookups, Store, looked_up
+from drillrank.hosts.lookups import Store
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.settings import check_switch
 from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
-from drillrank.once import Told
+from drillrank.llm import Requests, answered
 from drillrank.settings import check_one_of
 from drillrank.views import (
     Expansion,
@@ -82,7 +82,7 @@ class ViewRetrieval:
         self._name = name
         self._maker = maker
         self._filtered = filtered
-        self._told = Told()
+        self._told = WarnOnce()
         if searched == "memory":
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
@@ -94,7 +94,7 @@ class ViewRetrieval:
 
     def retrieve(
         self, query: str, store: Store, guard: Guarding[Any], top_n: int
-    ) -> Calls[list[tuple[Merged, Explanation | None]]]:
+    ) -> Requests[list[tuple[Merged, Explanation | None]]]:
         """The sections found, best first, each once, and after each those around it; each with its explanation.
 
         There is none where nobody asked for it, nor of what was not found itself.
@@ -105,7 +105,7 @@ class ViewRetrieval:
             guard: What may be seen.
             top_n: Sections wanted.
         """
-        found: list[Merged] = yield looked_up(self._lookups(query, top_n, guard), store)
+        found: list[Merged] = yield from answered(self._requests(query, top_n, guard), store.handlers)
         ranks = count(1)
         explained = explains(self._explains)
         return [(merged, self._why(*merged, ranks, top_n) if explained else None) for merged in found]
@@ -118,7 +118,7 @@ class ViewRetrieval:
         name = str(own(section.record.metadata).get("section_path") or section.section_id)
         return explain_views(merged, next(ranks), name, top_n, self._weights)
 
-    def _lookups(self, query: str, top_n: int, guard: Guarding[Any]) -> Lookups[list[Merged]]:
+    def _requests(self, query: str, top_n: int, guard: Guarding[Any]) -> Requests[list[Merged]]:
         searched = self._searched
         if searched == "memory":
             return self._in_memory(query, top_n, guard)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from drillrank.calling import on_thread
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable
+from drillrank.likelihood.shared_turns import to_thread
+from drillrank.llm import Requests, run
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
-from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
+from drillrank.multihop.lookups import Nowhere, OnHop, Source, handlers
 from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.reference_links import ReferenceLinks
@@ -134,26 +135,38 @@ class PathRerank:
         Raises:
             InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
         """
-        return run_steps(self.steps(query, passages, top_n, scores=scores), source or Nowhere(), on_hop)
+        requests = self.requests(query, passages, top_n, scores=scores)
+        return run(requests, handlers=handlers(source or Nowhere(), on_hop))
 
-    arank = on_thread(rank)
-
-    def steps(
+    async def arank(
         self,
         query: str,
         passages: Iterable[Passage | str],
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> Steps[Ranking[Passage]]:
-        """The same as a generator of lookups, for `run_steps` and `arun_steps`."""
+        source: Source | None = None,
+        on_hop: OnHop | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
+
+    def requests(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Requests[Ranking[Passage]]:
+        """The same as a generator of requests, for `drillrank.llm.run` and `arun`."""
         check_query(query)
         check_top_n(top_n)
         given = as_passages(passages)
         if not given:
             return Explainable()
         distinct = by_id(given)
-        found = yield from self.path_search.steps(query, candidates=given, scores=scores)
+        found = yield from self.path_search.requests(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
         items = [*given, *(item.passage for item in found if item.passage.id not in distinct)]
 

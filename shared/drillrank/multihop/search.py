@@ -19,26 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from drillrank.dialogue import LLM, Usage
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
+from drillrank.llm import LLM, Requests, Retrieve, Usage, arun, run
 from drillrank.multihop.collected import Collected
 from drillrank.multihop.corpus import Corpus
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import LinkSource, linked
-from drillrank.multihop.lookups import (
-    FirstStage,
-    Hop,
-    OnHop,
-    OnThreads,
-    Retrieval,
-    Source,
-    Steps,
-    arun_steps,
-    as_source,
-    run_steps,
-)
+from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Source, as_source, handlers
 from drillrank.multihop.missing import Missing
 from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
 from drillrank.multihop.path_reasons import PathReasons
@@ -156,7 +145,7 @@ class PathSearch:
             LLMFailure: a call failed, and `on_failure` is `"raise"`.
         """
         usage = Usage()
-        return run_steps(self.steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
+        return run(self.requests(query, top_n, usage=usage), self.llm, handlers(self._source, on_hop), usage=usage)
 
     async def asearch(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """As `search`, without blocking the event loop: an LLM that can be awaited is, all else runs on threads."""
@@ -165,8 +154,8 @@ class PathSearch:
             if on_hop is not None:
                 on_hop(hop)
 
-        usage, source = Usage(), OnThreads(self._source)
-        return await arun_steps(self.steps(query, top_n, usage=usage), source, tell, llm=self.llm, usage=usage)
+        usage, answering = Usage(), {**handlers(self._source), Hop: tell}
+        return await arun(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[Ranking[Passage]]:
         """`search` for each question, one after the other.
@@ -185,7 +174,7 @@ class PathSearch:
         ('1', '2')
         """
         usage = Usage()
-        return run_steps(self.path_steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
+        return run(self.path_requests(query, top_n, usage=usage), self.llm, handlers(self._source, on_hop), usage=usage)
 
     def explain(self, query: str, ranking: Sequence[Ranked[Any]]) -> Explanations:
         """Why passages or paths stand where they stand; of its own, `ranking.explain()` tells it.
@@ -197,7 +186,7 @@ class PathSearch:
         """
         return Explainable(ranking, self.search_paths(query).why).explain()
 
-    def steps(
+    def requests(
         self,
         query: str,
         top_n: int | None = None,
@@ -207,20 +196,20 @@ class PathSearch:
         scope: Scope = Scope(),
         missing: PathSettings | None = None,
         usage: Usage | None = None,
-    ) -> Steps[Ranking[Passage]]:
-        """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage.
+    ) -> Requests[Ranking[Passage]]:
+        """`search` as a generator of requests, for `drillrank.llm.run`; `candidates` replace the first stage.
 
         Their `scores` are the first stage's, for a prior that counts it. The `scope` says which of the own passages
         may be linked to, and whether they may be read. With `missing`, or an `llm` of its own, it asks for what paths
         lack; `usage` is what the caller counts these calls in.
         """
         check_top_n(top_n)
-        paths = yield from self.path_steps(
+        paths = yield from self.path_requests(
             query, candidates=candidates, scores=scores, scope=scope, missing=missing, usage=usage
         )
         return Explainable(ranked_passages(paths)[:top_n], paths.why)
 
-    def path_steps(
+    def path_requests(
         self,
         query: str,
         top_n: int | None = None,
@@ -230,12 +219,12 @@ class PathSearch:
         scope: Scope = Scope(),
         missing: PathSettings | None = None,
         usage: Usage | None = None,
-    ) -> Steps[Ranking[Path]]:
-        """`search_paths` as a generator of lookups; further arguments as of `steps`."""
+    ) -> Requests[Ranking[Path]]:
+        """`search_paths` as a generator of requests; further arguments as of `requests`."""
         check_top_n(top_n)
         check_query(query)
         if candidates is None:
-            [candidates] = yield [Retrieval(query, self.settings.pool)]
+            [candidates] = yield [Retrieve(query, self.settings.pool)]
             candidates = as_passages(candidates)[: self.settings.pool]
         first = by_id(candidates)
         if self._corpus is not None:

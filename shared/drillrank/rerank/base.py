@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 
 Scored = tuple[float, dict[str, Any]]
@@ -57,8 +57,18 @@ class PassageRanker(ABC):
             Explainable(ranking, partial(self.explain, query)) for query, ranking in zip(queries, rankings, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, passage_lists, top_n)
 
 
 def paired(

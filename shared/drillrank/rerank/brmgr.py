@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits, check_positive
-from drillrank.explanation import Explainable, Explanation, Explanations, Part
+from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT, PassageTemplate, check_question_templates, generated_prompt
 from drillrank.rerank.base import paired
@@ -171,7 +171,7 @@ class BRMGR:
         """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
 
         >>> ranking = BRMGR().rank("Who wrote Emma?", ["Jane Austen wrote Emma."], ["Emma is by Jane Austen."])
-        >>> [part.name for part in ranking.explain()[0].parts]
+        >>> [term.name for term in ranking.explain()[0].terms]
         ['log p(generated | question)', 'log p(question | retrieved)']
         """
         return Explanations(map(_explained, ranking), query)
@@ -206,8 +206,29 @@ class BRMGR:
         parts = zip(queries, by_question, by_likelihood, strict=True)
         return [self._merged(query, found, written, top_n)[:top_n] for query, found, written in parts]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self,
+        query: str,
+        retrieved: Iterable[Passage | str],
+        generated: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, retrieved, generated, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        retrieved_lists: Sequence[Iterable[Passage | str]],
+        generated_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
 
     def rank_mixed(
         self,
@@ -364,8 +385,8 @@ def _explained(item: Ranked[Passage]) -> Explanation:
     known = {origin: details[f"{origin}_score"] for origin in get_args(Origin)}
     rest = item.score - sum(score for score in known.values() if score is not None)
     names = {"generated": "log p(generated | question)", "retrieved": "log p(question | retrieved)"}
-    parts = [
-        Part(
+    terms = [
+        Term(
             names[origin] if score is not None else f"{names[origin]}, of the last one",
             rest if score is None else score,
         )
@@ -373,5 +394,4 @@ def _explained(item: Ranked[Passage]) -> Explanation:
         if score is not None or rest
     ]
     note = f"Pair {details['pair']}, {details['origin']}: both passages of a pair have the sum of their scores."
-    named = name_of(item.passage)
-    return Explanation(item.rank, item.score, named, (named,), parts=tuple(parts), note=note)
+    return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), note=note)

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits
-from drillrank.explanation import Answer, Explanation, Explanations
+from drillrank.explanation import Explanation, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood, NextTokens, Request, load_language_model
 from drillrank.passages import Passage, Ranked
 from drillrank.rerank.answer_presets import ANSWER_PRESETS
-from drillrank.rerank.answered import answered
 from drillrank.rerank.base import PassageRanker, Scored
+from drillrank.rerank.contributions import answered
 from drillrank.rerank.relevance import prompt_of, score_of
 
 _ASKED = ANSWER_PRESETS["monot5"]
@@ -80,8 +80,8 @@ class MonoT5(PassageRanker):
 
 
 def _explained(item: Ranked[Passage]) -> Explanation:
-    true, false = item.details["log_true"], item.details["log_false"]
-    return answered(item, (Answer("true", true), Answer("false", false)), true - false, in_logs=True)
+    answers = ("true", item.details["log_true"], False), ("false", item.details["log_false"], False)
+    return answered(item, answers, in_logs=True)
 
 
 def _relevance(true: Likelihood, false: Likelihood) -> Scored:

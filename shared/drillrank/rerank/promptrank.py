@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.base import check_temperature
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Path, Ranked, Ranking, check_query, check_top_n, ranked
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
 from drillrank.rerank.base import Scored, check_pairs
+from drillrank.rerank.contributions import paths_explained
 from drillrank.rerank.demonstrations import (
     Demonstration,
     check_demonstrations,
@@ -32,7 +33,6 @@ from drillrank.rerank.first_stage import (
     meaning_details,
     scores_by_question,
 )
-from drillrank.rerank.path_contributions import path_entries
 from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.promptrank_settings import (
@@ -236,8 +236,7 @@ class PromptRank:
     ) -> Explanations:
         """Of a ranking of these paths, from the likelihoods that its scores were made of."""
         places = [item.details["position"] for item in ranking] if places is None else places
-        entries = path_entries(self, query, paths, groups, ranking, places)
-        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
+        return Explanations(paths_explained(self, query, paths, groups, ranking, places), query)
 
     def rank_many(
         self,
@@ -261,8 +260,22 @@ class PromptRank:
             self._ranking(query, *one, group, top_n) for query, one, group in zip(queries, read, groups, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
+    ) -> Ranking[Path]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, paths, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        path_lists: Sequence[Sequence[Path]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Path]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, path_lists, top_n, scores=scores)
 
     def likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
         """Of the question's tokens after each path, for each instruction and each context of demonstrations.

@@ -18,13 +18,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
-from drillrank.explanation import Answer, Explanation, Explanations
+from drillrank.explanation import Explanation, Explanations
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, load_language_model
 from drillrank.passages import Passage, Ranked
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.answer_presets import AnswerPreset, Transform, answer_preset
-from drillrank.rerank.answered import answered
 from drillrank.rerank.base import PassageRanker, Scored
+from drillrank.rerank.contributions import answered
 from drillrank.rerank.scale import log_sigmoid
 from drillrank.settings import as_settings, check_one_of
 
@@ -239,11 +239,11 @@ def score_of(asked: AnswerPreset, found: NextTokens) -> Scored:
 def _explained(item: Ranked[Passage], asked: AnswerPreset) -> Explanation:
     details, told = item.details, (asked.positive, asked.negative)
     answers = [
-        Answer(_shown(answer), details[name], at_most=name in details["bounded"])
+        (_shown(answer), details[name], name in details["bounded"])
         for name, answer in zip(("positive", "negative"), told, strict=True)
         if name in details
-    ] or [Answer(_shown(asked.positive), details["logit"], is_logit=True)]
-    return answered(item, tuple(answers), details["log_odds"], in_logs=asked.transform == "softmax")
+    ] or [(_shown(asked.positive), details["logit"], False)]
+    return answered(item, answers, scale=asked.scale, shift=asked.shift, in_logs=asked.transform == "softmax")
 
 
 def _shown(answer: str | int | None) -> str:

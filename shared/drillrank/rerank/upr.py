@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, check_top_n
+from drillrank.likelihood.shared_turns import to_thread
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
 from drillrank.rerank.base import Scored, ordered, paired
-from drillrank.rerank.contributions import Entry
+from drillrank.rerank.contributions import likelihood_explained
 from drillrank.rerank.first_stage import (
     FirstStage,
     Prior,
@@ -146,8 +146,27 @@ class UPR:
             for ranking, query, passages, likelihoods in zip(rankings, queries, lists, found, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, passage_lists, top_n, scores=scores)
 
     def likelihoods(self, query: str, passages: Iterable[Passage | str]) -> list[Likelihood]:
         """Log-probabilities of the question's tokens after each passage, in order: what the scores are made of.
@@ -180,7 +199,7 @@ class UPR:
 
         >>> texts = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
         >>> best = UPR().rank("Who wrote Emma?", texts, top_n=1).explain()[0]
-        >>> max(best.tokens, key=lambda token: token.gain).token, abs(best.total - best.score) < 1e-6
+        >>> max(best.tokens, key=lambda token: token.value).name, abs(best.total - best.score) < 1e-6
         ('emma', True)
         """
         given = [item.passage for item in ranking] if candidates is None else as_passages(candidates)
@@ -201,11 +220,11 @@ class UPR:
         collection = passages if self.language_model.wants_fit else ()  # all of them are
         nothing = self.likelihoods(query, [*collection, Passage("")])[-1]
         places = [item.details["position"] for item in ranking] if places is None else places
-        entries = [
-            Entry(item, Path((passages[place],)), found[place], nothing)
+        entries = (
+            likelihood_explained(item, found[place], nothing, model=self.language_model)
             for item, place in zip(ranking, places, strict=True)
-        ]
-        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
+        )
+        return Explanations(entries, query)
 
     def _likelihoods(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Likelihood]]:
         formula = self._formula

@@ -20,7 +20,8 @@ class Section:
     """One heading with its *own* text, up to the next heading of any level.
 
     Attributes:
-        path: Headings from the root, own heading included; empty for text before the first heading.
+        path: Headings from the root, own heading included, cut where they are very long (`limits.PATH_CHARACTERS`);
+            empty for text before the first heading.
         level: Depth of the heading as written (1 for `#`); 0 for text before the first heading.
         start: Offset of the first character of the heading's line in the document's text; 0 for the first section.
         end: Offset just after the section's last character.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
+from drillrank.files import opened
 from drillrank.structure.document import Document
 from drillrank.structure.office import CONVERTERS, Converted, convert
 from drillrank.structure.parse import parse_document
@@ -46,13 +47,10 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
     ('Sea',)
     """
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(_HEAD)
-            is_pdf = path.suffix.lower() == ".pdf" or content.lstrip().startswith(_PDF)
-            content += b"" if is_pdf else file.read()
-    except (OSError, ValueError) as cause:  # ValueError: a name that no file can have
-        raise InvalidInput(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
+    with opened(path) as file:
+        content = file.read(_HEAD)
+        is_pdf = path.suffix.lower() == ".pdf" or content.lstrip().startswith(_PDF)
+        content += b"" if is_pdf else file.read()
     if is_pdf:
         from drillrank.structure.pdf import read_pdf
 
@@ -70,7 +68,7 @@ def _converted(content: bytes, ending: str, path: Path) -> Converted:
     except MissingExtra:
         raise
     except Exception as cause:  # the libraries raise whatever a broken file makes them stumble over
-        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {cause}.") from cause
+        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {cause!s:.200}.") from cause
     if not text.strip():
         raise InvalidInput(f"{path} has no text.")
     return text, slides

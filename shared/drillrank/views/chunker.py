@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from drillrank.calling import to_thread
-from drillrank.dialogue import LLM, Dialogue, limited
+from drillrank.llm import LLM, Reply, Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.views.cutters import Chunking, Cutter, make_cutter
 from drillrank.views.llm_views import ViewTexts, ViewWriter, together
-from drillrank.views.progress import aask, ask
 from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
 from drillrank.views.settings import ViewSettings
 from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summarized
@@ -71,7 +71,6 @@ class MultiViewChunker:
         self.summarizer = summarizer
         self.settings = as_settings(ViewSettings, settings)
         self._cutter  # noqa: B018  # what does not go together is refused now
-        self._workers = limited(self.settings.workers)
         self._writer = writer or ViewWriter(on_failure=self.settings.on_failure)
         self._written = {view for view in views if view != "raw" and not (view == "summary" and summarizer)}
 
@@ -86,7 +85,9 @@ class MultiViewChunker:
         """
         if self.llm is None or not self._written:
             return self._made(documents, [ViewTexts(None, None) for _ in documents])
-        written = ask(self._dialogue(documents), self.llm, workers=self._workers, show_progress=show_progress)
+        with _progress_bar(show_progress) as (counted, on_reply):
+            requests = counted(self._requests(documents))
+            written = run(requests, self.llm, workers=self.settings.workers, on_reply=on_reply)
         return self._made(documents, written)
 
     async def achunks(
@@ -94,17 +95,18 @@ class MultiViewChunker:
     ) -> list[list[SectionChunk]]:
         """As `chunks`; computes on a worker thread and awaits the LLM."""
         if self.llm is None or not self._written:
-            return await to_thread(self.chunks, documents)
-        dialogue = self._dialogue(documents)
-        written = await aask(dialogue, self.llm, workers=self._workers, show_progress=show_progress)
-        return await to_thread(self._made, documents, written)
+            return await asyncio.to_thread(self.chunks, documents)
+        with _progress_bar(show_progress) as (counted, on_reply):
+            requests = counted(self._requests(documents))
+            written = await arun(requests, self.llm, workers=self.settings.workers, on_reply=on_reply)
+        return await asyncio.to_thread(self._made, documents, written)
 
     @property
     def _cutter(self) -> Cutter:
         # a cutter itself cannot be pickled
         return make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.settings.tokens)
 
-    def _dialogue(self, documents: Sequence[tuple[str, Document]]) -> Dialogue[list[ViewTexts]]:
+    def _requests(self, documents: Sequence[tuple[str, Document]]) -> Requests[list[ViewTexts]]:
         return together([self._writer.write(document, self._cutter, self._written) for _, document in documents])
 
     def _made(
@@ -127,3 +129,32 @@ class MultiViewChunker:
                 )
             )
         return made
+
+
+@contextmanager
+def _progress_bar(
+    show: bool,
+) -> Iterator[tuple[Callable[[Requests[Any]], Requests[Any]], Callable[[Reply], object] | None]]:
+    """A bar on standard error: what counts the requests of a generator, and what counts their replies."""
+    if not show:
+        yield (lambda requests: requests), None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("Writing views", total=0)
+
+        def counted(requests: Requests[Any]) -> Requests[Any]:
+            answers: Any = None
+            total = 0
+            while True:
+                try:
+                    step = requests.send(answers)
+                except StopIteration as stop:
+                    return stop.value
+                total += len(step)
+                progress.update(task, total=total)
+                answers = yield step
+
+        yield counted, lambda _: progress.advance(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -10,7 +11,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
 from drillrank.passages import check_query
@@ -123,7 +123,11 @@ class MultiViewIndex:
             found += [MergedSection(self._ids[number], 0.0, {}) for number in islice(unranked, top_n - len(found))]
         return Explainable(found, partial(self._explained, query, found, top_n))
 
-    asearch = on_thread(search)
+    async def asearch(
+        self, query: str, top_n: int = 5, among: Collection[int] | None = None
+    ) -> Explainable[MergedSection]:
+        """As `search`, without blocking the event loop."""
+        return await asyncio.to_thread(self.search, query, top_n, among)
 
     def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[Explainable[MergedSection]]:
         """`search` for each question."""

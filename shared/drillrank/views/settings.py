@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from drillrank.dialogue import limited
-from drillrank.errors import OnFailure
+from drillrank.errors import OnFailure, check_positive
 from drillrank.settings import as_settings, check_one_of
 from drillrank.tokens import Tokens, token_counter
-from drillrank.workers import Workers
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,8 +24,7 @@ class ViewSettings:
             `drillrank.tokens.token_counter`.
         on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
             `DrillrankWarning`; or `"raise"`.
-        workers: Most LLM calls at the same time, for all uses of the object together; or a
-            `drillrank.workers.Workers`, which several objects may share.
+        workers: Most LLM calls at the same time: of one question, or of one call with documents.
 
     Raises:
         InvalidInput: a value is not one of those named, or below 1.
@@ -35,12 +32,12 @@ class ViewSettings:
 
     tokens: Tokens = None
     on_failure: OnFailure = "continue"
-    workers: int | Workers = 4
+    workers: int = 4
 
     def __post_init__(self) -> None:
         token_counter(self.tokens)
         check_one_of(OnFailure, on_failure=self.on_failure)
-        limited(self.workers)
+        check_positive(workers=self.workers)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
