@@ -14,8 +14,9 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from drillrank import Passage, PathSearch, PromptRank
 from drillrank.multihop.stored import StoredCorpus
+
+from drillrank import Passage, PathSearch, PromptRank
 from drillrank.views.index import MultiViewIndex, ViewText
 from drillrank.views.section_views import VIEWS
 from tests.linked_passages import linked_passages, questions
