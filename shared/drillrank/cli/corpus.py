@@ -7,9 +7,10 @@ import sqlite3
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -92,29 +93,32 @@ class FileCorpus:
         return [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
 
     def _read(self) -> None:
+        self.names: dict[str, str] = {}
         self.skipped: list[Skipped] = []
-        keys: dict[str, tuple[bytes, Source]] = {}
+        alike: dict[bytes, list[Source]] = {}
         for source in self._sources:
             with self._left_out_if_bad([source]):
-                key = file_key(source.path)
-                _, first = keys.setdefault(key.hex(), (key, source))
-                if first is not source:
+                alike.setdefault(file_key(source.path), []).append(source)
+        ids = [(key.hex(), key) for key in alike]
+        known = self._corpus.known(ids)
+        files = iter(self._track([(id_, alike[key][0]) for id_, key in ids if id_ not in known]))
+        for one in files:
+            self._add(chain([one], files))
+        known = self._corpus.known(ids)
+        for id_, key in ids:
+            first, *others = alike[key]
+            if id_ in known:
+                self.names[id_] = first.name
+            for source in others:
+                if id_ in known:
                     reason = f"{source.name} has the same content as {first.name}."
                     self.skipped.append(Skipped(source.name, reason))
-        known = self._known(keys)
-        files = iter(self._track([(id_, source) for id_, (_, source) in keys.items() if id_ not in known]))
-        while not self._all_added(files):
-            pass
-        known = self._known(keys)
-        self.names = {id_: source.name for id_, (_, source) in keys.items() if id_ in known}
+                else:  # and is as bad
+                    self._add([(id_, source)])
 
-    def _known(self, keys: Mapping[str, tuple[bytes, Source]]) -> set[str]:
-        return self._corpus.known((id_, key) for id_, (key, _) in keys.items())
-
-    def _all_added(self, files: Iterator[tuple[str, Source]]) -> bool:
-        """Add files, up to one that cannot be read; whether there was none."""
+    def _add(self, files: Iterable[tuple[str, Source]]) -> None:
+        """Add files, up to one that cannot be read."""
         taken: list[Source] = []
-        all_added = False
 
         def paths() -> Iterator[tuple[str, Path]]:
             for id_, source in files:
@@ -123,8 +127,6 @@ class FileCorpus:
 
         with self._left_out_if_bad(taken):
             self._corpus.add(paths())
-            all_added = True
-        return all_added
 
     @contextmanager
     def _left_out_if_bad(self, taken: Sequence[Source]) -> Iterator[None]:

@@ -237,7 +237,7 @@ class Corpus:
 
     def _is_indexed(self, database: sqlite3.Connection) -> bool:
         query = "SELECT analyzer = ? AND indexed >= (SELECT coalesce(max(number), 0) FROM passages) FROM state"
-        return bool(database.execute(query, (self._analyzer.version,)).fetchone()[0])
+        return bool(int(database.execute(query, (self._analyzer.version,)).fetchone()[0]))
 
     def _index(self, database: sqlite3.Connection) -> None:
         """Count the next passages; the first ones, where another version has counted before."""
