@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from drillrank import Corpus, Passage
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.corpus import CorpusError, bm25, documents
 from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
@@ -23,6 +22,7 @@ from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, file_key, parse_document, read_document
 from drillrank.terms import ENGLISH, Analyzer
 from drillrank.titles import title_tokens
+from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
 
 WORDS = ["fox", "foxes", "the", "the", "the", "Rhine", "red", "a_b", "é", "狐"]
@@ -49,7 +49,7 @@ def agrees(corpus: Corpus, queries: list[str] = QUERIES) -> None:
     for query in queries:
         assert found(corpus, query) == in_memory(passages, query)
         assert found(corpus, query, 2) == in_memory(passages, query, 2)
-    assert corpus.statistics() == CollectionStatistics.of(passage.titled_text for passage in passages)
+    assert corpus.statistics() == statistics_of(passages)
 
 
 class Changes(RuleBasedStateMachine):
@@ -133,7 +133,7 @@ def test_counts_that_are_large_and_numbers_beyond_a_block(tmp_path):
         left = [passage for passage in passages if passage.id not in gone]
         for query in ("fox", "owl w7", "elk"):
             assert found(corpus, query, 200) == in_memory(left, query, 200)
-        assert corpus.statistics() == CollectionStatistics.of(passage.titled_text for passage in left)
+        assert corpus.statistics() == statistics_of(left)
 
 
 def test_empty_texts_count_and_are_not_found():

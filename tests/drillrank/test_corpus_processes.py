@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from drillrank import Corpus, Passage
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.corpus import corpus as implementation
 from drillrank.structure import parse_document
 from drillrank.terms import Analyzer
+from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
 
 pytestmark = [
@@ -75,7 +75,7 @@ def test_killed_at_20_random_moments_it_goes_on_and_ends_as_if_nothing_had_been(
     while killed < 20:
         killed += killed_after(started(add, broken, DOCUMENTS), drawn.uniform(0, seconds / 6))
         corpus = Corpus(broken)  # what is there is whole
-        assert corpus.statistics() == CollectionStatistics.of(passage.titled_text for passage in corpus)
+        assert corpus.statistics() == statistics_of(corpus)
         if len(corpus) == len(Corpus(whole)):
             broken.unlink()
     add(broken, DOCUMENTS)
@@ -142,7 +142,7 @@ def test_two_write_and_two_read_at_once(tmp_path):
     corpus = Corpus(file)
     held = [passage.id for passage in corpus]
     assert sorted(held) == sorted([*(one.id for some in own for one in some), *(one.id for one in passages[:300])])
-    assert corpus.statistics() == CollectionStatistics.of(passage.titled_text for passage in corpus)
+    assert corpus.statistics() == statistics_of(corpus)
 
 
 def test_many_make_one_file_at_once(tmp_path):
