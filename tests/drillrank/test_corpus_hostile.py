@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import Corpus, Passage
+from drillrank import Corpus, Passage, limits
 from drillrank.corpus import CorpusError
-from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from tests.linked_passages import linked_passages
@@ -140,7 +139,7 @@ def test_altered_values_give_an_answer_or_a_clear_error(file, table, column, val
 
 
 def test_deep_json_and_bombs_are_damage(file, monkeypatch):
-    monkeypatch.setattr(implementation, "_LARGEST", 1_000_000)
+    monkeypatch.setattr(limits, "STORED_BYTES", 1_000_000)
     corpus = Corpus(file)
     bomb, deep = zlib.compress(b"[" + b" " * 50_000_000), zlib.compress(b"[" * 200_000)
     for parse in (bomb, deep, zlib.compress(b'{"text": "a"}')):

@@ -16,6 +16,7 @@ from threading import RLock
 
 import numpy as np
 
+from drillrank import limits
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.corpus import index
 from drillrank.corpus.database import connected
@@ -30,7 +31,6 @@ from drillrank.surrogates import without_surrogates
 from drillrank.terms import ENGLISH, Analyzer
 
 BATCH = 2_000  # passages of a transaction
-_LARGEST = 1 << 29  # bytes of a parsed document: a file from elsewhere must not fill the memory
 # What Python raises where stored values are damaged.
 _DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 _TITLED = "CASE title WHEN '' THEN text ELSE title || ' ' || text END"
@@ -183,7 +183,7 @@ class Corpus:
         """
         with self._transaction() as database:
             for (parse,) in database.execute("SELECT parse FROM documents WHERE id = ? AND parse IS NOT NULL", (id_,)):
-                return document_from_json(zlib.decompressobj().decompress(parse, _LARGEST).decode())
+                return document_from_json(zlib.decompressobj().decompress(parse, limits.STORED_BYTES).decode())
         raise InvalidInput(f"There is no document {id_!r:.200} in the corpus.")
 
     def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Sequence[str]]]:
