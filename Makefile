@@ -77,7 +77,7 @@ $(VENV)/.ray: $(VENV)/.dev
 	$(BIN)/python tools/install.py --editable ".[dev,ray]"
 	@touch $@
 
-test-ray: $(VENV)/.ray  ## A local Ray cluster: the nodes, paths and scores of one process
+test-ray: $(VENV)/.ray  ## A local Ray cluster: the nodes and scores of one process
 	$(BIN)/python -m pytest -rs tests/ray
 
 test-families: $(VENV)/.dev  ## The likelihood of every architecture that transformers has, tiny, against one sequence at a time

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drillrank.corpus import Corpus
     from drillrank.drilldown.d3 import D3
     from drillrank.drilldown.self_ask import SelfAsk
     from drillrank.evaluation.settings_file import load_settings
@@ -23,6 +24,7 @@ __all__ = [
     "BRMGR",
     "D3",
     "UPR",
+    "Corpus",
     "LanguageModel",
     "MonoT5",
     "Passage",
@@ -41,6 +43,7 @@ __all__ = [
 # Each is loaded when it is first asked for, with what it needs; `import drillrank` loads none.
 _HOMES = {
     "BRMGR": "rerank.brmgr",
+    "Corpus": "corpus",
     "D3": "drilldown.d3",
     "LanguageModel": "likelihood",
     "MonoT5": "rerank.monot5",

@@ -22,6 +22,9 @@ HEADING_DEPTH = 100
 PATH_CHARACTERS = 1_000
 """Characters of a section's path: a heading has at most half of what those above it leave."""
 
+STORED_BYTES = 1 << 29
+"""Bytes of a parsed document that a corpus holds, without compression."""
+
 JSON_DEPTH = 250
 """Lists and objects of JSON within each other."""
 

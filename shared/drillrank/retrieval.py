@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import mute_logger
 from drillrank.terms import terms
 from drillrank.vectors import Tfidf, added_up
@@ -29,18 +28,12 @@ class TextIndex(Protocol):
 class TfidfIndex:
     """Cosine similarity of TF-IDF vectors (scikit-learn's weighting) over stemmed words.
 
-    Args:
-        texts: What is searched.
-        whole: Statistics of the collection that the texts are a part of, which then has the say on how rare a word is.
-            None if they are all.
-
     >>> TfidfIndex(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
     0
     """
 
-    def __init__(self, texts: Sequence[str], whole: CollectionStatistics | None = None) -> None:
-        words = map(terms, texts)
-        self._weights = Tfidf(words) if whole is None else Tfidf(words, holding=whole.holding, size=whole.texts)
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._weights = Tfidf(map(terms, texts))
         self._by_word = self._weights.vectors.transposed()
 
     def scores(self, query: str) -> Floats:

@@ -15,8 +15,8 @@ from types import FrameType
 from typing import NoReturn
 
 from drillrank.cli.ask import asked_of, readable, run_ask
-from drillrank.cli.cache import cache_folder
 from drillrank.cli.compare import TRUST_SETTINGS, add_arguments
+from drillrank.cli.corpus import cache_folder
 from drillrank.cli.demo import DEMO_QUESTION, run_demo
 from drillrank.cli.listing import run_components
 from drillrank.cli.outline import run_outline

@@ -22,8 +22,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from drillrank.errors import InvalidInput
-from drillrank.multihop.title_mentions import TitleIndex, title_tokens
+from drillrank.multihop.title_mentions import TitleIndex
 from drillrank.passages import Passage
+from drillrank.titles import title_tokens
 
 
 @dataclass(frozen=True, slots=True)

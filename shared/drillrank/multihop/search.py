@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from drillrank.corpus import Corpus
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.llm import LLM, Requests, Retrieve, Usage, arun, run
 from drillrank.multihop.collected import Collected
-from drillrank.multihop.corpus import Corpus
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import LinkSource, linked
 from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Source, as_source, handlers
@@ -71,9 +71,10 @@ class PathSearch:
         passages: The pool, indexed once: with TF-IDF, or, where something reads meaning (`"st:..."`, `embed`), by that.
         links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
         first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
-            retriever returned, or fetches. Without `passages` it may be a `multihop.corpus.Corpus`, which also knows
-            statistics and titles of all that it holds: then scores are those of a search with all of it in memory.
-            It finds by words, as it is made; meaning, where something reads it, scores and chooses links.
+            retriever returned, or fetches. Without `passages` it may be a `Corpus`, which also knows statistics and
+            titles of all that it holds: then scores are those of a search with all of it in memory. It finds by
+            BM25; meaning, where something reads it, scores and chooses links. What changes in the corpus is found at
+            once; statistics are those of when the search was made.
         llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
             finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
             object with `complete`. None asks nobody.

@@ -109,6 +109,21 @@ class Document:
         """
         return list(self._blocks[self._position(section)])
 
+    def paragraphs(self) -> list[tuple[Section, Block]]:
+        r"""What there is to read, each under its section: the blocks that are no heading and show some text.
+
+        >>> from drillrank.structure import parse_document
+        >>> document = parse_document("# A\n\nOne.\n\nTwo.")
+        >>> [(section.heading, document.readable(block)) for section, block in document.paragraphs()]
+        [('A', 'One.'), ('A', 'Two.')]
+        """
+        return [
+            (section, block)
+            for section, blocks in zip(self._sections, self._blocks, strict=True)
+            for block in blocks
+            if block.kind != "heading" and self.readable(block).strip()
+        ]
+
     def slice(self, span: Section | Block) -> str:
         """The source text of a section or block."""
         return self.text[span.start : span.end]

@@ -7,13 +7,14 @@ import os
 import re
 import warnings
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 
 from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
 from drillrank.files import opened
 from drillrank.structure.document import Document
 from drillrank.structure.office import CONVERTERS, Converted, convert
-from drillrank.structure.parse import parse_document
+from drillrank.structure.parse import PARSER_VERSION, parse_document
 
 FORMATS = "PDF, DOCX, PPTX, EPUB, Markdown, HTML, LaTeX or plain text"
 _NO_LATIN = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -21,6 +22,7 @@ _BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _PDF = b"%PDF-"
 _HEAD = 1024  # bytes
+_CHUNK = 1 << 20  # bytes
 
 
 def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None) -> Document:
@@ -60,6 +62,20 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
         text, slides = _converted(content, ending, path)
         return replace(parse_document(text, "markdown", max_depth=max_depth), pages=slides)
     return parse_document(_decoded(content, path), metadata={"file_name": path.name}, max_depth=max_depth)
+
+
+def file_key(path: str | os.PathLike[str]) -> bytes:
+    """A hash of all that `read_document` depends on: the content, the ending of the name, and the parsers' version.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+    """
+    path = Path(path)
+    hashed = blake2b(f"{PARSER_VERSION} {path.suffix.lower()}\0".encode("utf-8", "surrogateescape"), digest_size=20)
+    with opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            hashed.update(chunk)
+    return hashed.digest()
 
 
 def _converted(content: bytes, ending: str, path: Path) -> Converted:

@@ -20,6 +20,9 @@ from drillrank.structure.latex import scan_latex
 from drillrank.structure.plain import scan_plain
 from drillrank.structure.scan import Scan, assemble
 
+PARSER_VERSION = 1
+"""Raised with every change of what any parser makes of a text or a file: what was parsed before is parsed anew."""
+
 
 def scan_markdown(text: str) -> Scan:
     """Scan with CommonMark's parser, which is loaded at the first use: it takes as long as the rest of the package."""
