@@ -19,6 +19,7 @@ BENCHMARKS = (
     "reranking",
     "compared",
     "tuned",
+    "nulls",
     "first_stage",
     "hipporag",
     "generated",
@@ -43,7 +44,7 @@ BENCHMARKS = (
     "ray_papers",
     "light",
 )
-WITHOUT_DATA = ("light", "financebench", "loaded_pages", "pdf_folder", "store_scale")
+WITHOUT_DATA = ("light", "nulls", "financebench", "loaded_pages", "pdf_folder", "store_scale")
 
 
 def main(arguments: list[str]) -> int:

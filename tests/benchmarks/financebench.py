@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from rich.table import Table
 
 from drillrank import D3, read_document
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.metrics import recall
 from drillrank.retrieval import BM25Index, top
 from drillrank.settings import keyword_arguments
 from drillrank.structure import Document
@@ -176,9 +177,8 @@ def print_tables(console: Console, read: Sequence[Report], methods: Mapping[str,
 
 def recalls(ranking: Ranking, pages: frozenset[int]) -> list[float]:
     """Recall at each k."""
-    distinct = dict.fromkeys(page for page, _ in zip(ranking, range(10_000), strict=False))
-    best = list(distinct)
-    return [len(pages & {*best[:k]}) / len(pages) for k in KS]
+    best = [*dict.fromkeys(islice(ranking, 10_000))]
+    return [recall(best, pages, k) for k in KS]
 
 
 def _table(title: str, chosen: Sequence[Report], methods: Mapping[str, Callable[[Report], Method]]) -> Table:

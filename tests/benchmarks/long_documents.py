@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from drillrank import D3
+from drillrank import D3, parse_document
 from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.evaluation.evidence import paragraphs
 
 from .data import read
 
@@ -35,9 +36,12 @@ def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
     for item in read(f"longdoc/{name}"):
         if left <= 0:
             break
-        ready = d3.prepare([item["markdown"]])
+        document = parse_document(item["markdown"], "markdown")
+        ready = d3.prepare([document])
         places = [(i, j) for i, section in enumerate(item["sections"]) for j in range(len(section["paragraphs"]))]
-        ids = {place: p.id for place, p in zip(places, ready.paragraphs, strict=True)}
+        starts = [block.start for block in paragraphs(document) if block.kind != "heading"]
+        known = {paragraph.metadata["start"]: paragraph.id for paragraph in ready.paragraphs}
+        ids = {place: known[start] for place, start in zip(places, starts, strict=True)}
         asked = [question for question in (_question(q, ids) for q in item["questions"]) if question.gold][:left]
         left -= len(asked)
         found.append(Paper(ready, asked))

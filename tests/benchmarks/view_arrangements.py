@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
+from drillrank.evaluation.evidence import paragraphs as evidence_paragraphs
 from drillrank.structure import Document, parse_document
 from drillrank.views import (
     VIEWS,
@@ -54,21 +55,20 @@ def load(name: str, limit: int | None = None) -> list[Paper]:
     papers: list[Paper] = []
     for item in read(name):
         text = item["markdown"].partition("\n")[2]  # the title is not searched
+        document = parse_document(text, "markdown")
+        spans = iter([(block.start, block.end) for block in evidence_paragraphs(document) if block.kind != "heading"])
         places, headings, at = [], [], 0
         for section in item["sections"]:
             heading = text.find(section["path"][-1], at)
             headings.append((heading, heading + len(section["path"][-1])))
-            places.append([])
-            for paragraph in section["paragraphs"]:
-                start = text.index(paragraph, at)
-                at = start + len(paragraph)
-                places[-1].append((start, at))
+            places.append([*islice(spans, len(section["paragraphs"]))])
+            at = places[-1][-1][1] if places[-1] else at
         questions = []
         for question in item["questions"]:
             evidence = sorted({(s, p) for annotator in question["evidence"] for s, p in annotator})
             if evidence:
                 questions.append((question["question"], [places[s][p] for s, p in evidence]))
-        papers.append(Paper(item["id"], parse_document(text, "markdown"), places, headings, questions[:limit]))
+        papers.append(Paper(item["id"], document, places, headings, questions[:limit]))
         if limit is not None:
             limit -= len(papers[-1].questions)
     return [paper for paper in papers if paper.questions]

@@ -306,8 +306,10 @@ def test_compare_prints_tables_and_writes_a_report(town_questions, tmp_path, cap
     shown = ["--component", "UPR", "--component", 'two={"component": "UPR", "depth": 2}', "--html", str(report)]
     assert cli.main(["compare", *town_questions, *shown]) == 0
     printed = capsys.readouterr().out
-    assert re.search(r"┃ first stage +┃ UPR +┃ two +┃", printed)
-    assert re.search(r"│ AllR@1 +│ 0\.250 +│ 1\.000 +│ 0\.500 +│", printed)
+    assert re.search(r"┃ first stage +┃ BM25 +┃ first stage \+ BM25 +┃ UPR +┃ two +┃", printed)
+    assert re.search(r"│ AllR@1 +│ 0\.250 +│ 1\.000 +│ 0\.250 +│ 1\.000 +│ 0\.500 +│", printed)
+    assert re.search(r"│ failed +│ 0 +│ 0 +│ 0 +│ 0 +│ 0 +│", printed)
+    assert re.search(r"│ unjudged +│ 0 +│ 0 +│ 0 +│ 0 +│ 0 +│", printed)
     assert "first stage → UPR" in printed
     html = report.read_text(encoding="utf-8")
     assert "<b>a town</b>" not in html

@@ -85,8 +85,9 @@ def test_all_kinds_of_components_see_the_same_candidates():
         measures=MEASURES,
     )
     assert found.complete
+    assert found.components[:3] == ("first stage", "BM25", "first stage + BM25")
     assert found.mean("first stage") == 0
-    for name in found.components[1:-2]:
+    for name in ("BM25", *found.components[3:-2]):
         assert found.mean(name, "AllR@1") == 1, name
     for question in BACKWARDS:
         assert seen[question["question"]] == [question["candidates"]] * 2
@@ -94,8 +95,8 @@ def test_all_kinds_of_components_see_the_same_candidates():
         next(p for p in CORPUS if p.id == id_) for id_ in BACKWARDS[3]["candidates"]
     ])]  # fmt: skip
     assert "would" in found.advice[0]  # so many pairs ask for more questions
-    assert found.reach["first stage"] == (1, 1, 1)
-    assert found.reach["core"].inverted == 0
+    assert found.oracle_recall["first stage"] == (1, 1, 1)
+    assert found.oracle_recall["core"].inverted == 0
 
 
 def test_components_that_look_for_themselves_and_the_first_stage():
@@ -113,13 +114,13 @@ def test_components_that_look_for_themselves_and_the_first_stage():
     assert all(len(record.ids) == 3 for record in found.results["first stage"].values())
     elsewhere = compare(QUESTIONS, ["UPR"], first_stage=lambda query: CORPUS[:2], measures=MEASURES, candidates=1)
     assert elsewhere.mean("UPR") == 0.1
-    assert elsewhere.reach["UPR"].ceiling == 0.1
+    assert elsewhere.oracle_recall["UPR"].some == 0.1
     assert "no evidence among the candidates" in elsewhere.advice[-1]
 
 
 def test_a_reranker_that_hurts_is_told():
     found = compare(QUESTIONS, {"wrong": last_first}, CORPUS, candidates=5, measures=MEASURES)
-    assert found.pair("first stage", "wrong").verdict == "hurts"
+    assert found.pair("first stage", "wrong").verdict == "worse"
     assert "hurts a first stage" in found.advice[0]
     worse, better = found.extremes("first stage", "wrong", 3)
     assert len(worse) == 3
@@ -128,10 +129,10 @@ def test_a_reranker_that_hurts_is_told():
 
 def test_a_reranker_that_helps_is_told():
     found = compare(BACKWARDS, ["UPR"], CORPUS, measures=MEASURES)
-    assert found.pair("first stage", "UPR").verdict == "helps"
+    assert found.pair("first stage", "UPR").verdict == "better"
     assert found.advice == [
-        'UPR helps: AllR@1 +1.000 (+1.000 to +1.000). To try next: model="st:..." or "hf:...", '
-        "`drillrank tune --component UPR`."
+        "UPR helps: AllR@1 +1.000 (+1.000 to +1.000). BM25 is not shown to be worse: AllR@1 +0.000 (+0.000 to +0.000). "
+        'To try next: model="st:..." or "hf:...", `drillrank tune --component UPR`.'
     ]
 
 
@@ -148,11 +149,14 @@ def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
     with pytest.warns(DrillrankWarning, match=r"flaky failed on Question 5: ValueError: quota"):
         found = compare(BACKWARDS, {"flaky": flaky, "ours": "UPR"}, CORPUS, measures=MEASURES, results=file)
     assert not found.complete
-    assert found.pair("flaky", "ours").difference.questions == 9
-    assert found.pair("first stage", "ours").difference.questions == 10
+    assert (found.failed["flaky"], found.failed["ours"]) == (1, 0)
+    assert list(found.values["flaky"]["AllR@1"]) == [1, 1, 1, 1, 0, 1, 1, 1, 1, 1]
+    assert (found.mean("flaky"), found.pair("flaky", "ours").difference.mean) == (0.9, pytest.approx(0.1))
+    assert "It failed on 1 of 10 questions, which count 0." in found.advice[0]
     again = compare(BACKWARDS, {"flaky": flaky, "ours": "UPR"}, CORPUS, measures=MEASURES, results=file)
     assert again.complete
     assert flaky.asked == 11  # the one that failed, and no other
+    assert re.search(r'<th scope="row">flaky</th><td>0.900</td><td>0.\d+</td><td>1</td><td>0</td>', html_report(found))
 
 
 def test_a_component_that_always_raises_is_given_up():
@@ -161,6 +165,7 @@ def test_a_component_that_always_raises_is_given_up():
         found = compare(BACKWARDS, {"broken": broken, "ours": "UPR"}, CORPUS, measures=MEASURES)
     assert broken.asked == 5
     assert "given up" in " ".join(found.problems)
+    assert (found.failed["broken"], found.mean("broken"), found.mean("ours")) == (10, 0, 1)
     assert "broken answered no question." in found.advice
     assert json.dumps(found.to_dict(), allow_nan=False)
 
@@ -183,14 +188,15 @@ def test_an_interruption_leaves_a_partial_comparison_that_goes_on_later(tmp_path
 def test_other_settings_are_computed_anew(tmp_path):
     file = tmp_path / "results.jsonl"
     first = compare(BACKWARDS, {"x": {"component": "UPR", "depth": 2}}, CORPUS, measures=MEASURES, results=file)
-    second = compare(BACKWARDS, {"x": "UPR"}, CORPUS, measures=MEASURES, results=file)
+    with pytest.warns(DrillrankWarning, match=r"holds results of x with other settings.*computed anew"):
+        second = compare(BACKWARDS, {"x": "UPR"}, CORPUS, measures=MEASURES, results=file)
     assert (first.mean("x"), second.mean("x")) == (0, 1)
 
 
 def test_spans_and_answers_say_what_is_right():
     rows = [{"question": "Where does the owl live?", "spans": ["owl lives in region 2"], "answers": ["region 2"]}]
     found = compare(rows, ["UPR"], CORPUS, measures=["AllR@1", "SpanR@9", "AnswerR@1"])
-    assert found.gold == {"1": {"owl"}}
+    assert found.evidence["1"].spans == (("owl", "lives", "in", "region", "2"),)
     assert [found.mean("UPR", name) for name in found.measures] == [1, 1, 1]
 
 
@@ -246,7 +252,12 @@ def test_numbers_are_ids_and_answers(tmp_path):
         {"question": "And who?", "gold": [[0], [1, 2]], "candidates": [0, 1]},
     ]
     found = compare(rows, ["UPR"], passages, measures=["AllR@1"])
-    assert list(found.gold.values()) == [{"0", "2"}, {"1"}, {"1"}, {"0", "1", "2"}]
+    assert [one.ids or one.answers for one in found.evidence.values()] == [
+        ("0", "2"),
+        ("1",),
+        ("1981",),
+        ("0", "1", "2"),
+    ]
 
 
 def test_csv_of_spreadsheets_has_spaces_blank_rows_and_long_cells(tmp_path):
@@ -325,7 +336,7 @@ def test_half_characters_of_documents_and_names_that_are_no_strings_do_not_cost_
     broken = [{"id": word, "text": f"The {word}\ud800 lives.", "title": "\udfff"} for word in WORDS]
     found = compare(BACKWARDS, {5: "UPR", "half \ud800": last_first}, broken, measures="RR")
     assert found.measures == ("RR",)
-    assert found.components == ("first stage", "5", "half \ud800")
+    assert found.components[3:] == ("5", "half \ud800")
     assert "half �" in html_report(found).encode().decode()
     with pytest.raises(InvalidInput, match=r"Question 1: The query holds half a character"):
         compare([{"question": "Who\ud800?", "gold": ["fox"]}], ["UPR"], CORPUS)
@@ -408,7 +419,7 @@ def test_a_module_that_raises_when_it_is_imported_is_named(tmp_path, monkeypatch
         ({"x": "D3"}, "x: D3 reads documents"),
         ({"x": "no_such_module:thing"}, "x: 'no_such_module:thing' cannot be loaded"),
         ({"x": 7}, "x: a int does not rank"),
-        ({"first stage": "UPR"}, "takes part anyway"),
+        ({"first stage": "UPR"}, "take part anyway"),
         ({}, "Name the components"),
     ],
 )

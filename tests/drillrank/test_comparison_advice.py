@@ -54,7 +54,7 @@ def test_a_narrow_interval_around_zero_is_practically_equal():
     assert "questions would" not in found.advice[0]
 
 
-def test_what_brings_only_strangers_is_not_said_to_hurt():
+def test_what_brings_only_unjudged_results_is_not_said_to_hurt():
     def elsewhere(query):
         return [Passage(f"Of another index: {query}", id="another's")]
 
@@ -64,9 +64,11 @@ def test_what_brings_only_strangers_is_not_said_to_hurt():
     found = compare(QUESTIONS, {"elsewhere": elsewhere, "at times": at_times}, CORPUS, measures=["AllR@1"])
     assert found.advice[0].startswith("Nothing that elsewhere brought is in the corpus or among the candidates")
     assert found.advice[1].startswith("at times hurts")
+    assert (found.unjudged["elsewhere"], found.unjudged["at times"], found.unjudged["first stage"]) == (10, 9, 0)
     answers = [{"question": row["question"], "answers": ["region"]} for row in QUESTIONS]
-    told = compare(answers, {"elsewhere": elsewhere}, CORPUS, measures=["AnswerR@1"]).advice
-    assert not told[0].startswith("Nothing")
+    found = compare(answers, {"elsewhere": elsewhere}, CORPUS, measures=["AnswerR@1"])
+    assert not found.advice[0].startswith("Nothing")
+    assert found.unjudged["elsewhere"] == 0
 
 
 def test_an_absurd_number_of_questions_is_not_named():
@@ -123,7 +125,7 @@ def test_a_component_that_raises_on_question_500_loses_that_one(tmp_path):
         found = compare(many(600), {"one": fails}, CORPUS, measures=["AllR@1"], results=tmp_path / "r.jsonl")
     assert not found.complete
     assert "Question 500" in found.problems[0]
-    assert found.pair("first stage", "one").difference.questions == 599
+    assert (found.failed["one"], found.pair("first stage", "one").difference.questions) == (1, 600)
     assert compare(many(600), {"one": fails}, CORPUS, measures=["AllR@1"], results=tmp_path / "r.jsonl").complete
     assert len(asked) == 601
 
@@ -165,7 +167,7 @@ def test_all_candidates_are_ranked_however_many_there_are():
     given = [{**asked[0], "candidates": [passage.id for passage in corpus]}]
     for rows, first_stage in ((asked, lambda query: corpus), (given, None)):
         found = compare(rows, {"last": last}, corpus, first_stage=first_stage, candidates=150, measures=["RR"])
-        assert (found.mean("last"), found.reach["last"].ceiling) == (1.0, 1.0)
+        assert (found.mean("last"), found.oracle_recall["last"].some) == (1.0, 1.0)
     assert seen == [150, 150]
 
 

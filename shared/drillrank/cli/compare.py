@@ -104,6 +104,8 @@ def _print(found: Comparison, as_json: bool) -> None:
     table = _table("", *found.components)  # there are more measures than a terminal has room for
     for measure in found.measures:
         table.add_row(measure, *(f"{found.mean(name, measure):.3f}" for name in found.components))
+    table.add_row("failed", *(f"{found.failed[name]:,}" for name in found.components))
+    table.add_row("unjudged", *(f"{found.unjudged[name]:,}" for name in found.components))
     costs = [found.costs[name] for name in found.components]
     table.add_row("p50 ms", *(f"{1000 * cost.p50:.2f}" for cost in costs))
     table.add_row("p95 ms", *(f"{1000 * cost.p95:.2f}" for cost in costs))

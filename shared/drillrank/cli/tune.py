@@ -41,7 +41,10 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a file of instructions, one on each line, with {{path}} (UPR: {{text}}); or a T5 that writes {_WRITTEN}",
     )
     parser.add_argument(
-        "--folds", type=int, default=5, help="parts of the questions for cross-validation, 5 by default"
+        "--folds",
+        type=int,
+        default=5,
+        help="parts of the questions, each measured with what those before choose, 5 by default",
     )
     parser.add_argument("--seed", type=int, default=0, help="which question is in which part")
     parser.add_argument(

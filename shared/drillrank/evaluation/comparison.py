@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.evaluation.comparison_result import Comparison, Cost, Reach
-from drillrank.evaluation.contenders import Contender, Found, as_found, contender
+from drillrank.evaluation.advice import advice
+from drillrank.evaluation.comparison_result import Comparison, Cost, OracleRecall, Ranks
 from drillrank.evaluation.corpus import Bm25, Corpus, CorpusSource, check_gold, read_corpus
+from drillrank.evaluation.evidence import Evidence, evidence_of
 from drillrank.evaluation.explaining import Explainer
-from drillrank.evaluation.measures import check_measures, default_measures, gold_ids, values
+from drillrank.evaluation.measures import check_measures, default_measures, values
 from drillrank.evaluation.questions import Question, QuestionSource, read_questions
-from drillrank.evaluation.records import Records, fingerprint
-from drillrank.evaluation.running import FIRST_STAGE, FirstStage, OnProgress, Run, run_all
+from drillrank.evaluation.records import Record, Records, fingerprint, spec_of
+from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, FirstStage, OnProgress, run_all
 from drillrank.evaluation.statistics import Floats, Pair, difference, holm, questions_that_would_tell, verdict
+from drillrank.evaluation.systems import Found, System, as_found, system
 from drillrank.passages import Passage
+from drillrank.views import merge_views
 
+GIVEN = "given"  # candidates that the questions name
 Prices = Mapping[str, float]
 
 
@@ -42,14 +46,16 @@ def compare(
     """Compare components on questions whose evidence is known.
 
     All rerankers see the same candidates: those that the questions name, else those that the first stage finds. The
-    first stage itself takes part as `"first stage"`. A component that looks for itself is compared as it is.
+    first stage itself takes part as `"first stage"`, and beside it `"BM25"` and their reciprocal rank fusion,
+    `"first stage + BM25"`, unless the first stage is BM25 itself. A component that looks for itself is compared as it
+    is. What a component brought is judged without regard to the others (`drillrank.evaluation.evidence`).
 
     Args:
         questions: A `.jsonl` or `.csv` file or mappings: `question`, one at least of `gold` (ids of passages), `spans`
             (texts that are evidence) and `answers`, and perhaps `id`, `candidates` and their `scores`.
         components: What is compared, by the names of the report: one of ours by name, a dotted path, a mapping with
-            `component` and settings, or an object (see `drillrank.evaluation.contenders.contender`). A list of names
-            or paths will do.
+            `component` and settings, or an object (see `drillrank.evaluation.systems.system`). A list of names or
+            paths will do.
         corpus: Files, folders, or passages; None where the questions bring their candidates or `first_stage` finds
             them elsewhere.
         first_stage: A retriever of either host, a dotted path to one, or a function from a question to passages. None
@@ -59,16 +65,16 @@ def compare(
         primary: The measure that decides; the first one by default.
         columns: What the file calls a column that has another name there.
         prices: What a million tokens cost, `{"prompt": ..., "completion": ...}`; for components that tell them.
-        results: A JSON Lines file where each result is kept; what is there is not computed again. Delete it where a
-            component has changed without its settings.
-        on_progress: Is told of every question, `(done, all)`.
+        results: A JSON Lines file where each result is kept; what is there under the same name, settings, version and
+            candidates is not computed again, what differs in one of them is, with a warning.
+        on_progress: Callback, called as `(done, total)` after every question.
 
     Returns:
-        The comparison: values, differences with intervals and verdicts, costs. It is partial, with a warning, where a
-        component failed or Ctrl-C ended it.
+        The comparison: values, differences with intervals and verdicts, costs. A question that a component fails on
+        counts 0. It is partial, with a warning, where a component failed or Ctrl-C ended it.
 
     Raises:
-        InvalidInput: a row, a component or a measure cannot be used; the message names it.
+        InvalidInput: a row, a component, a measure or `results` cannot be used; the message names it.
         MissingExtra: ir-measures or scipy is not installed.
 
     >>> town = {"id": "1", "text": "Basel is a town in Switzerland."}
@@ -89,24 +95,61 @@ def compare(
     searched = read_corpus(corpus)
     check_gold(asked, searched)
     stage = candidates_by(first_stage, asked, searched, candidates)
-    ready = _contenders(components, searched)
+    named = _named(components)
+    baselines = _baselines(stage, searched, candidates)
+    systems = [*baselines, *(system(name, given, searched) for name, given in named.items())]
+    evidence = evidence_of(asked, searched.documents.values())
     records = Records(results, fingerprint(asked, searched.passages, candidates))
-    run = run_all(asked, ready, stage, searched, records, on_progress)
-    explainer = None
-    if not run.interrupted:
-        explaining = [*ready, *([stage.contender] if stage.contender else [])]
-        explainer = Explainer({one.name: one for one in explaining}, searched, records, run.results)
-    return replace(_compared(asked, ready, searched, run, names, primary, prices), explainer=explainer)
+    run = run_all(asked, systems, stage, searched, records, on_progress)
+
+    ranks: dict[str, dict[str, Ranks]] = {name: {} for name in run.results}
+    for question in asked:
+        for name, found in run.results.items():
+            if question.id in found:
+                ranking = found[question.id].passages(searched.known(question))
+                ranks[name][question.id] = evidence[question.id].ranks(ranking)
+    measured_by = {name: measured(names, asked, evidence, run.results[name], ranks[name], searched) for name in ranks}
+    rerankers = {one.name: one for one in systems if one.reranks}
+    seconds = {one.name: one.seconds for one in systems}
+    explaining = [*systems, *([stage.system] if stage.system else [])]
+    compared = Comparison(
+        questions=tuple(asked),
+        evidence=evidence,
+        ranks=ranks,
+        measures=names,
+        primary=primary,
+        values=measured_by,
+        pairs=_pairs(measured_by, names, {FIRST_STAGE, *(one.name for one in baselines)}),
+        costs={
+            name: Cost.of([record for record in found.values() if not record.error], seconds.get(name, 0.0), prices)
+            for name, found in run.results.items()
+        },
+        oracle_recall={
+            name: OracleRecall.of(ranks[FIRST_STAGE], own, rerankers[name].depth)
+            if name in rerankers
+            else OracleRecall.of(own, own)
+            for name, own in ranks.items()
+        },
+        results=run.results,
+        problems=tuple(run.problems),
+        advice=(),
+        passages={question.id: searched.known(question) for question in asked},
+        explainer=None
+        if run.interrupted
+        else Explainer({one.name: one for one in explaining}, searched, records, run.results),
+    )
+    return replace(compared, advice=advice(compared, named, [one.name for one in baselines]))
 
 
-def _contenders(components: Mapping[str, Any] | Iterable[str], corpus: Corpus) -> list[Contender]:
-    named = components if isinstance(components, Mapping) else None
-    if named is None:
-        listed = [components] if isinstance(components, str) else list(components)
-        named = {str(item): item for item in listed}
-    if not named or FIRST_STAGE in named:
-        raise InvalidInput(f"Name the components to compare, {FIRST_STAGE!r} takes part anyway; not {list(named)}.")
-    return [contender(str(name), given, corpus) for name, given in named.items()]
+def _named(components: Mapping[str, Any] | Iterable[str]) -> dict[str, Any]:
+    if isinstance(components, Mapping):
+        named = {str(name): given for name, given in components.items()}
+    else:
+        named = {str(item): item for item in ([components] if isinstance(components, str) else components)}
+    own = (FIRST_STAGE, BM25, FUSION)
+    if not named or not named.keys().isdisjoint(own):
+        raise InvalidInput(f"Name the components to compare; {', '.join(own)} take part anyway; not {list(named)}.")
+    return named
 
 
 def _check_prices(prices: Prices | None) -> None:
@@ -123,111 +166,94 @@ def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: 
     """
     bring = [question.candidates is not None for question in questions]
     if all(bring):
-        return FirstStage("given", lambda question: _given(question, corpus))
+        return FirstStage(GIVEN, lambda question: _given(question, corpus))
     if any(bring):
         place = questions[bring.index(False)].place
         raise InvalidInput(f"{place} has no candidates, and other questions have: give them for all, or for none.")
     if given is not None:
-        one = contender(FIRST_STAGE, given, corpus)
+        one = system(FIRST_STAGE, given, corpus)
         if one.reranks:
             raise InvalidInput("A first stage finds passages for a question; what was given reranks them.")
         return FirstStage(f"{one.spec} {n}", lambda question: _cut(one.found(question.text, [], None, corpus), n), one)
     if not corpus.passages:
         raise InvalidInput("Nothing is there to rank: give a corpus, a first_stage, or questions with candidates.")
-    bm25 = Bm25(corpus)
-    return FirstStage(f"bm25 {n}", lambda question: as_found(bm25(question.text, n), corpus.passages, FIRST_STAGE))
+    bm25 = Bm25(corpus.passages.values())
+    return FirstStage(spec_of(f"{BM25} {n}"), lambda question: as_found(bm25.search(question.text, n), corpus, BM25))
 
 
 def _given(question: Question, corpus: Corpus) -> Found:
-    passages = [item if isinstance(item, Passage) else corpus.passages[item] for item in question.candidates or ()]
+    known = corpus.known(question)
+    passages = [item if isinstance(item, Passage) else known[item] for item in question.candidates or ()]
     return Found(passages, list(question.scores or [None] * len(passages)))
 
 
 def _cut(found: Found, n: int) -> Found:
-    return Found(found.passages[:n], found.scores[:n], found.details[:n], found.usage, explains=found.explains)
+    return Found(found.passages[:n], found.scores[:n], found.usage, explains=found.explains)
 
 
-def _compared(
-    questions: Sequence[Question],
-    contenders: Sequence[Contender],
-    corpus: Corpus,
-    run: Run,
-    names: Sequence[str],
-    primary: str,
-    prices: Prices | None,
-) -> Comparison:
-    passages = {question.id: known_passages(question, corpus, run) for question in questions}
-    gold = {question.id: gold_ids(question, passages[question.id]) for question in questions}
-    found = measured(questions, run, names, gold, passages)
-    shown = {one.name: one.depth if one.reranks else 0 for one in contenders}
-    seconds = {one.name: one.seconds for one in contenders}
-    return Comparison(
-        questions=tuple(questions),
-        gold=gold,
-        measures=tuple(names),
-        primary=primary,
-        values=found,
-        pairs=_pairs(found, names),
-        costs={
-            name: Cost.of(list(results.values()), seconds.get(name, 0.0), prices)
-            for name, results in run.results.items()
-        },
-        reach={
-            name: Reach.of(questions, gold, run.results[FIRST_STAGE], results, shown.get(name))
-            for name, results in run.results.items()
-        },
-        results=run.results,
-        problems=tuple(run.problems),
-        complete=run.complete,
-        passages=passages,
-    )
+def _baselines(stage: FirstStage, corpus: Corpus, n: int) -> list[System]:
+    """BM25, and its reciprocal rank fusion with the first stage; none where the first stage is BM25.
+
+    BM25 searches the corpus where the first stage does, and ranks the candidates where the questions name them.
+    """
+    given = stage.spec == GIVEN
+    if not given and stage.system is None:
+        return []
+    whole = Bm25(corpus.passages.values()) if corpus.passages else None
+
+    def bm25(query: str, candidates: Sequence[Passage], _scores: object = None) -> list[tuple[Passage, float]]:
+        if whole is not None and not given:
+            return whole.search(query, n)
+        known = whole is not None and all(passage.id in corpus.passages for passage in candidates)
+        return (whole if whole is not None and known else Bm25(candidates)).rank(query, candidates)
+
+    def fusion(query: str, candidates: Sequence[Passage], _scores: object) -> list[tuple[Passage, float]]:
+        rankings = {FIRST_STAGE: candidates, BM25: [passage for passage, _ in bm25(query, candidates)]}
+        passages = {passage.id: passage for ranking in rankings.values() for passage in ranking}
+        ids = {name: [passage.id for passage in ranking] for name, ranking in rankings.items()}
+        return [(passages[one.section_id], one.score) for one in merge_views(ids, max(n, len(candidates)), weights={})]
+
+    spec = spec_of(f"{BM25} {n}")
+    return [System(BM25, spec, given or whole is None, bm25), System(FUSION, spec, True, fusion)]
 
 
 def measured(
-    questions: Sequence[Question],
-    run: Run,
     names: Sequence[str],
-    gold: Mapping[str, set[str]],
-    passages: Mapping[str, Mapping[str, Passage]],
-) -> dict[str, dict[str, Floats]]:
-    """Of each component and measure one value for each question, shape (questions,); NaN where it did not answer."""
-    found: dict[str, dict[str, Floats]] = {}
-    for component, results in run.results.items():
-        places = [place for place, question in enumerate(questions) if question.id in results]
-        some = [questions[place] for place in places]
-        rankings = {question.id: results[question.id].ids for question in some}
-        texts = {
-            id_: [passages[id_][name].titled_text for name in ids if name in passages[id_]]
-            for id_, ids in rankings.items()
-        }
-        found[component] = {}
-        for name, column in values(names, some, gold, rankings, texts).items():
-            found[component][name] = np.full(len(questions), np.nan)
-            found[component][name][places] = column
-    return found
+    questions: Sequence[Question],
+    evidence: Mapping[str, Evidence],
+    found: Mapping[str, Record],
+    ranks: Mapping[str, Ranks],
+    corpus: Corpus,
+) -> dict[str, Floats]:
+    """Of each measure one value for each question, shape (questions,); 0 where a component failed, NaN where not asked.
+
+    Args:
+        names: Measures.
+        questions: All.
+        evidence: Of each question, by its id.
+        found: The component's results, by question id.
+        ranks: At which rank each item of the evidence is found, by question id.
+        corpus: What is searched.
+    """
+    places = [place for place, question in enumerate(questions) if question.id in found]
+    some = [questions[place] for place in places]
+    rankings = {question.id: found[question.id].passages(corpus.known(question)) for question in some}
+    columns = {}
+    for name, column in values(names, some, evidence, rankings, ranks).items():
+        columns[name] = np.full(len(questions), np.nan)
+        columns[name][places] = column
+    return columns
 
 
-def known_passages(question: Question, corpus: Corpus, run: Run) -> Mapping[str, Passage]:
-    """All passages that a question could be answered from: the corpus, and what was given or found elsewhere."""
-    known = {item.id: item for item in question.candidates or () if isinstance(item, Passage)}
-    for results in run.results.values():
-        record = results.get(question.id)
-        for id_, (title, text) in (record.texts if record else {}).items():
-            known.setdefault(id_, Passage(text, id=id_, title=title))
-    if not known:
-        return corpus.passages
-    return {**corpus.passages, **known}
-
-
-def _pairs(found: Mapping[str, Mapping[str, Floats]], names: Sequence[str]) -> list[Pair]:
-    """Every pair under every measure; Holm's correction is over the pairs of one measure."""
+def _pairs(found: Mapping[str, Mapping[str, Floats]], names: Sequence[str], anyway: Collection[str]) -> list[Pair]:
+    """Every pair but those of what takes part anyway; Holm's correction is over the pairs of one measure."""
     pairs: list[Pair] = []
     for name in names:
         compared = []
         for before, after in combinations(found, 2):
             differences = found[after][name] - found[before][name]
             differences = differences[np.isfinite(differences)]
-            if len(differences):
+            if len(differences) and after not in anyway:
                 compared.append((before, after, differences, difference(differences)))
         adjusted = holm([item.p for *_, item in compared])
         for (before, after, differences, item), p in zip(compared, adjusted, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,13 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.advice import advice
+from drillrank.evaluation.evidence import Evidence
 from drillrank.evaluation.explaining import Explained, Explainer, stored
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.records import Record
 from drillrank.evaluation.running import FIRST_STAGE
 from drillrank.evaluation.statistics import Floats, Pair
 from drillrank.passages import Passage
+
+Ranks = Sequence[float]
 
 
 class Cost(NamedTuple):
@@ -58,45 +61,29 @@ class Cost(NamedTuple):
         return Cost(p50, p95, per_second, preparing, prompt, completion, calls, money)
 
 
-class Reach(NamedTuple):
+class OracleRecall(NamedTuple):
     """Where evidence was lost, as shares of the questions.
 
     Attributes:
-        ceiling: Some evidence is among the candidates; no reranker can do better.
+        some: Some evidence is among the candidates; no reranker can do better.
         complete: All evidence is.
-        inverted: There is evidence among what the component was given, and something else stands first.
+        inverted: There is evidence among what the component was given, and it does not put it first.
     """
 
-    ceiling: float
+    some: float
     complete: float
     inverted: float
 
     @staticmethod
-    def of(
-        questions: Sequence[Question],
-        gold: Mapping[str, set[str]],
-        candidates: Mapping[str, Record],
-        results: Mapping[str, Record],
-        shown: int | None,
-    ) -> Reach:
-        """From the first stage's records, of which the component was shown so many, and its own.
+    def of(given: Mapping[str, Ranks], found: Mapping[str, Ranks], shown: int | None = None) -> OracleRecall:
+        """From the ranks of the evidence, by question: among the candidates, of which it was shown so many, and found.
 
-        What looks for itself (`shown` is 0) is measured by what it found.
+        What looks for itself is measured by what it found.
         """
-        some = everything = inverted = 0
-        asked = [q for q in questions if q.id in results and q.id in candidates]
-        for question in asked:
-            wanted = gold[question.id]
-            given = set(results[question.id].ids if shown == 0 else candidates[question.id].ids[:shown])
-            some += bool(wanted & given)
-            everything += bool(wanted) and wanted <= given
-            inverted += (
-                bool(wanted & given)
-                and results[question.id].ids[:1] != []
-                and (results[question.id].ids[0] not in wanted)
-            )
-        n = len(asked) or 1
-        return Reach(some / n, everything / n, inverted / n)
+        n = len(found) or 1
+        there = {id_: [rank < (shown or math.inf) + 1 for rank in given[id_]] for id_ in found}
+        inverted = sum(any(there[id_]) and 1 not in ranks for id_, ranks in found.items())
+        return OracleRecall(sum(map(any, there.values())) / n, sum(map(all, there.values())) / n, inverted / n)
 
 
 @dataclass(frozen=True)
@@ -105,31 +92,34 @@ class Comparison:
 
     Attributes:
         questions: As they were read.
-        gold: Ids of the evidence, by question id.
+        evidence: Of each question, by its id.
+        ranks: By component and question id: the rank at which each item of the evidence is found.
         measures: Names.
         primary: The measure that decides.
-        values: Of each component and measure, one value for each question, shape (questions,); NaN where it failed.
-        pairs: Every pair of components under every measure.
+        values: Of each component and measure, one value for each question, shape (questions,); 0 where it failed, NaN
+            where it was not asked, since Ctrl-C ended the run.
+        pairs: Every pair of components with at least one that was asked for, under every measure.
         costs: By component.
-        reach: By component.
+        oracle_recall: By component.
         results: The records, by component and question id.
         problems: What went wrong.
-        complete: Whether every component answered every question.
-        passages: By question id: all that there were.
+        advice: In words, from the tests: what helps, what hurts a good first stage, and what to try next.
+        passages: Those of the corpus and of the questions, by question id and id.
         explainer: Asks the components again for explanations; None where they are gone, as in a copy or a pickle.
     """
 
     questions: tuple[Question, ...]
-    gold: Mapping[str, set[str]]
+    evidence: Mapping[str, Evidence]
+    ranks: Mapping[str, Mapping[str, Ranks]]
     measures: tuple[str, ...]
     primary: str
     values: Mapping[str, Mapping[str, Floats]]
     pairs: Sequence[Pair]
     costs: Mapping[str, Cost]
-    reach: Mapping[str, Reach]
+    oracle_recall: Mapping[str, OracleRecall]
     results: Mapping[str, Mapping[str, Record]]
     problems: tuple[str, ...]
-    complete: bool
+    advice: Sequence[str]
     passages: Mapping[str, Mapping[str, Passage]]
     explainer: Explainer | None = field(default=None, repr=False, compare=False)
 
@@ -137,15 +127,40 @@ class Comparison:
         return {**self.__dict__, "explainer": None}
 
     @property
+    def failed(self) -> dict[str, int]:
+        """By component: how many questions it failed on."""
+        return {name: sum(bool(record.error) for record in found.values()) for name, found in self.results.items()}
+
+    @property
+    def unjudged(self) -> dict[str, int]:
+        """By component: how many results gold ids say nothing about.
+
+        They are neither in the corpus nor among the candidates that the question names; without both, not among those
+        that the first stage finds.
+        """
+        counts = dict.fromkeys(self.results, 0)
+        for question in self.questions:
+            known = self.passages[question.id] or {*getattr(self.results[FIRST_STAGE].get(question.id), "ids", ())}
+            for name, found in self.results.items():
+                if question.gold and question.id in found:
+                    counts[name] += sum(id_ not in known for id_ in found[question.id].ids)
+        return counts
+
+    @property
+    def complete(self) -> bool:
+        """Whether every component answered every question."""
+        return not self.problems
+
+    @property
     def components(self) -> tuple[str, ...]:
-        """The first stage and everything beside it."""
+        """The first stage and everything beside it, what was asked for last."""
         return tuple(self.values)
 
     def mean(self, component: str, measure: str | None = None) -> float:
-        """Mean over the questions that it answered; NaN if there is none."""
+        """Mean over the questions that it was asked; NaN if there is none."""
         found = self.values[component][measure or self.primary]
-        answered = found[np.isfinite(found)]
-        return float(answered.mean()) if len(answered) else float("nan")
+        asked = found[np.isfinite(found)]
+        return float(asked.mean()) if len(asked) else float("nan")
 
     def pair(self, before: str, after: str, measure: str | None = None) -> Pair:
         """Two components side by side, in the order in which they were given.
@@ -157,23 +172,6 @@ class Comparison:
             if (pair.before, pair.after, pair.measure) == (before, after, measure or self.primary):
                 return pair
         raise InvalidInput(f"{before!r} and {after!r} are not compared in this order: {', '.join(self.components)}.")
-
-    @property
-    def advice(self) -> list[str]:
-        """In words, from the intervals: what helps, what hurts a good first stage, and what to try next."""
-        pairs = {pair.after: pair for pair in self.pairs if (pair.before, pair.measure) == (FIRST_STAGE, self.primary)}
-        specs = {name: next((item.spec for item in self.results[name].values()), "") for name in self.components[1:]}
-        strangers = {name for name in specs if any(one.gold for one in self.questions) and self._is_strange(name)}
-        ceiling = self.reach[FIRST_STAGE].ceiling if self.results[FIRST_STAGE] else 1.0  # of what failed nobody knows
-        return advice(pairs, specs, ceiling, strangers)
-
-    def _is_strange(self, name: str) -> bool:
-        """Whether all that a component brought is neither in the corpus nor among the candidates."""
-        first = self.results[FIRST_STAGE]
-        brought = [(found, id_) for found in self.results[name].values() for id_ in found.ids]
-        return bool(brought) and all(
-            id_ in found.texts and id_ not in first[found.question].texts for found, id_ in brought
-        )
 
     def extremes(self, before: str, after: str, n: int = 5) -> tuple[list[Question], list[Question]]:
         """The questions that `after` answers worse than `before` by most, and those that it answers better."""
@@ -202,12 +200,14 @@ class Comparison:
             "problems": list(self.problems),
             "questions": len(self.questions),
             "primary": self.primary,
-            "advice": self.advice,
+            "advice": list(self.advice),
             "components": {
                 name: {
                     "means": {measure: _number(self.mean(name, measure)) for measure in self.measures},
                     "cost": self.costs[name]._asdict(),
-                    "reach": self.reach[name]._asdict(),
+                    "oracle_recall": self.oracle_recall[name]._asdict(),
+                    "failed": self.failed[name],
+                    "unjudged": self.unjudged[name],
                 }
                 for name in self.components
             },

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,16 @@ class Corpus:
         """
         if self.passages.setdefault(passage.id, passage) != passage:
             raise InvalidInput(f"{place} has the id {passage.id!r:.200} of another passage: ids differ.")
+
+    def known(self, question: Question) -> Mapping[str, Passage]:
+        """What a question can be judged by, by id: the candidates that it names, and the corpus."""
+        given = {item.id: item for item in question.candidates or () if isinstance(item, Passage)}
+        return ChainMap(given, self.passages)
+
+    @cached_property
+    def by_text(self) -> dict[str, Passage]:
+        """The first passage of each text, for copies that have lost their id."""
+        return {passage.text: passage for passage in reversed(self.passages.values())}
 
 
 def read_corpus(source: CorpusSource | None) -> Corpus:
@@ -114,32 +126,38 @@ def check_gold(questions: Sequence[Question], corpus: Corpus) -> None:
         InvalidInput: names the first question and its id.
     """
     for question in questions:
-        given = [item for item in question.candidates or () if isinstance(item, Passage)]
-        known = corpus.passages.keys() | {passage.id for passage in given} if given else corpus.passages.keys()
+        known = corpus.known(question)
         for id_ in question.candidates or ():
             if isinstance(id_, str) and id_ not in known:
                 raise InvalidInput(f"{question.place}: the candidate {id_!r:.200} is not in the corpus.")
-        for id_ in question.gold if known else ():
-            if id_ not in known and (corpus.passages or question.candidates is None):
+        for id_ in question.gold if corpus.passages else ():
+            if id_ not in known:
                 raise InvalidInput(
-                    f"{question.place}: the gold id {id_!r:.80} is not in the corpus of {len(known):,} passages, whose "
-                    f"first id is {next(iter(known))!r:.80}."
+                    f"{question.place}: the gold id {id_!r:.80} is not in the corpus of {len(corpus.passages):,} "
+                    f"passages, whose first id is {next(iter(corpus.passages))!r:.80}."
                 )
 
 
 class Bm25:
-    """The first stage where none is given: BM25 over the corpus.
+    """BM25 over passages: the first stage where none is given, and what every other one is compared with.
 
-    >>> corpus = read_corpus([Passage("a red fox", id="1"), Passage("a blue whale", id="2")])
-    >>> Bm25(corpus)("foxes", 1)[0][0].id
+    >>> bm25 = Bm25([Passage("a red fox", id="1"), Passage("a blue whale", id="2")])
+    >>> bm25.search("foxes", 1)[0][0].id
     '1'
     """
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._passages = list(corpus.passages.values())
+    def __init__(self, passages: Iterable[Passage]) -> None:
+        self._passages = list(passages)
+        self._places = {passage.id: place for place, passage in enumerate(self._passages)}
         self._index = BM25Index([passage.titled_text for passage in self._passages])
 
-    def __call__(self, query: str, n: int, /) -> list[tuple[Passage, float]]:
+    def search(self, query: str, n: int) -> list[tuple[Passage, float]]:
         """The best `n` passages with their scores."""
         scores = self._index.scores(query)
         return [(self._passages[place], float(scores[place])) for place in top(scores, n)]
+
+    def rank(self, query: str, passages: Sequence[Passage]) -> list[tuple[Passage, float]]:
+        """Some of the passages, best first."""
+        scores = self._index.scores(query)
+        found = [(passage, float(scores[self._places[passage.id]])) for passage in passages]
+        return sorted(found, key=lambda item: -item[1])

@@ -10,11 +10,11 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.evaluation.contenders import Contender, Found
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.records import Record, Records
 from drillrank.evaluation.running import FIRST_STAGE, GIVE_UP, candidates_of
+from drillrank.evaluation.systems import Found, System
 from drillrank.explanation import Explanations
 
 SHOWN = 3  # results of a question that are shown and explained
@@ -40,13 +40,13 @@ class Explainer:
     """Asks the components of a comparison.
 
     Attributes:
-        contenders: By name.
+        systems: By name.
         corpus: What is searched.
         records: Keep what they say.
         results: By component and question id.
     """
 
-    contenders: Mapping[str, Contender]
+    systems: Mapping[str, System]
     corpus: Corpus
     records: Records
     results: Mapping[str, Mapping[str, Record]]
@@ -57,7 +57,7 @@ class Explainer:
     def explained(self, record: Record, question: Question) -> Explained:
         """Of one result. Nothing that goes wrong is raised; after Ctrl-C nothing more is asked."""
         key = record.component, record.question
-        if record.explanation or record.explains is False or record.component not in self.contenders:
+        if record.error or record.explanation or record.explains is False or record.component not in self.systems:
             return stored(record)
         if key not in self._notes:
             try:
@@ -77,7 +77,7 @@ class Explainer:
 
     def _asked(self, record: Record, question: Question) -> Explained:
         candidates, scores = candidates_of(question, self.results[FIRST_STAGE][question.id], self.corpus)
-        found, why = self.contenders[record.component].explained(question.text, candidates, scores, self.corpus, SHOWN)
+        found, why = self.systems[record.component].explained(question.text, candidates, scores, self.corpus, SHOWN)
         if not _same(record, found):
             said = "Not explained: asked again, it ranks otherwise. It has changed, or its results differ by chance."
             return Explained(None, said, failed=True)
@@ -93,6 +93,8 @@ class Explainer:
 
 def stored(record: Record) -> Explained:
     """What is known without asking."""
+    if record.error:
+        return Explained(None, f"It failed: {record.error}", failed=True)
     if not record.explanation:
         return Explained(None, "Not explained." if record.explains else _CANNOT)
     try:

@@ -2,34 +2,37 @@
 
 | measure | what it is |
 |---|---|
-| `Success@k`, `R@k`, `P@k`, `RR`, `nDCG@k`, `AP`, ... | of ir-measures, by its names |
-| `AllR@k` | 1 if all gold passages are among the first k (PromptRank's R@k) |
+| `Success@k`, `P@k`, `RR`, `nDCG@k`, `AP`, ... | of ir-measures, by its names |
+| `R@k` | share of the evidence that is found at k (`drillrank.evaluation.evidence`) |
+| `AllR@k` | 1 if all evidence is (PromptRank's R@k) |
 | `F1@k` | evidence F1 of the first k, with the annotator who agrees best |
-| `SpanR@n` | share of the gold spans' words that stand in the first n words returned |
+| `SpanR@n` | share of the gold spans' characters that stand in the first n words returned |
 | `AnswerR@k` | 1 if an answer stands in one of the first k texts |
+
+To ir-measures a result is relevant if it completes an item of the evidence that those before it do not; one that
+completes several counts as if they came one after the other.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 
 from drillrank.errors import InvalidInput, require
-from drillrank.evaluation.exact_match import exact_match, normalised
-from drillrank.evaluation.metrics import evidence_f1, recall_all
+from drillrank.evaluation.evidence import Evidence
+from drillrank.evaluation.exact_match import exact_match
+from drillrank.evaluation.metrics import evidence_f1
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.statistics import Floats
 from drillrank.passages import Passage
-from drillrank.terms import WORD
 
 BY_IDS = ("nDCG@10", "RR", "AP", "Success@1", "Success@5", "R@5", "R@10", "AllR@10", "F1@5")
 BY_TEXT = {"spans": ("SpanR@500",), "answers": ("AnswerR@5",)}
-_OWN = re.compile(r"(AllR|F1|SpanR|AnswerR)@([1-9]\d*)")
-_RUN = 5  # words; shorter ones that a span and a passage share are chance
+_OWN = re.compile(r"(R|AllR|F1|SpanR|AnswerR)@([1-9]\d*)")
 
 
 def default_measures(questions: Sequence[Question]) -> tuple[str, ...]:
@@ -53,7 +56,7 @@ def check_measures(names: Sequence[str], questions: Sequence[Question]) -> None:
     for name in names:
         own = _OWN.fullmatch(name)
         if own is None:
-            _try(_foreign(name), name)
+            _try(_third_party(name), name)
             continue
         needed = {"SpanR": "spans", "AnswerR": "answers"}.get(own[1])
         for question in questions if needed else ():
@@ -61,7 +64,7 @@ def check_measures(names: Sequence[str], questions: Sequence[Question]) -> None:
                 raise InvalidInput(f"{name} needs {needed}, and {question.place or question.id} has none.")
 
 
-def _foreign(name: str) -> Any:
+def _third_party(name: str) -> Any:
     library = require("ir_measures", "compare")
     try:
         return library.parse_measure(name)
@@ -82,100 +85,63 @@ def _try(measure: Any, name: str) -> None:
         raise InvalidInput(f"The measure {name!r} cannot be computed: {problem}") from problem
 
 
-def gold_ids(question: Question, passages: Mapping[str, Passage]) -> set[str]:
-    """Ids of the passages that are evidence: those named, else those that hold a span, else those with an answer.
-
-    >>> passages = {"1": Passage("Jane Austen wrote Emma.", id="1"), "2": Passage("Basel lies on the Rhine.", id="2")}
-    >>> gold_ids(Question("1", "Who wrote Emma?", answers=("Jane Austen",)), passages)
-    {'1'}
-    """
-    if question.gold:
-        return set(question.gold)
-    if question.spans:
-        spans = [normalised(span) for span in question.spans]
-        return {id_ for id_, p in passages.items() if any(_holds(normalised(p.text), span) for span in spans)}
-    return {id_ for id_, p in passages.items() if exact_match([p.text], question.answers, 1)}
-
-
-def _holds(text: str, span: str) -> bool:
-    return bool(text) and bool(span) and (f" {span} " in f" {text} " or f" {text} " in f" {span} ")
-
-
 def values(
     names: Sequence[str],
     questions: Sequence[Question],
-    gold: Mapping[str, set[str]],
-    rankings: Mapping[str, Sequence[str]],
-    texts: Mapping[str, Sequence[str]],
+    evidence: Mapping[str, Evidence],
+    rankings: Mapping[str, Sequence[Passage]],
+    ranks: Mapping[str, Sequence[float]],
 ) -> dict[str, Floats]:
-    """Each measure of each question, shape (questions,), in order; a question without evidence counts 0.
+    """Each measure of each question, shape (questions,), in order.
 
     Args:
         names: Measures.
         questions: Those that were asked.
-        gold: Ids of the evidence, by question.
-        rankings: Ids, best first, by question.
-        texts: Their texts, by question; needed for measures of texts alone.
+        evidence: Of each question, by its id.
+        rankings: What was found, best first, by question.
+        ranks: At which rank each item of the evidence is found, by question (`Evidence.ranks`).
     """
-    rankings = {id_: list(dict.fromkeys(ids)) for id_, ids in rankings.items()}
     found = {name: np.zeros(len(questions)) for name in names}
-    foreign = {name: _foreign(name) for name in names if not _OWN.fullmatch(name)}
-    if foreign:
-        qrels: dict[str, dict[str, int]] = {}
-        run: dict[str, dict[str, float]] = {}
-        for place, question in enumerate(questions):
-            if gold[question.id]:  # ids as numbers: the library takes no half characters, and ends at a NUL
-                numbers = {id_: str(number) for number, id_ in enumerate(rankings[question.id])}
-                lost = len(gold[question.id] - numbers.keys())
-                found_gold = [numbers[id_] for id_ in rankings[question.id] if id_ in gold[question.id]]
-                qrels[str(place)] = dict.fromkeys([*found_gold, *(f"not found {n}" for n in range(lost))], 1)
-                run[str(place)] = {number: -float(number) for number in numbers.values()}
-        called: dict[Any, list[str]] = {}
-        for name, measure in foreign.items():
-            called.setdefault(measure, []).append(name)
-        library = require("ir_measures", "compare")
-        for item in library.iter_calc(list(called), qrels, run) if qrels else ():
-            for name in called[item.measure]:
-                found[name][int(item.query_id)] = item.value
-    for name in found.keys() - foreign.keys():
+    third_party: dict[Any, list[str]] = {}
+    for name in names:
+        if not _OWN.fullmatch(name):
+            third_party.setdefault(_third_party(name), []).append(name)
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for place, question in enumerate(questions if third_party else ()):
+        slots: list[int] = []
+        for rank in sorted(rank for rank in ranks[question.id] if rank < math.inf):
+            slots.append(max(int(rank), slots[-1] + 1 if slots else 1))
+        lost = [f"not found {number}" for number in range(len(ranks[question.id]) - len(slots))]
+        results = max(len(rankings[question.id]), *slots[-1:], 0)
+        qrels[str(place)] = dict.fromkeys([*map(str, slots), *lost], 1)
+        run[str(place)] = {str(rank): -float(rank) for rank in range(1, results + 1)}
+    for item in require("ir_measures", "compare").iter_calc(list(third_party), qrels, run) if third_party else ():
+        for name in third_party[item.measure]:
+            found[name][int(item.query_id)] = item.value
+    for name in found.keys() - {name for same in third_party.values() for name in same}:
         for place, question in enumerate(questions):
             id_ = question.id
-            found[name][place] = _own(name, question, gold[id_], rankings[id_], texts.get(id_, ()))
+            found[name][place] = _own(name, question, evidence[id_], rankings[id_], ranks[id_])
     return found
 
 
-def _own(name: str, question: Question, gold: set[str], ranking: Sequence[str], texts: Sequence[str]) -> float:
+def _own(
+    name: str, question: Question, evidence: Evidence, ranking: Sequence[Passage], ranks: Sequence[float]
+) -> float:
     kind, _, number = name.partition("@")
     k = int(number)
     if kind == "SpanR":
-        return span_recall(texts, question.spans, k)
+        return evidence.span_recall(ranking, k)
     if kind == "AnswerR":
-        return exact_match(texts, question.answers, k)
-    if not gold:
-        return 0.0
-    return recall_all(ranking, gold, k) if kind == "AllR" else evidence_f1(ranking[:k], question.annotations or [gold])
-
-
-def span_recall(texts: Sequence[str], spans: Sequence[str], words: int) -> float:
-    """Share of the spans' words that stand in the first `words` words of the texts, in runs of five or whole spans.
-
-    >>> span_recall(["One two three four five six seven."], ["four five six seven", "eight nine"], 100)
-    0.6666666666666666
-    """
-    read: list[list[str]] = []
-    left = words
-    for text in texts:
-        if left <= 0:
-            break
-        read.append(WORD.findall(text.lower())[:left])
-        left -= len(read[-1])
-    covered = total = 0
-    for span in spans:
-        wanted = WORD.findall(span.lower())
-        held = [False] * len(wanted)
-        for text_words in read:
-            for start, _, size in SequenceMatcher(None, wanted, text_words, autojunk=False).get_matching_blocks():
-                if size >= min(_RUN, len(wanted)):
-                    held[start : start + size] = [True] * size
-        covered, total = covered + sum(held), total + len(wanted)
-    return covered / total if total else 0.0
+        return exact_match([passage.text for passage in ranking], question.answers, k)
+    if kind == "F1" and question.annotations:
+        return evidence_f1([passage.id for passage in ranking[:k]], question.annotations)
+    found = sum(rank <= k for rank in ranks)
+    if kind == "AllR":
+        return float(found == len(ranks))
+    recall = found / len(ranks)
+    if kind == "R" or not found:
+        return recall
+    precision = len({rank for rank in ranks if rank <= k}) / len(ranking[:k])
+    return 2 * precision * recall / (precision + recall)

@@ -10,7 +10,7 @@ from drillrank.evaluation.comparison_result import Comparison
 from drillrank.evaluation.plots import differences, histogram, quality_against_latency
 from drillrank.evaluation.report_questions import questions_that_differ
 from drillrank.evaluation.report_tables import SORTING, table
-from drillrank.evaluation.running import FIRST_STAGE, OnProgress
+from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, OnProgress
 from drillrank.evaluation.statistics import Pair
 from drillrank.surrogates import without_surrogates
 
@@ -33,7 +33,7 @@ tbody th { white-space: normal; min-width: 7rem; overflow-wrap: anywhere; } thea
 th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
 th button::after { content: " ↕"; color: var(--mute); } th[aria-sort=ascending] button::after { content: " ▲"; }
 th[aria-sort=descending] button::after { content: " ▼"; }
-.helps { color: var(--up); font-weight: 600; } .hurts { color: var(--down); font-weight: 600; }
+.better { color: var(--up); font-weight: 600; } .worse { color: var(--down); font-weight: 600; }
 .partial { border-left: 4px solid var(--down); background: var(--soft); padding: .5rem 1rem; }
 svg { width: 100%; height: auto; max-width: 640px; background: var(--soft); border-radius: 6px; }
 svg text { font: 13px system-ui, sans-serif; fill: var(--fg); } svg .tick { fill: var(--mute); }
@@ -57,7 +57,7 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
     Args:
         found: What `compare` returned; as long as its components are there, they are asked again for explanations of
             the questions that are listed, outside of all times that are told.
-        on_progress: Is told of every explanation, `(done, all)`.
+        on_progress: Callback, called as `(done, total)` after every explanation.
     """
     title = f"{len(found.questions):,} questions, {len(found.components)} components"
     parts = [
@@ -71,7 +71,7 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
             told += f"<li>and {more:,} more</li>"
         parts.append(f'<div class="partial" role="note"><b>This comparison is partial.</b><ul>{told}</ul></div>')
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in found.advice) + "</ul>")
-    parts += [_means(found), _pairs(found), _reach(found), _costs(found), _plots(found)]
+    parts += [_means(found), _pairs(found), _oracle_recall(found), _costs(found), _plots(found)]
     parts.append(questions_that_differ(found, on_progress))
     parts.append(f"</main><script>{SORTING}</script></body></html>")
     return without_surrogates("\n".join(parts))  # which no file takes
@@ -79,7 +79,10 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
 
 def _means(found: Comparison) -> str:
     rows = [[escape(name), *(f"{found.mean(name, m):.3f}" for m in found.measures)] for name in found.components]
-    return "<h2>Quality</h2>" + table("Mean over the questions", ["component", *found.measures], rows)
+    for row, failed, unjudged in zip(rows, found.failed.values(), found.unjudged.values(), strict=True):
+        row += [f"{failed:,}", f"{unjudged:,}"]
+    caption = "Mean over the questions, failed ones count 0; results that no gold id can judge"
+    return "<h2>Quality</h2>" + table(caption, ["component", *found.measures, "failed", "unjudged"], rows)
 
 
 def _pairs(found: Comparison) -> str:
@@ -97,11 +100,8 @@ def _pair_cells(pair: Pair) -> list[str]:
     return [names, f"{mean:+.3f}", f"{low:+.3f} to {high:+.3f}", f"{pair.adjusted_p:.4f}", said, f"{n:,}", needed]
 
 
-def _reach(found: Comparison) -> str:
-    rows = [
-        [escape(name), *(f"{share:.1%}" for share in (reach.ceiling, reach.complete, reach.inverted))]
-        for name, reach in found.reach.items()
-    ]
+def _oracle_recall(found: Comparison) -> str:
+    rows = [[escape(name), *(f"{share:.1%}" for share in recall)] for name, recall in found.oracle_recall.items()]
     names = ["component", "some evidence was there", "all evidence was there", "there, but not first"]
     return "<h2>Where evidence is lost</h2>" + table("Share of the questions", names, rows)
 
@@ -132,7 +132,7 @@ def _plots(found: Comparison) -> str:
         if np.isfinite(found.mean(name)) and name in found.costs
     }
     drawn = [quality_against_latency(points, found.primary)] if points else []
-    for name in found.components[1:]:
+    for name in [name for name in found.components if name not in (FIRST_STAGE, BM25, FUSION)]:
         change = found.values[name][found.primary] - found.values[FIRST_STAGE][found.primary]
         change = change[np.isfinite(change)]
         if len(change):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from html import escape
-from itertools import combinations
 from typing import NamedTuple
 
 from drillrank.evaluation.comparison_result import Comparison
 from drillrank.evaluation.explaining import SHOWN
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.report_tables import table
-from drillrank.evaluation.running import OnProgress
+from drillrank.evaluation.running import BM25, FUSION, OnProgress
 
 _EXCERPT = 160  # characters of a passage
 _WORSE, _BETTER = "Worse", "Better"
@@ -25,7 +24,8 @@ class _Listed(NamedTuple):
 
 def questions_that_differ(found: Comparison, on_progress: OnProgress | None) -> str:
     """Of every pair, side by side; explanations are asked for of these questions, and of no others."""
-    listed = [_Listed(*pair, *found.extremes(*pair)) for pair in combinations(found.components, 2)]
+    shown = [pair for pair in found.pairs if pair.measure == found.primary and pair.before not in (BM25, FUSION)]
+    listed = [_Listed(pair.before, pair.after, *found.extremes(pair.before, pair.after)) for pair in shown]
     wanted = dict.fromkeys(
         (question.id, name)
         for pair in listed
@@ -38,8 +38,8 @@ def questions_that_differ(found: Comparison, on_progress: OnProgress | None) -> 
         why[id_, name] = _why(found, questions[id_], name)
         if on_progress is not None:
             on_progress(done, len(wanted))
-    shown = "".join(_pair(found, pair, why) for pair in listed if pair.worse or pair.better)
-    return f"<h2>Questions that differ most</h2>{shown}" if shown else ""
+    tables = "".join(_pair(found, pair, why) for pair in listed if pair.worse or pair.better)
+    return f"<h2>Questions that differ most</h2>{tables}" if tables else ""
 
 
 def _pair(found: Comparison, pair: _Listed, why: dict[tuple[str, str], str]) -> str:
@@ -64,11 +64,12 @@ def _first(found: Comparison, question: Question, name: str) -> str:
     """The first few results of a component."""
     record = found.results[name][question.id]
     passages = record.passages(found.passages[question.id])[:SHOWN]
+    ranks = found.ranks[name][question.id]
     rows = []
     for rank, (passage, score) in enumerate(zip(passages, record.scores, strict=False), start=1):
         text = passage.titled_text
         shown = text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
-        mark = "<b>✓ evidence</b> " if passage.id in found.gold[question.id] else ""
+        mark = "<b>✓ evidence</b> " if rank in ranks else ""
         rows.append([str(rank), "–" if score is None else f"{score:#.4g}", mark + escape(shown)])
     return table(f"First {SHOWN} of {name}", ["rank", "score", "passage"], rows)
 

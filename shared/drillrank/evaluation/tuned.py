@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import FORMAT, read_settings_file
-from drillrank.evaluation.statistics import Difference
+from drillrank.evaluation.statistics import Difference, least_questions, verdict
 from drillrank.evaluation.tuning_grid import MU
 from drillrank.multihop.search import PathSearch
 from drillrank.settings import setting_defaults
@@ -29,8 +31,9 @@ class Tuned:
         model: The specification of its language model; None without one.
         given: Settings that were not tuned, as they were given.
         best: What differs from the defaults in the settings that were best on all questions.
-        by_fold: The same, chosen without each fold's questions.
-        gain: What settings chosen without a question bring to it, over the defaults: mean, interval, test.
+        by_fold: The same, chosen on the questions before each fold but the first.
+        gain: What these bring to the fold's questions, over the defaults: mean, interval, test.
+        needed: How many such questions would show this gain with a chance of 80 %; None where there is none.
         measure: In which.
         trials: Mean of the measure over all questions for everything tried, defaults first: optimistic for the best.
         milliseconds: Median of a question with the defaults, and with the best settings.
@@ -43,6 +46,7 @@ class Tuned:
     best: Changes
     by_fold: Sequence[Changes]
     gain: Difference
+    needed: int | None
     measure: str
     trials: Mapping[str, float]
     milliseconds: tuple[float, float]
@@ -51,7 +55,7 @@ class Tuned:
     @property
     def adopted(self) -> bool:
         """Whether the gain is more than noise, so that the best settings take the defaults' place."""
-        return bool(self.best) and self.gain.low > 0
+        return adopts(self.best, self.gain)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -61,21 +65,30 @@ class Tuned:
     @property
     def advice(self) -> str:
         """In words, whether to change anything."""
-        mean, low, high, _, n = self.gain
-        found = f"{self.measure} {mean:+.3f} ({low:+.3f} to {high:+.3f}) on {n:,} questions that did not choose"
+        mean, low, high, p, n = self.gain
+        found = f"{self.measure} {mean:+.3f} ({low:+.3f} to {high:+.3f}, p = {p:.3f}) on {n:,} questions"
         if self.adopted:
-            return f"{told(self.best)} helps {self.component}: {found}."
+            return f"{setting_line(self.best)} helps {self.component}: {found} that did not choose."
         if not self.best and not any(self.by_fold):
             return f"Nothing that was tried is better than the defaults of {self.component}: they are kept."
-        return f"The defaults of {self.component} are kept: what others bring includes zero, {found}."
+        if n < least_questions():
+            folds = len(self.by_fold) + 1
+            least = next(all_ for all_ in count(folds) if all_ - math.ceil(all_ / folds) >= least_questions())
+            why = f"so few questions cannot show that others are better, {least} are the least that can"
+        else:
+            why = f"what others bring may be chance, {found} that did not choose"
+        if mean > 0 and self.needed:
+            why += f"; about {self.needed:,} such questions would tell"
+        return f"The defaults of {self.component} are kept: {why}."
 
     def __str__(self) -> str:
         ahead = sorted(self.trials.items(), key=lambda trial: -trial[1])
         lines = [f"{self.measure:<12} settings (on the questions that chose them)"]
         lines += [f"{mean:<12.3f} {name}" for name, mean in ahead]
-        lines.append(f"Chosen without each fold: {'; '.join(map(told, self.by_fold))}.")
+        lines.append(f"Chosen before each fold: {'; '.join(map(setting_line, self.by_fold))}.")
         before, after = self.milliseconds
-        lines.append(f"Median of a question: {before:.2f} ms with the defaults, {after:.2f} ms with {told(self.best)}.")
+        best = setting_line(self.best)
+        lines.append(f"Median of a question: {before:.2f} ms with the defaults, {after:.2f} ms with {best}.")
         return "\n".join([*lines, *self.problems, self.advice])
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,6 +102,7 @@ class Tuned:
             "by_fold": [dict(changes) for changes in self.by_fold],
             "measure": self.measure,
             "gain": self.gain._asdict(),
+            "needed": self.needed,
             "trials": dict(self.trials),
             "milliseconds": list(self.milliseconds),
             "problems": list(self.problems),
@@ -133,10 +147,15 @@ class Tuned:
         }
 
 
-def told(changes: Changes) -> str:
+def adopts(best: Changes, gain: Difference) -> bool:
+    """Whether there is anything to adopt, and its gain is more than chance."""
+    return bool(best) and verdict(gain.mean, gain.p) == "better"
+
+
+def setting_line(changes: Changes) -> str:
     """Settings in a line.
 
-    >>> told({"mu": 100.0, "prior": "retrieval"}), told({})
+    >>> setting_line({"mu": 100.0, "prior": "retrieval"}), setting_line({})
     ('mu=100.0, prior="retrieval"', 'the defaults')
     """
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in changes.items()) or "the defaults"

@@ -1,9 +1,11 @@
-"""Settings for one's own questions, without training a model: a coordinate search, judged by cross-validation.
+"""Settings for one's own questions, without training a model: a coordinate search, judged by questions to come.
 
-One setting after the other takes the candidate with the best mean, the earlier ones as they were chosen. The whole
-search is done once without each fold's questions, and what it chooses is measured on these; the mean of these
-differences from the defaults, and its interval, is what settings chosen in this way bring to questions that did not
-choose them. Only an interval above 0 changes anything; then the settings are those that all questions choose.
+One setting after the other takes the candidate with the best mean, the earlier ones as they were chosen. The questions
+are cut into parts at random. The whole search is done on the first part, and what it chooses is measured on the second;
+then on the first two for the third, and so on (prequential validation, Dawid 1984). The mean of these differences from
+the defaults is what settings chosen in this way bring to questions that did not choose them. It is one difference,
+however many settings are tried, so that its paired randomisation test needs no correction. Only a gain that the test
+shows changes anything; then the settings are those that all questions choose.
 """
 
 from __future__ import annotations
@@ -17,15 +19,16 @@ import numpy as np
 from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.evaluation.comparison import candidates_by
-from drillrank.evaluation.contenders import resolved
 from drillrank.evaluation.corpus import CorpusSource, check_gold, read_corpus
+from drillrank.evaluation.evidence import evidence_of
 from drillrank.evaluation.measures import check_measures, default_measures
 from drillrank.evaluation.own import own_model
 from drillrank.evaluation.questions import QuestionSource, read_questions
 from drillrank.evaluation.records import Records, fingerprint
 from drillrank.evaluation.running import OnProgress
-from drillrank.evaluation.statistics import difference
-from drillrank.evaluation.trials import Places, Trials, searched
+from drillrank.evaluation.statistics import difference, questions_that_would_tell
+from drillrank.evaluation.systems import resolved
+from drillrank.evaluation.trials import Trials, forward_validated
 from drillrank.evaluation.tuned import Tuned
 from drillrank.evaluation.tuning_grid import GRIDS, MU, Grid, defaults, setting_names, steps_of
 from drillrank.likelihood.unigram import UNSAVED
@@ -60,7 +63,7 @@ def tune(
         corpus: As for `compare`.
         grid: Candidates by setting, in place of those of `drillrank.evaluation.tuning_grid`; an empty list leaves a
             setting alone. `mu` is the unigram model's. `instructions` may come from `generate_instructions`.
-        folds: How many parts the questions are cut into.
+        folds: How many parts the questions are cut into; each but the first is measured with what those before choose.
         seed: Which question is in which part.
         measure: The measure that decides; None for nDCG@10, and for what reads documents the spans at equal tokens, if
             the questions have spans.
@@ -68,7 +71,7 @@ def tune(
         candidates: As for `compare`.
         columns: As for `compare`.
         results: As for `compare`; both may share a file.
-        on_progress: Is told of every question, `(done, all)`; there may turn out to be more.
+        on_progress: Callback, called as `(done, total)` after every question; the total may grow.
 
     Returns:
         The settings, their gain with its interval, and all that was tried.
@@ -105,6 +108,7 @@ def tune(
         defaults=defaults(kind, given, model),
         measure=measure,
         questions=asked,
+        evidence=evidence_of(asked, searched_in.documents.values()),
         corpus=searched_in,
         first_stage=candidates_by(first_stage, asked, searched_in, candidates),
         records=Records(results, fingerprint(asked, searched_in.passages, candidates)),
@@ -113,13 +117,8 @@ def tune(
     steps = steps_of(kind, model, grid)
     if not steps:
         raise InvalidInput(f"There is nothing to tune in {kind}: the grid is empty.")
-    everything = np.arange(len(asked))
-    parts: list[Places] = np.array_split(np.random.default_rng(seed).permutation(len(asked)), folds)
-    training = [np.setdiff1d(everything, part) for part in parts]
-    *by_fold, best = searched(steps, [*training, everything], trials)
-    changes = np.zeros(len(asked))
-    for part, chosen in zip(parts, by_fold, strict=True):
-        changes[part] = (trials.known(chosen) - trials.known({}))[part]
+    parts = np.array_split(np.random.default_rng(seed).permutation(len(asked)), folds)
+    by_fold, best, changes = forward_validated(steps, parts, trials)
     options = model.options if model is not None else {}
     kept_mu = {MU: options[MU]} if MU in base.get("model_options", {}) and MU in options else {}
     return Tuned(
@@ -129,6 +128,7 @@ def tune(
         best=best,
         by_fold=by_fold,
         gain=difference(changes),
+        needed=questions_that_would_tell(changes),
         measure=measure,
         trials=trials.means,
         milliseconds=(trials.milliseconds({}), trials.milliseconds(best)),

@@ -1,10 +1,9 @@
-"""Anything that ranks, as one kind of function: ours by name, components of both hosts, and plain functions."""
+"""Systems that are compared: ours by name, components of both hosts, and plain functions, as one kind of function."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from drillrank.errors import DrillrankError, InvalidInput, check_positive, requi
 from drillrank.evaluation.awaiting import awaited
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
+from drillrank.evaluation.records import spec_of
 from drillrank.evaluation.settings_file import load_settings, read_settings_file
 from drillrank.explanation import Explainable, Explanation, Explanations
 from drillrank.explanation.explanations import Request, request
@@ -26,7 +26,7 @@ from drillrank.views import MergedSection
 Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
 
-_OWN_KEYS = ("component", "depth", "fitted", "settings", "trust_settings", "in_file")
+_OWN_KEYS = ("component", "depth", "fitted", "settings", "trust_settings", "in_file", "version")
 
 
 @dataclass
@@ -36,7 +36,6 @@ class Found:
     Attributes:
         passages: Each once.
         scores: One for each; None where it told none that is finite.
-        details: As ours tell them.
         usage: Tokens and calls of an LLM, as far as it told.
         items: As it brought them, one for each passage.
         explains: Whether it could say why.
@@ -44,14 +43,13 @@ class Found:
 
     passages: list[Passage]
     scores: list[float | None]
-    details: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
     items: list[Any] = field(default_factory=list)
     explains: bool = False
 
 
 @dataclass
-class Contender:
+class System:
     """One component of a comparison.
 
     Attributes:
@@ -103,11 +101,11 @@ class Contender:
                 brought = awaited(brought)
         finally:
             request.reset(token)
-        known = {passage.id: passage for passage in shown} if shown else corpus.passages
-        return as_found(brought, known, self.name), brought.why if isinstance(brought, Explainable) else None
+        found = as_found(brought, Corpus({passage.id: passage for passage in shown}) if shown else corpus, self.name)
+        return found, brought.why if isinstance(brought, Explainable) else None
 
 
-def contender(name: str, given: Any, corpus: Corpus) -> Contender:
+def system(name: str, given: Any, corpus: Corpus) -> System:
     """A component, made ready.
 
     Args:
@@ -116,14 +114,15 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
             (either of these) and settings, or an object: a ranker of ours, a node postprocessor or retriever of
             LlamaIndex, a document compressor or retriever of LangChain, or a function from question and passages to
             passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
-            model then takes its statistics from the corpus, and `settings`: a file that `drillrank tune` wrote; with
-            `trust_settings`, as for `load_settings`.
+            model then takes its statistics from the corpus, `settings`: a file that `drillrank tune` wrote; with
+            `trust_settings`, as for `load_settings`; and `version`: of code whose results would else be taken for those
+            of an earlier run (`spec_of`).
         corpus: What is searched.
 
     Raises:
         InvalidInput: there is no such component, it does not rank, or a setting is unknown.
 
-    >>> contender("ours", {"component": "UPR", "prior": "retrieval"}, Corpus()).reranks
+    >>> system("ours", {"component": "UPR", "prior": "retrieval"}, Corpus()).reranks
     True
     """
     started = time.perf_counter()
@@ -138,10 +137,11 @@ def contender(name: str, given: Any, corpus: Corpus) -> Contender:
         raise
     except Exception as problem:  # a class or function of the user's may raise anything
         raise InvalidInput(f"{name} cannot be made: {type(problem).__name__}: {problem}") from problem
+    seconds = time.perf_counter() - started
     depth = given.get("depth") if isinstance(given, Mapping) else None
     if depth is not None:
         check_positive(depth=depth)
-    return Contender(name, spec_of(given), reranks, rank, depth, time.perf_counter() - started)
+    return System(name, spec_of(given), reranks, rank, depth, seconds)
 
 
 def resolved(given: Any) -> Any:
@@ -175,15 +175,6 @@ def _made(given: Any, corpus: Corpus) -> Any:
     if isinstance(what, str):
         return _loaded(what, settings, named.get("settings"), trust=bool(named.get("trust_settings")))
     return what(**settings) if isinstance(what, type) else what
-
-
-def spec_of(given: Any) -> str:
-    """What a component is, as results of another one are told from its own."""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Mapping):
-        return json.dumps(given, sort_keys=True, default=lambda value: type(value).__qualname__)
-    return f"{type(given).__module__}.{type(given).__qualname__}"
 
 
 def _loaded(path: str, settings: dict[str, Any], file: Any = None, *, trust: bool = False) -> Any:
@@ -270,7 +261,7 @@ def _documents(passages: Sequence[Passage], scores: Scores) -> list[Any]:
     return found
 
 
-def as_found(brought: Any, known: Mapping[str, Passage], name: str) -> Found:
+def as_found(brought: Any, known: Corpus, name: str) -> Found:
     """What a component returned, as passages.
 
     Raises:
@@ -281,21 +272,17 @@ def as_found(brought: Any, known: Mapping[str, Passage], name: str) -> Found:
     usage = getattr(brought, "usage", None)
     found = Found([], [], usage=dict(usage.as_metadata()) if usage else {})
     seen = set()
-    by_text: dict[str, Passage] = {}
     for item in brought:
-        passage, score, details = _read(item, known, name)
-        if passage.id not in known and known:  # a copy that has lost its id
-            by_text = by_text or {other.text: other for other in known.values()}
-            passage = by_text.get(passage.text, passage)
+        passage, score, details = _read(item, known.passages, name)
+        if passage.id not in known.passages:  # perhaps a copy that has lost its id
+            passage = known.by_text.get(passage.text, passage)
         if passage.id not in seen:
             seen.add(passage.id)
             found.passages.append(passage)
             found.scores.append(score if score is not None and math.isfinite(score) else None)
-            found.details.append(details)
             found.items.append(item)
-        told = details.get("usage")
-        if not found.usage and isinstance(told, Mapping):
-            found.usage = dict(told)
+        if not found.usage and isinstance(details.get("usage"), Mapping):
+            found.usage = dict(details["usage"])
     return found
 
 

@@ -1,0 +1,189 @@
+"""What is evidence for a question, and at which rank a ranking has brought it: one definition for everything.
+
+Evidence is fixed by the questions and the corpus before anything is asked. Its items are those of the first column that
+a question has:
+
+| column | items | an item is found at k if |
+|---|---|---|
+| `gold` | the ids | a passage with the id is among the first k |
+| `spans` | the texts | the first k passages together hold at least half of its characters |
+| `answers` | one: any of them | one of the first k passages holds an answer as whole words |
+
+Spans and answers do not care how the corpus was cut. A character of a span is held where it stands in a run of five
+words that the passage holds (of the whole span or passage, where that has fewer). Titles and ids are not text.
+
+A heading is no part of the paragraph under it: a span that begins with one, or holds one, is judged without it, and a
+span that is nothing else stands for the first paragraph below. It counts as it is only where nothing stands under it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from drillrank.evaluation.exact_match import exact_match
+from drillrank.evaluation.questions import Question
+from drillrank.passages import Passage
+from drillrank.structure import Document
+from drillrank.structure.document import Block
+
+FOUND = 0.5  # share of a span's characters
+RUN = 5  # words; shorter ones that a span and a passage share are chance
+
+_UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # scripts without spaces
+_MARKUP = re.compile(r"</?[a-z][^<>]*>|\\[a-z]+", re.IGNORECASE)
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+
+
+class Evidence(NamedTuple):
+    """What is right for a question; its items are of the first kind that there is.
+
+    Attributes:
+        ids: Of passages.
+        spans: The words of each text.
+        answers: Any of which will do.
+    """
+
+    ids: tuple[str, ...] = ()
+    spans: tuple[tuple[str, ...], ...] = ()
+    answers: tuple[str, ...] = ()
+
+    def ranks(self, ranking: Sequence[Passage]) -> tuple[float, ...]:
+        """The rank, from 1 on, at which each item is found; infinity where it is not.
+
+        >>> Evidence(spans=(("the", "rhine", "flows"),)).ranks([Passage("Basel."), Passage("There the Rhine flows.")])
+        (2,)
+        """
+        if self.ids:
+            places = {passage.id: rank for rank, passage in reversed([*enumerate(ranking, start=1)])}
+            return tuple(places.get(id_, math.inf) for id_ in self.ids)
+        if self.spans:
+            return tuple(_rank(span, ranking) for span in self.spans)
+        hits = (rank for rank, passage in enumerate(ranking, 1) if exact_match([passage.text], self.answers, 1))
+        return (next(hits, math.inf),)
+
+    def span_recall(self, ranking: Sequence[Passage], words: int) -> float:
+        """Share of the spans' characters that stand in the first so many words of the passages.
+
+        >>> Evidence(spans=(("four", "five", "six"), ("eight",))).span_recall([Passage("Four five six seven.")], 100)
+        0.6875
+        """
+        texts = [passage.text for passage in ranking]
+        held = sum(max(_shares(span, texts, words), default=0.0) * _length(span) for span in self.spans)
+        return held / sum(map(_length, self.spans))
+
+
+def _rank(span: tuple[str, ...], ranking: Sequence[Passage]) -> float:
+    shares = _shares(span, (passage.text for passage in ranking))
+    return next((rank for rank, share in enumerate(shares, start=1) if share >= FOUND), math.inf)
+
+
+def _shares(span: tuple[str, ...], texts: Iterable[str], words: float = math.inf) -> Iterator[float]:
+    """The share of a span's characters that the texts hold together, from the first one on, in their first words."""
+    held: set[int] = set()
+    for text in map(words_of, texts):
+        held |= _held(span, text, words)
+        words -= _count(text)
+        yield sum(len(span[place]) for place in held) / _length(span)
+
+
+def _length(span: Sequence[str]) -> int:
+    return sum(map(len, span)) or 1  # a span without a word is never held
+
+
+def _count(text: str) -> int:
+    return text.count(" ") - 1
+
+
+@lru_cache(maxsize=10_000)  # rerankers return the same passages
+def _held(span: tuple[str, ...], text: str, words: float) -> frozenset[int]:
+    """Places of the words of a span that the first words of a text hold in runs."""
+    run = min(RUN, len(span), _count(text))
+    if words < _count(text):
+        text = f" {' '.join(text.split()[: int(words)])} " if words > 0 else ""
+    starts = [start for start, part in enumerate(_runs(span, run)) if part in text]
+    return frozenset(place for start in starts for place in range(start, start + run))
+
+
+@lru_cache(maxsize=1_000)
+def _runs(span: tuple[str, ...], run: int) -> list[str]:
+    return [f" {' '.join(span[start : start + run])} " for start in range(len(span) - run + 1)]
+
+
+@lru_cache(maxsize=10_000)
+def words_of(text: str) -> str:
+    """The words of a text in small letters, without markup, between blanks; of scripts without spaces each character.
+
+    >>> words_of("The <b>heater</b>: 2 years."), words_of("\u4e24\u5e74")
+    (' the heater 2 years ', ' \u4e24 \u5e74 ')
+    """
+    return " ".join(["", *_WORD.findall(_MARKUP.sub(" ", text).casefold()), ""])
+
+
+def paragraphs(document: Document) -> list[Block]:
+    r"""The blocks of a document that can be evidence: all but headings, and a heading that nothing stands under.
+
+    >>> from drillrank.structure import parse_document
+    >>> document = parse_document("# Kettle\n\n## Warranty\n\nTwo years.\n\n## Notes\n")
+    >>> [document.slice(block) for block in paragraphs(document)]
+    ['Two years.', '## Notes']
+    """
+    found = []
+    for section in document.sections():
+        blocks = document.blocks(section)
+        below = [block for block in blocks if block.kind != "heading" and document.readable(block).strip()]
+        alone = not below and not document.children(section)
+        found += [block for block in blocks if block.kind == "heading"] if alone else below
+    return found
+
+
+def evidence_of(questions: Sequence[Question], documents: Iterable[Document] = ()) -> dict[str, Evidence]:
+    """The evidence of each question, by its id.
+
+    Args:
+        questions: As they were read.
+        documents: Those that spans are marked in.
+    """
+    texts = [_words(document) for document in documents] if any(question.spans for question in questions) else []
+    found = {}
+    for question in questions:
+        spans = (tuple(_without_headings(words_of(span), texts).split()) for span in question.spans)
+        found[question.id] = Evidence(question.gold, tuple(dict.fromkeys(spans)), question.answers)
+    return found
+
+
+class _Words(NamedTuple):
+    """The words of a document, of its headings that count for nothing, and where its paragraphs stand among them."""
+
+    text: str
+    headings: set[str]
+    paragraphs: list[tuple[int, int]]
+
+
+def _words(document: Document) -> _Words:
+    counting, found = set(paragraphs(document)), _Words(" ", set(), [])
+    parts = [" "]
+    at = 1
+    for block in (block for section in document.sections() for block in document.blocks(section)):
+        words = words_of(document.readable(block))
+        parts.append(words[1:])
+        if block in counting:
+            found.paragraphs.append((at, at + len(words) - 2))
+        elif block.kind == "heading":
+            found.headings.add(words)
+        at += len(words) - 1
+    return found._replace(text="".join(parts))
+
+
+def _without_headings(span: str, documents: Sequence[_Words]) -> str:
+    """The words of a span as the first document with it has them: without headings, or else the paragraph below."""
+    for text, headings, counting in documents:
+        start = text.find(span) if any(heading in span for heading in headings) else -1
+        if start >= 0:
+            end = start + len(span)
+            inside = [text[max(a, start) : min(b, end)] for a, b in counting if a < end and start < b]
+            return " ".join(inside) or next((text[a:b] for a, b in counting if a >= end), span)
+    return span
