@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from drillrank.errors import InvalidInput, LLMFailure, check_positive
 from drillrank.tokens import TokenCount, count_tokens, is_estimate
@@ -282,8 +282,8 @@ def run(
 
     def answer(request: Any) -> Any:
         if not isinstance(request, Ask):
-            answered = _function(handlers, request)()
-            return drive(cast("Requests[Any]", answered)) if inspect.isgenerator(answered) else answered
+            function = _function(handlers, request)
+            return drive(function()) if inspect.isgeneratorfunction(function) else function()
         reply = ask(request) if request.memo is None else recalled_or_asked(request, request.memo)
         if on_reply is not None:
             on_reply(reply)

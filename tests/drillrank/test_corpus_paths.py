@@ -63,8 +63,8 @@ def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
     passages = list(linked_passages(60, seed=seed))
     passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
     ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
-    alone = PathSearch(ranker, passages, first_stage=first_stage(passages), pool=12, **options)
-    stored = PathSearch(ranker, first_stage=corpus_of(passages), pool=12, **options)
+    alone = PathSearch(ranker, passages, first_stage=first_stage(passages), settings={"pool": 12, **options})
+    stored = PathSearch(ranker, first_stage=corpus_of(passages), settings={"pool": 12, **options})
     for question in questions(passages, 3, seed=seed):
         same(stored.search_paths(question), alone.search_paths(question))
 
@@ -93,8 +93,10 @@ def test_meaning_scores_and_chooses_links_as_in_memory(seed, kind):
     passages = list(linked_passages(40, seed=seed))
     ranker = PromptRank({"embed": EmbeddingModel(by_letters), "unigram": "unigram", "hash": HashModel()}[kind])
     embed = None if kind == "embed" else by_letters
-    alone = PathSearch(ranker, passages, first_stage=first_stage(passages), pool=12, embed=embed, branch=2)
-    stored = PathSearch(ranker, first_stage=corpus_of(passages), pool=12, embed=embed, branch=2)
+    alone = PathSearch(
+        ranker, passages, first_stage=first_stage(passages), embed=embed, settings={"pool": 12, "branch": 2}
+    )
+    stored = PathSearch(ranker, first_stage=corpus_of(passages), embed=embed, settings={"pool": 12, "branch": 2})
     for question in questions(passages, 2, seed=seed):
         same(stored.search_paths(question), alone.search_paths(question))
 
@@ -111,8 +113,13 @@ def test_titles_that_a_question_names_count():
     titles = ["Silent Pier", "The Silent Pier", "Pier", "The Silent Pier (film)"]
     passages = [Passage(f"text {place}", id=str(place), title=title) for place, title in enumerate(titles)]
     question = "Who wrote The Silent Pier"
-    stored = PathSearch(PromptRank(), first_stage=corpus_of(passages), hops=1).search_paths(question)
-    same(stored, PathSearch(PromptRank(), passages, first_stage=first_stage(passages), hops=1).search_paths(question))
+    stored = PathSearch(PromptRank(), first_stage=corpus_of(passages), settings={"hops": 1}).search_paths(question)
+    same(
+        stored,
+        PathSearch(PromptRank(), passages, first_stage=first_stage(passages), settings={"hops": 1}).search_paths(
+            question
+        ),
+    )
 
 
 def test_no_passage_hides_another_in_memory():
@@ -123,7 +130,7 @@ def test_no_passage_hides_another_in_memory():
 
 def test_links_that_must_know_passages_see_the_candidates():
     passages = [Passage("A fox of Basel.", id="1"), Passage("On the Rhine.", id="2", title="Basel")]
-    search = PathSearch(PromptRank(), first_stage=corpus_of(passages), links=TitleMentions(), pairs=0)
+    search = PathSearch(PromptRank(), first_stage=corpus_of(passages), links=TitleMentions(), settings={"pairs": 0})
     assert ("1", "2") in [item.passage.ids for item in search.search_paths("Where does the fox of Basel live?")]
 
 

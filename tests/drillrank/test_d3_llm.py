@@ -322,7 +322,9 @@ def test_as_many_summaries_are_asked_for_at_once_as_is_said(how, workers):
     meeting = Meeting(workers)
     llm = lambda prompt: meeting.complete("Stones.") if "summarization" in prompt else "1"  # noqa: E731
     book = "\n\n".join(f"# Part {part}\n\n{'A long story. ' * 60}" for part in range(8))
-    found = getattr(D3(llm, summarizer="llm", workers=workers, sections_by="ids"), how)("Where is part 3?", [book])
+    found = getattr(D3(llm, settings={"summarizer": "llm", "workers": workers, "sections_by": "ids"}), how)(
+        "Where is part 3?", [book]
+    )
     assert asyncio.run(found) if how == "aretrieve" else found
     assert meeting.most == workers
 
@@ -366,7 +368,7 @@ def at_once(ask):
 @pytest.mark.parametrize("workers", [1, 4])
 def test_first_questions_at_the_same_time_have_the_summaries_made_once(kind, workers):
     llm = kind()
-    d3 = D3(llm, summarizer="llm", workers=workers)
+    d3 = D3(llm, settings={"summarizer": "llm", "workers": workers})
     ready = d3.prepare([STONES])
     at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
     assert list(llm.calls.values()) == [1] * 6
@@ -375,7 +377,7 @@ def test_first_questions_at_the_same_time_have_the_summaries_made_once(kind, wor
 @pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
 def test_summaries_that_failed_are_asked_for_again_and_no_others():
     llm = Summariser(fails=2)
-    d3 = D3(llm, summarizer="llm")
+    d3 = D3(llm, settings={"summarizer": "llm"})
     ready = d3.prepare([STONES])
     assert "2 of 6 summaries failed" in d3.retrieve("Which stones?", ready).problems[0]
     assert d3.retrieve("Which stones?", ready).problems == ()
@@ -390,7 +392,7 @@ def test_a_function_summarises_a_document_once_for_questions_at_the_same_time():
         time.sleep(0.01)
         return [text[:9] for text in texts]
 
-    d3 = D3(lambda prompt: "none", summarizer=summarise)
+    d3 = D3(lambda prompt: "none", settings={"summarizer": summarise})
     ready = d3.prepare([STONES])
     at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
     assert made == [6]

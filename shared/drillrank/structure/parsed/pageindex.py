@@ -30,7 +30,7 @@ class PageIndexTree:
     by_text: Mapping[str, str]
 
     def summaries(self, texts: Sequence[str], /) -> list[str]:
-        """The tree's summaries, for `D3(llm, summarizer=tree)`; a text that it has none of comes back as it is."""
+        """The tree's summaries, for D3's setting `summarizer`; a text that it has none of comes back as it is."""
         return [self.by_text.get(text, text) for text in texts]
 
 
