@@ -122,7 +122,7 @@ def test_what_a_path_leads_to_is_chosen_by_meaning_each_text_embedded_once(name,
     assert ask(component, asynchronous=True) == first
     assert sorted(embed.texts) == sorted(TEXTS.values())
     assert ask(made(embed=vectors, **fields), asynchronous=False) == first  # a function is a model, too
-    assert {found for found, _ in ask(build(**fields), asynchronous=False)} == {"film", "aunt"}
+    assert {found for found, _ in ask(made(**fields), asynchronous=False)} == {"film", "aunt"}
 
 
 @pytest.mark.parametrize("name", HOSTS)
