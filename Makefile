@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation fix bench clean
+.PHONY: help demo test types suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation record fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -77,7 +77,7 @@ $(VENV)/.ray: $(VENV)/.dev
 	$(BIN)/python tools/install.py --editable ".[dev,ray]"
 	@touch $@
 
-test-ray: $(VENV)/.ray  ## A local Ray cluster: the nodes, paths and scores of one process
+test-ray: $(VENV)/.ray  ## A local Ray cluster: the nodes and scores of one process
 	$(BIN)/python -m pytest -rs tests/ray
 
 test-families: $(VENV)/.dev  ## The likelihood of every architecture that transformers has, tiny, against one sequence at a time
@@ -110,6 +110,10 @@ $(VENV)/.mutation: $(VENV)/.dev
 mutation: $(VENV)/.mutation  ## Break the code in some thousand small ways, one at a time, and see the tests notice
 	$(BIN)/python tools/mutation.py $(MUTATION)
 
+record: $(VENV)/.dev  ## What differs from REF=<commit> in what components give out; AGAINST=<commit>, ONLY=upr,d3, QUICK=0.1, FRESH=1
+	@PYTHONPATH=tools $(BIN)/python -m record $(REF) $(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only $(ONLY)) \
+		$(if $(QUICK),--quick $(QUICK)) $(if $(FRESH),--fresh)
+
 fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -118,4 +122,4 @@ bench: $(VENV)/.dev  ## Quality and speed, side by side, on the benchmark data
 	$(BIN)/python -m tests.benchmarks
 
 clean:  ## Remove the environment and all build output
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .records build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,10 +9,10 @@ from langchain_core.documents import Document
 
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_by_level
-from drillrank.hosts.keys import count, is_old_record, is_section, own, prefixed, theirs
-from drillrank.hosts.lookups import Holding
+from drillrank.hosts.keys import count, is_section, own, prefixed, theirs
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.proposing import Reading
+from drillrank.llm import Fetch
 from langchain_ext._documents import document_names
 
 SOURCE = "source"
@@ -32,14 +32,12 @@ def found_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
     return [_chunk(document, document_names([document])[0]) for document in documents]
 
 
-def holding(chunk: ChunkRecord[Document]) -> Holding | None:
+def holding(chunk: ChunkRecord[Document]) -> Fetch | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
     if chunk.kind != "section":
-        return Holding({SOURCE: id_}) if isinstance(chunk.metadata.get(SOURCE), str) else None
-    if is_old_record(chunk.record.metadata):
-        return Holding({"source_id": id_})
-    return Holding({prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
+        return Fetch(where={SOURCE: id_}) if isinstance(chunk.metadata.get(SOURCE), str) else None
+    return Fetch(where={prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
 
 
 READING = Reading(found_chunks, holding)

@@ -34,10 +34,13 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 
 def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:
     """What an index of documents is made of: them, and a component's fields but those of the results' form."""
-    of_results = {"documents", "filter", "model", "model_options", "score_key", "top_n", "explain"}
+    of_results = {"documents", "filter", "model", "model_options", "settings", "top_n", "explain"}
     names = type(component).model_fields.keys() - of_results
     fields = {name: getattr(component, name) for name in sorted(names)}
-    return partial(_with_documents, fields | {"model": model_fields(model)})  # the component itself is not kept alive
+    settings = {name: value for name, value in vars(component.settings).items() if name != "score_key"}
+    return partial(
+        _with_documents, fields | {"settings": settings, "model": model_fields(model)}
+    )  # the component itself is not kept alive
 
 
 def _with_documents(fields: dict[str, object], documents: Iterable[Document]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A LangChain language model and its prompt templates as what a dialogue asks."""
+"""A LangChain language model and its prompt templates as what requests are made to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.prompting import Filler, asked_with
-from drillrank.reported import Answer, Tokens, reported_tokens
+from drillrank.llm import Reply, reported_tokens
 
 
 def _as_template(prompt: Any) -> Any:
@@ -49,7 +49,7 @@ class _Report(BaseCallbackHandler):
     run_inline = True  # in an event loop, too, done before the answer is there
 
     def __init__(self) -> None:
-        self._calls: list[Tokens] = []
+        self._calls: list[tuple[int | None, int | None]] = []
 
     @property
     def ignore_chat_model(self) -> bool:
@@ -63,11 +63,14 @@ class _Report(BaseCallbackHandler):
         metadata = getattr(message, "response_metadata", None)
         self._calls.append(reported_tokens(message, metadata, response.llm_output))
 
-    def answer(self, text: str) -> Answer:
+    def answer(self, text: str) -> Reply:
         """The text with the cost of all calls, where each has told it."""
         prompts = [prompt for prompt, _ in self._calls if prompt is not None]
         completions = [completion for _, completion in self._calls if completion is not None]
-        return Answer(text, *(sum(told) if len(told) == len(self._calls) else None for told in (prompts, completions)))
+        prompt_tokens, completion_tokens = (
+            sum(reported) if len(reported) == len(self._calls) else None for reported in (prompts, completions)
+        )
+        return Reply(text, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
 
 
 class FrameworkLLM:
@@ -83,27 +86,27 @@ class FrameworkLLM:
         self._step = step
         self._config: RunnableConfig = config or {}
 
-    def complete(self, prompt: str) -> str:
+    def complete(self, prompt: str) -> Reply:
         """The model's answer."""
         return self._ask(self._chain, prompt)
 
-    async def acomplete(self, prompt: str) -> str:
+    async def acomplete(self, prompt: str) -> Reply:
         """The model's answer, by its own asynchronous call."""
         return await self._aask(self._chain, prompt)
 
-    def complete_json(self, prompt: str, schema: dict[str, Any]) -> str:
+    def complete_json(self, prompt: str, schema: dict[str, Any]) -> Reply:
         """The model's answer, held to the schema if it can be."""
         return self._ask(self._held_to(schema), prompt)
 
-    async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> str:
+    async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> Reply:
         """As `complete_json`, by the model's own asynchronous call."""
         return await self._aask(self._held_to(schema), prompt)
 
-    def _ask(self, chain: Runnable[Any, Any], prompt: str) -> Answer:
+    def _ask(self, chain: Runnable[Any, Any], prompt: str) -> Reply:
         value, config, report = self._asked(prompt)
         return report.answer(_as_text(chain.invoke(value, config)))
 
-    async def _aask(self, chain: Runnable[Any, Any], prompt: str) -> Answer:
+    async def _aask(self, chain: Runnable[Any, Any], prompt: str) -> Reply:
         value, config, report = self._asked(prompt)
         return report.answer(_as_text(await chain.ainvoke(value, config)))
 

@@ -13,8 +13,8 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.calls import Call, CalledOnce, Calls, call, on_thread, unless
-from drillrank.hosts.lookups import ById, Holding, Store
+from drillrank.hosts.lookups import EmbeddedOnce, Store, unless
+from drillrank.llm import Call, Fetch, Requests
 from langchain_ext._filters import Guard, store_behind
 
 _ALL = 10_000  # records of one document at most
@@ -54,45 +54,51 @@ class StoreLookups(Store):
             self.store = docstore
         self._by_key = docstore if self.store is None and isinstance(docstore, BaseStore) else None
         self._told_by = told_by
-        self._vectors: CalledOnce[list[float]] = CalledOnce()
+        self._embedded = EmbeddedOnce()
 
-    def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Calls[list[Document]]:
+    def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Requests[list[Document]]:
         asked = self._query, self._config
-        found = yield Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))
+        [found] = yield [Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))]
         return self._guard.kept(found, self._told_by)
 
-    def _searched(self, k: int, wanted: Mapping[str, str]) -> Calls[tuple[list[Document], int]]:
+    def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
         hits = yield from self._similar(self.store, k, self._guard.for_store(self.store, **wanted))
         return self._guard.kept(hits), len(hits)
 
-    def _fetched(self, lookup: ById | Holding) -> Calls[list[Document] | None]:
-        if self._by_key is not None and isinstance(lookup, ById):
-            found = yield call(self._by_key.mget, self._by_key.amget, lookup.ids)
-            return self._guard.allowed(_of_keys(lookup.ids, found))
+    def fetch(self, request: Fetch) -> Requests[list[Document] | None]:
+        """Documents by id or by metadata, as far as they may be seen; None where no store can tell."""
+        if self._by_key is not None and request.where is None:
+            [found] = yield [Call(partial(self._by_key.mget, request.ids), partial(self._by_key.amget, request.ids))]
+            return self._guard.allowed(_of_keys(request.ids, found))
         store = self.store
         if store is None:
             return None
-        if isinstance(lookup, Holding):
-            form = self._guard.for_store(store, **_values(lookup))
-            held = yield on_thread(_held, store, form)
+        if request.where is not None:
+            form = self._guard.for_store(store, **_values(request.where))
+            held = _held(store, form)
             return self._guard.allowed((yield from self._similar(store, _ALL, form)) if held is None else held)
-        asked = call(store.get_by_ids, store.aget_by_ids, list(lookup.ids))
-        found = yield unless(NotImplementedError, asked)  # stores that bring records by search only
+        ids = list(request.ids)
+        call = Call(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
+        [found] = yield [unless(NotImplementedError, call)]  # stores that bring records by search only
         return None if found is None else self._guard.allowed(found)
 
-    def _similar(self, store: VectorStore, k: int, form: Any) -> Calls[list[Document]]:
+    def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:
         named = {} if form is None else {"filter": form}  # a store that knows no filter is asked without one
         model = store.embeddings
+        search: Any
+        asearch: Any
+        query: Any
         if model is None or type(store).similarity_search_by_vector is VectorStore.similarity_search_by_vector:
-            found: list[Document] = yield call(
-                store.similarity_search, store.asimilarity_search, self._query, k=k, **named
-            )
-            return found
-        vector = yield from self._vectors.get(model, call(model.embed_query, model.aembed_query, self._query))
-        search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
-        found = yield call(search, asearch, vector, k=k, **named)
-        return found
+            search, asearch, query = store.similarity_search, store.asimilarity_search, self._query
+        else:
+            query = yield from self._embedded.vector(model, partial(model.embed_query, self._query))
+            search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
+        blocking = isinstance(store, InMemoryVectorStore)  # its asynchronous search computes on the event loop
+        [found] = yield [
+            Call(partial(search, query, k=k, **named), None if blocking else partial(asearch, query, k=k, **named))
+        ]
+        return found  # type: ignore[no-any-return]
 
 
 def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:
@@ -107,8 +113,8 @@ def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Docum
     return [document.model_copy(update={"id": key}) for key, document in pairs if document is not None]
 
 
-def _values(lookup: Holding) -> dict[str, Any]:
-    return {key: {"$in": list(value)} if isinstance(value, tuple) else value for key, value in lookup.wanted.items()}
+def _values(where: Mapping[str, str | tuple[str, ...]]) -> dict[str, Any]:
+    return {key: {"$in": list(value)} if isinstance(value, tuple) else value for key, value in where.items()}
 
 
 def _held(store: VectorStore, form: Any) -> list[Document] | None:

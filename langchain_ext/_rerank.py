@@ -8,17 +8,18 @@ from typing import Any
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, InstanceOf
 
 from drillrank import Passage, Ranked
-from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
 from drillrank.hosts.notes import notes, reasons
 from drillrank.hosts.reranking import Reranker
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.rerank.first_stage import RetrievalScores
 from langchain_ext._documents import passage_of
-from langchain_ext._retriever import SCORE_KEY, with_score
+from langchain_ext._retriever import with_score
+from langchain_ext.settings import RerankSettings
 
 
 class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
@@ -31,12 +32,11 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
     top_n: int | None = Field(default=3, gt=0, description="Documents to keep; None keeps all.")
-    score_key: str | None = SCORE_KEY
-    title_key: str = Field(default="title", description="Metadata key of the title.")
-    metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
+    settings: InstanceOf[RerankSettings] = Field(default=RerankSettings(), description="What is rarely touched.")
 
     def _passage(self, document: Document, position: int) -> Passage:
-        return passage_of(document, document.id or f"document-{position}", self.title_key, self.metadata_fields)
+        name = document.id or f"document-{position}"
+        return passage_of(document, name, self.settings.title_key, self.settings.metadata_fields)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -61,11 +61,12 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
 
     def _retrieval_scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; None where they bring nothing."""
-        key = self.score_key
+        key = self.settings.score_key
         return [None if key is None else document.metadata.get(key) for document in documents]
 
     def _scored(self, document: Document, item: Ranked[Passage], why: Explanation | None) -> Document:
-        metadata = with_score(document.metadata, self.score_key, item.score, notes(item.details) | reasons(why))
+        told = notes(item.details) | reasons(why)
+        metadata = with_score(document.metadata, self.settings.score_key, item.score, told)
         return document.model_copy(update={"metadata": metadata})
 
     def as_runnable(self, retriever: Runnable[str, list[Document]] | None = None) -> Runnable[Any, list[Document]]:

@@ -13,16 +13,11 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
 from langchain_core.vectorstores import VectorStore
-from pydantic import BeforeValidator, Field, InstanceOf
+from pydantic import BeforeValidator, InstanceOf
 
-from drillrank.hosts.calls import Calls, arun_calls, run_calls
 from drillrank.hosts.notes import noted
+from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
-
-SCORE_KEY: Any = Field(
-    default="relevance_score",
-    description="Metadata key of the score; None adds nothing that depends on the question.",
-)
 
 
 def _as_runnable(given: object) -> object:
@@ -51,26 +46,37 @@ class ConfiguredRetriever(BaseRetriever):
 class AskedRetriever(ConfiguredRetriever):
     """Base of those that find what a question asks for; `invoke(query, top_n=...)` overrides `top_n`."""
 
-    score_key: str | None = SCORE_KEY
-
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        return run_calls(self._asked(query, top_n, run_manager))
+        config, usage = child_config(run_manager), Usage()
+        requests = self._asked(query, top_n, config, usage)
+        return run(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        return await arun_calls(self._asked(query, top_n, run_manager))
+        config, usage = child_config(run_manager), Usage()
+        requests = self._asked(query, top_n, config, usage)
+        return await arun(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
 
-    def _asked(self, query: str, top_n: int | None, run_manager: Any) -> Calls[list[Document]]:
+    def _asked(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         own: int | None = self.top_n  # type: ignore[attr-defined]  # a field of each
         check_top_n(top_n)
-        return self._found(check_query(query), own if top_n is None else top_n, child_config(run_manager))
+        return self._found(check_query(query), own if top_n is None else top_n, config, usage)
+
+    @property
+    def _at_once(self) -> int:
+        """Most requests at the same time."""
+        return 4
+
+    def _framework_llm(self, config: RunnableConfig) -> LLM | None:
+        """The LLM that a question's prompts go to."""
+        return None
 
     @abstractmethod
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
-        """Documents for a question, best first."""
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+        """Documents for a question, best first; `usage` counts what the LLM costs."""
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from langchain_core.documents import Document
 
 from drillrank.hosts.keys import is_section, own, prefixed
@@ -14,10 +12,7 @@ from langchain_ext._documents import document_names
 def stored_sections(documents: list[Document]) -> list[StoredSection]:
     """What each of some documents is; no two are the same, if they have no ids."""
     named = zip(document_names(documents), documents, strict=True)
-    return [
-        stored_section(document, document.metadata, _text(document), id=name, copy=partial(_copy, document))
-        for name, document in named
-    ]
+    return [stored_section(document, document.metadata, _text(document), id=name) for name, document in named]
 
 
 def read_section(document: Document) -> StoredSection:
@@ -36,12 +31,5 @@ def _text(document: Document) -> str:
 def as_raw(document: Document, text: str) -> Document:
     """The section itself; its id is the section's, whatever the store calls the record."""
     names = own(document.metadata)
-    kept = prefixed("section_text") if prefixed("section_id") in document.metadata else "section_text"
-    metadata = {key: value for key, value in document.metadata.items() if key != kept}
+    metadata = {key: value for key, value in document.metadata.items() if key != prefixed("section_text")}
     return document.model_copy(update={"id": str(names["section_id"]), "page_content": text, "metadata": metadata})
-
-
-def _copy(document: Document) -> Document:
-    """The section that a view of an earlier release carries."""
-    metadata = {**document.metadata, "view": "raw"}
-    return as_raw(document.model_copy(update={"metadata": metadata}), str(metadata["section_text"]))

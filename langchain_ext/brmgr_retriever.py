@@ -6,27 +6,24 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, InstanceOf
 
 from drillrank import Passage
-from drillrank.hosts.calls import Calls, call, on_thread
 from drillrank.hosts.component import WithModel
-from drillrank.hosts.generated import (
-    GeneratedRecordSettings,
-    GenerationSettings,
-    aretrieve_and_generate,
-    retrieve_and_generate,
-)
+from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.hosts.lookups import Answer
-from drillrank.settings import settings_of
+from drillrank.hosts.settings import EXPLAIN
+from drillrank.llm import Requests, Usage
+from drillrank.rerank.first_stage import Prior
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import AskedRetriever, Retriever
 from langchain_ext.brmgr import BRMGRRerank
+from langchain_ext.settings import BRMGRRetrieverSettings
 
 
-class BRMGRRetriever(WithModel, AskedRetriever, GenerationSettings):
+class BRMGRRetriever(WithModel, AskedRetriever):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -35,10 +32,14 @@ class BRMGRRetriever(WithModel, AskedRetriever, GenerationSettings):
         n_generated: Documents to ask for, one call each.
         model: Language model that ranks: a `load_language_model` specification, or a ready one.
         top_n: Documents to return; None returns all. `invoke(query, top_n=...)` overrides it.
-
-    The other fields: `model_options`, `title_key`, `score_key`, `filter` (metadata values and operators, as vector
-    stores take them, or a function from a document to True or False: what else the retriever brings is left out), and
-    the settings below; with a `prior` the scores or the order of the retrieved count, as for `UPRRerank`.
+        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+            False: what else the retriever brings is left out.
+        prior: What the scores or the order of the retrieved documents say, as for `UPRRerank`.
+        guard: Drop generated documents that no retrieved one supports, as for `BRMGRRerank`.
+        generated_share: The largest share of generated documents among those returned.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `langchain_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
 
     Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
     retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
@@ -62,29 +63,46 @@ class BRMGRRetriever(WithModel, AskedRetriever, GenerationSettings):
     llm: Runnable[Any, Any]
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
-    title_key: str = Field(default="title", description="Metadata key of the title.")
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    prior: Prior | None = Field(default=None, description="What the retrieved documents' scores say.")
+    guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
+    generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
+    explain: bool = Field(default=False, description=EXPLAIN)
+    settings: InstanceOf[BRMGRRetrieverSettings] = Field(
+        default=BRMGRRetrieverSettings(), description="What is rarely touched."
+    )
 
     def _prepare(self) -> None:
-        Guard(self.filter)  # says now what is wrong with it
+        Guard(self.filter)  # says now what is wrong
+        self._reranker(self.top_n)
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
+    @property
+    def _at_once(self) -> int:
+        return self.settings.workers
+
+    def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM:
+        return FrameworkLLM(self.llm, "write a passage", config)
+
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         store = StoreLookups(query, self.retriever, Guard(self.filter), config, told_by=type(self).__name__)
-        asked = self, query, self.n_generated, store, FrameworkLLM(self.llm, "write a passage", config)
-        found, written = yield call(retrieve_and_generate, aretrieve_and_generate, *asked)
-        merged: list[Document] = yield on_thread(self._merged, query, top_n, found, written)
-        return merged
+        found, written = yield from retrieved_and_generated(self.settings, query, self.n_generated, store)
+        return self._merged(query, top_n, found, written)
 
     def _merged(self, query: str, top_n: int | None, found: Answer, written: list[Passage]) -> list[Document]:
         generated = [
-            Document(id=passage.id, page_content=passage.text, metadata={self.origin_key: "generated"})
+            Document(id=passage.id, page_content=passage.text, metadata={self.settings.origin_key: "generated"})
             for passage in written
         ]
-        ranking = settings_of(self, GeneratedRecordSettings) | {
+        return self._reranker(top_n).compress_documents([*(found or ()), *generated], query)
+
+    def _reranker(self, top_n: int | None) -> BRMGRRerank:
+        ranking: dict[str, Any] = {
             "model": self._language_model,
             "top_n": top_n,
-            "title_key": self.title_key,
-            "score_key": self.score_key,
+            "prior": self.prior,
+            "guard": self.guard,
+            "generated_share": self.generated_share,
             "explain": self.explain,
+            "settings": self.settings,
         }
-        return BRMGRRerank(**ranking).compress_documents([*(found or ()), *generated], query)
+        return BRMGRRerank(**ranking)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -15,32 +15,31 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
-from drillrank import D3, LanguageModel, MonoT5, Relevance
+from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.embedding import Embed
-from drillrank.hosts.calls import Call, Calls, arun_calls, call, run_calls
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import own, with_own
 from drillrank.hosts.notes import reasons
-from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.settings import renamed
+from drillrank.hosts.settings import EXPLAIN
+from drillrank.llm import Call, Requests, Usage, arun, run
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import FrameworkLLM, PromptField, filler
+from langchain_ext._llm import FrameworkLLM, filler
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
+from langchain_ext.settings import D3RetrieverSettings
 
 _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-@renamed(summarise="summarizer")
-class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
+class D3Retriever(WithModel, AskedRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -57,9 +56,11 @@ class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
-
-    The other fields are `model_options`, `score_key`, `separator`, and the settings of `drillrank.D3`;
-    `invoke(query, top_n=...)` overrides `top_n`.
+        top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
+            `invoke(query, top_n=...)` overrides it.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `langchain_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
 
     Each result is a paragraph, text as stored, with the metadata of the record that it stands in, and the score;
     `start_index`, unless that key is the user's own; and, under names that begin with `drillrank_`, `section_path`,
@@ -89,10 +90,14 @@ class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
         default=None, description="Proposes documents or sections."
     )
     filter: Filter | None = Field(default=None, description="What may be seen of what is stored.")
-    embed: InstanceOf[Embeddings] | Embed | None  # type: ignore[assignment]  # the host's, too
-    monot5: InstanceOf[MonoT5] | InstanceOf[Relevance] | None
-    section_prompt: PromptField | None  # type: ignore[assignment]  # the host's
-    paragraph_prompt: PromptField | None  # type: ignore[assignment]
+    embed: InstanceOf[Embeddings] | Embed | None = Field(
+        default=None, description="An embedding model, or a function from texts to vectors."
+    )
+    top_n: int | None = Field(default=None, gt=0, description="Paragraphs to return; None leaves it to the method.")
+    explain: bool = Field(default=False, description=EXPLAIN)
+    settings: InstanceOf[D3RetrieverSettings] = Field(
+        default=D3RetrieverSettings(), description="What is rarely touched."
+    )
 
     _drilling: Drilling[Document] = PrivateAttr()
 
@@ -101,37 +106,41 @@ class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
         return load_evidence_model(model, **options)
 
     def _prepare(self) -> None:
-        prompts: Any = self.prompts  # the host's, or texts
-        d3 = D3.configured(
-            self,
+        prompts: Any = self.settings.prompts  # the host's, or texts
+        d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             self._language_model,
             embed=embedding_of(self.embed),
-            section_prompt=filler("section_prompt", prompts[0]),
-            paragraph_prompt=filler("paragraph_prompt", prompts[1]),
+            settings=replace(
+                self.settings,
+                section_prompt=filler("section_prompt", prompts[0]),
+                paragraph_prompt=filler("paragraph_prompt", prompts[1]),
+            ),
         )
         guard = Guard(self.filter)  # says now what is wrong with it
         self._drilling = Drilling(
             d3,
-            self,
+            self.settings,
             self.documents,
             given_chunks(self.documents),
             READING,
             asks_llm=self.llm is not None,
+            explains=self.explain,
             given_alone=guard if self.source is None else None,
             fields=index_fields(self, self._language_model),
         )
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
         drilled = partial(self._drilling.retrieve, query, store, guard, top_n, llm=llm)
-        found = yield Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))
+        [found] = yield [Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))]
         told = {**found.usage, "problems": found.problems}
         if found.tree:
             told["tree"] = list(map(asdict, found.tree))
-        yield call(dispatch_custom_event, adispatch_custom_event, END_EVENT, told, config=config)
+        arguments: dict[str, Any] = {"name": END_EVENT, "data": told, "config": config}
+        yield [Call(partial(dispatch_custom_event, **arguments), partial(adispatch_custom_event, **arguments))]
         return list(map(self._document, found.evidence))
 
     def _document(self, evidence: Evidence[Document]) -> Document:
@@ -147,7 +156,7 @@ class D3Retriever(WithModel, AskedRetriever, D3RetrieverSettings):
             id=paragraph.id,
             page_content=paragraph.text,
             metadata=with_score(
-                metadata, self.score_key, evidence.score, evidence.told | reasons(evidence.explanation)
+                metadata, self.settings.score_key, evidence.score, evidence.told | reasons(evidence.explanation)
             ),
         )
 
@@ -163,17 +172,17 @@ def _with_start(chunk: ChunkRecord[Document], metadata: dict[str, Any], start: i
     return metadata if start is None else {**metadata, _START: start}
 
 
-def _drill(drilled: Callable[..., Calls[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
+def _drill(drilled: Callable[..., Requests[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
     """Drill down, and dispatch each step."""
-    return run_calls(drilled(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
+    return run(drilled(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
 
 
-async def _adrill(drilled: Callable[..., Calls[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
+async def _adrill(drilled: Callable[..., Requests[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[Step | None] = asyncio.Queue()
     telling = asyncio.ensure_future(_tell(steps, config))
     try:
-        return await arun_calls(drilled(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
+        return await arun(drilled(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
     finally:
         steps.put_nowait(None)
         await telling

@@ -11,23 +11,24 @@ from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
-from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.notes import reasons
-from drillrank.hosts.settings import ViewRetrieverSettings
+from drillrank.hosts.settings import EXPLAIN
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
-from drillrank.views import VIEWS, MergedSection, View
+from drillrank.llm import Requests, Usage
+from drillrank.views import VIEWS, Expansion, MergedSection, RetrieverName, View
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext._sections import as_raw, read_section, stored_sections
+from langchain_ext.settings import ScoreSettings
 
 Source = InstanceOf[VectorStore] | Retriever | dict[View, Retriever]
 
 
-class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
+class MultiViewRetriever(Component, AskedRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -39,9 +40,13 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
             function from a query to documents.
         filter: Which documents may be seen: metadata values and operators as vector stores take them, or a function
             from a document to True or False. It governs every look-up, as do the filters of the source's retrievers.
-        score_key: Metadata key of the score; None adds nothing that depends on the question.
-
-    `invoke(query, top_n=...)` overrides `top_n`.
+        retriever: `"bm25"` or `"tfidf"`: one index for each view, where documents are indexed in memory.
+        weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
+        top_n: Sections to return; `invoke(query, top_n=...)` overrides it.
+        expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
+            as metadata `drillrank_expanded_from`, beyond `top_n`.
+        explain: Whether results say why they stand where they stand.
+        settings: What is rarely touched: `langchain_ext.settings.ScoreSettings`, or a mapping of its fields.
 
     Returns raw documents, each section once, their text as in the source; `metadata["drillrank_matched_views"]` tells
     the views that matched and at which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one
@@ -53,8 +58,8 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
     one that retrievers search, too, if it is a single one. Only where there is none, `documents` stand in, unless they
     differ from what was found.
 
-    Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and
-    records of earlier releases, are found beside sections of this one, whenever they were stored.
+    Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
+    are found beside sections, whenever they were stored.
 
     Raises:
         InvalidInput: the raw view of a section is missing, two that may be seen are one section with different texts,
@@ -73,6 +78,12 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
     documents: list[Document] = Field(default_factory=list)
     source: Source | None = Field(default=None, description="Where to look; None indexes the documents in memory.")
     filter: Filter | None = Field(default=None, description="Which documents may be seen.")
+    retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
+    weights: dict[str, float] | None = Field(default=None, description="How much each view counts.")
+    top_n: int = Field(default=5, gt=0, description="Sections to return.")
+    expand: Expansion | None = Field(default=None, description="What comes after each section found.")
+    explain: bool = Field(default=False, description=EXPLAIN)
+    settings: InstanceOf[ScoreSettings] = Field(default=ScoreSettings(), description="What is rarely touched.")
 
     _views: ViewRetrieval = PrivateAttr()
 
@@ -80,7 +91,6 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
         super().__init__(**fields)
         Guard(self.filter)  # says now what is wrong with it
         self._views = ViewRetrieval(
-            self,
             stored_sections(self.documents),
             lambda: [document.page_content for document in self.documents],
             _searched(self.source),
@@ -88,6 +98,10 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
             name="documents",
             maker="MultiViewTextSplitter",
             filtered=self.filter is not None,
+            retriever=self.retriever,
+            weights=self.weights,
+            expand=self.expand,
+            explains=self.explain,
         )
 
     @property
@@ -95,7 +109,7 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
         """Where all results are from."""
         return self.source
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         guard = Guard(self.filter, self.source, config)
         store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
         found = yield from self._views.retrieve(query, store, guard, top_n or self.top_n)
@@ -107,7 +121,7 @@ class MultiViewRetriever(Component, AskedRetriever, ViewRetrieverSettings):
         document = as_raw(section.record, section.text) if section.view else section.record
         metadata = with_own(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
-        metadata = with_score(metadata, self.score_key, merged.score, {prefixed(name): value} | reasons(why))
+        metadata = with_score(metadata, self.settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
         return document.model_copy(update={"metadata": metadata})
 
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from typing import Any
 
 from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.runnables import Runnable
 
-from drillrank.hosts.calls import Calls, arun_calls, on_thread, run_calls
 from drillrank.hosts.fields import Fixed
-from drillrank.hosts.namespaces import namespace_of
+from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
-from drillrank.settings import method
-from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
+from drillrank.llm import Requests, arun, run
+from drillrank.settings import as_settings
+from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
+from drillrank.views.summaries import Summarize
 from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM, identity
 from langchain_ext.pages import join_pages
 
 
-@method
-class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
+@dataclass(eq=False)
+class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 
     The raw view's text is the section, byte for byte; the others lead to it by `drillrank_section_id` and hold no copy
@@ -43,8 +44,17 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
             run that surrounds the splitter, if there is one.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         show_progress: Whether a bar counts the LLM calls.
-
-    The other arguments are the settings of `drillrank.views.MultiViewChunker`, and `separator` and namespaces.
+        views: Views to make; `raw` is always among them.
+        chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
+            section, up to `max_tokens`), or `"fixed"` (the same across sections).
+        max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
+        summarizer: Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for example,
+            or a function from texts to summaries.
+        namespace: Of all documents.
+        namespace_key: Key of the documents' metadata that holds the namespace of each.
+        settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
 
     Raises:
         InvalidInput: unknown views, `raw` not among them, settings that do not go together, or a document without a
@@ -56,20 +66,34 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
 
-    llm: Runnable[Any, Any] | None = field(default=None, kw_only=True)
-    cache: MutableMapping[str, str] | None = field(default=None, kw_only=True)
-    show_progress: bool = field(default=False, kw_only=True)
+    views: Sequence[View] = VIEWS
+    _: KW_ONLY
+    llm: Runnable[Any, Any] | None = None
+    chunking: Chunking = "section"
+    max_tokens: int | None = None
+    min_tokens: int | None = None
+    context: Sequence[Context] = ()
+    summarizer: Summarizer | Summarize | None = None
+    namespace: str | None = None
+    namespace_key: str | None = None
+    cache: MutableMapping[str, str] | None = None
+    show_progress: bool = False
+    settings: SplitterSettings | Mapping[str, Any] = SplitterSettings()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self._chunker = MultiViewChunker.configured(
-            self,
+        check_namespace(self.namespace, self.namespace_key)
+        self.__dict__["settings"] = self._settings = as_settings(SplitterSettings, self.settings)
+        who = identity(self.llm) if self.llm is not None else ""
+        self._chunker = MultiViewChunker(
+            self.views,
             llm=FrameworkLLM(self.llm, "write a view") if self.llm is not None else None,
-            writer=ViewWriter(
-                identity(self.llm) if self.llm is not None else "",
-                {} if self.cache is None else self.cache,
-                on_failure=self.on_failure,
-            ),
+            chunking=self.chunking,
+            max_tokens=self.max_tokens,
+            min_tokens=self.min_tokens,
+            context=self.context,
+            summarizer=self.summarizer,
+            writer=ViewWriter(who, {} if self.cache is None else self.cache, on_failure=self._settings.on_failure),
+            settings=self._settings,
         )
 
     def split_text(self, text: str) -> list[Document]:
@@ -78,7 +102,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
-        return run_calls(self._split(documents))
+        return run(self._split(documents))
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""
@@ -86,16 +110,15 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """As `transform_documents`; computes on a worker thread and awaits the LLM."""
-        return await arun_calls(self._split(documents))
+        return await arun(self._split(documents))
 
-    def _split(self, documents: Iterable[Document]) -> Calls[list[Document]]:
-        uncut = yield on_thread(self._uncut, list(documents))
+    def _split(self, documents: Iterable[Document]) -> Requests[list[Document]]:
+        uncut = self._uncut(list(documents))
         chunks = yield from split(self._chunker, uncut, self.show_progress)
-        pieces: list[Document] = yield on_thread(lambda: [*chain(*map(self._pieces, uncut, chunks))])
-        return pieces
+        return [*chain(*map(self._pieces, uncut, chunks))]
 
     def _uncut(self, documents: Sequence[Document]) -> list[Uncut]:
-        documents = join_pages(documents) if self.join_pages else documents
+        documents = join_pages(documents) if self._settings.join_pages else documents
         settings = {"namespace": self.namespace, "key": self.namespace_key}
         spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
         names = {
@@ -118,7 +141,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer, SplitterSettings):
         }
         for chunk in chunks:
             names: dict[str, Any] = {"source_id": document.name, "section_text": chunk.text if chunk.context else None}
-            metadata = document.metadata_of(chunk, self, **names | around[chunk.section_id])
+            metadata = document.metadata_of(chunk, self._settings, **names | around[chunk.section_id])
             yield Document(
                 id=chunk.id, page_content=chunk.indexed_text, metadata={"start_index": chunk.start, **metadata}
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -15,29 +14,19 @@ from pydantic import Field, InstanceOf
 
 from drillrank import Passage
 from drillrank.embedding import Embed
-from drillrank.hosts.paths import LinkedRecordSettings
-from drillrank.hosts.reranking import OfPaths, Shown
+from drillrank.hosts.reranking import OfPaths
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
+from drillrank.rerank.first_stage import Prior
 from langchain_ext._documents import document_names, passage_of
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._rerank import LikelihoodCompressor
 from langchain_ext._retriever import Retriever
 from langchain_ext.promptrank_documents import DocumentPaths
+from langchain_ext.settings import PromptRankRerankSettings
 
 
-class PathFields(Shown):
-    """What components that search paths have beside settings."""
-
-    docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
-        default=None, exclude=True, description="Knows linked documents by id."
-    )
-    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-
-
-@link_prior_was_prior
-class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSettings):
+class PromptRankRerank(LikelihoodCompressor, OfPaths):
     """Reranks documents by the best path of linked documents among them, and beyond them if told where.
 
     Args:
@@ -54,11 +43,16 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSe
         filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
             False: no other document is read, whether it is given, fetched over a link or retrieved. What is fetched
             over links obeys the filter of `retriever`, too.
+        embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
+        prior: As for `UPRRerank`.
+        score: As for `UPRRerank`.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `langchain_ext.settings.PromptRankRerankSettings`. Its `instructions`,
+            `ensemble` and `temperature` are what `tune` finds.
 
-    The other fields: those of `UPRRerank` but for its template, `demonstrations`, and the settings below
-    (`instructions`, `ensemble` and `temperature` are what `tune` finds). With a `prior` the documents' scores or order
-    count, as for `UPRRerank`. `embed` may be an embedding model. `docstore`, `retriever`, `filter` and `embed` are no
-    part of the serialised configuration. Inside a run every hop dispatches the custom event `promptrank_hop`.
+    `docstore`, `retriever`, `filter` and `embed` are no part of the serialised configuration. Inside a run every hop
+    dispatches the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -71,8 +65,18 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSe
     """
 
     links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
+    prior: Prior | None = Field(default=None, description="What documents' scores say, as for UPRRerank.")
+    docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+        default=None, exclude=True, description="Knows linked documents by id."
+    )
     retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
-    embed: Annotated[InstanceOf[Embeddings] | Embed | None, Field(exclude=True)]  # type: ignore[assignment]
+    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    embed: InstanceOf[Embeddings] | Embed | None = Field(
+        default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
+    )
+    settings: InstanceOf[PromptRankRerankSettings] = Field(
+        default=PromptRankRerankSettings(), description="What is rarely touched."
+    )
 
     def _prepare(self) -> None:
         Guard(self.filter)  # says now what is wrong with it
@@ -94,11 +98,12 @@ class PromptRankRerank(PathFields, LikelihoodCompressor, OfPaths, LinkedRecordSe
 
     def _passage(self, document: Document, position: int) -> Passage:
         [name] = document_names([document])
-        return passage_of(document, name, self.title_key, self.metadata_fields)
+        return passage_of(document, name, self.settings.title_key, self.settings.metadata_fields)
 
     def _embedding(self) -> Embed | None:
         return embedding_of(self.embed)
 
     def _host(self) -> DocumentPaths:
         guard = Guard(self.filter, self.retriever, ensure_config())
-        return DocumentPaths(guard, self.retriever, self.docstore, None, self.title_key, self.metadata_fields)
+        settings = self.settings
+        return DocumentPaths(guard, self.retriever, self.docstore, None, settings.title_key, settings.metadata_fields)

@@ -43,7 +43,6 @@ class DocumentPaths:
     config: RunnableConfig | None
     title_key: str
     metadata_fields: tuple[str, ...]
-    resolved = False
 
     @property
     def certain(self) -> bool:

@@ -7,28 +7,27 @@ from typing import Any, Literal
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.stores import BaseStore
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
-from drillrank import PromptRank
 from drillrank.embedding import Embed
-from drillrank.hosts.calls import Calls
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
-from drillrank.hosts.paths import PathRetrieverSettings
+from drillrank.hosts.settings import EXPLAIN
+from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of
-from langchain_ext._filters import Guard
-from langchain_ext._llm import FrameworkLLM, PromptField, filler
+from langchain_ext._filters import Filter, Guard
+from langchain_ext._llm import FrameworkLLM, filler
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
-from langchain_ext.promptrank import PathFields
 from langchain_ext.promptrank_documents import DocumentPaths
+from langchain_ext.settings import PromptRankRetrieverSettings
 
 
-@link_prior_was_prior
-class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSettings):
+class PromptRankRetriever(WithModel, AskedRetriever):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
@@ -52,9 +51,10 @@ class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSe
         embed: An embedding model, best that of the vector store, or a function from texts to vectors. `documents` are
             embedded when the retriever is built, what it finds when it is first found.
         top_n: Documents to return; None returns every one on a scored path. `invoke(query, top_n=...)` overrides it.
-
-    The other fields: `model_options`, `title_key`, `score_key`, `metadata_fields`, `demonstrations`, and the settings
-    below.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `langchain_ext.settings.PromptRankRetrieverSettings`, or a mapping of its
+            fields.
 
     Each document comes once, as a copy with an id: `metadata["drillrank_path"]` holds the ids of its best path, joined
     by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
@@ -94,24 +94,33 @@ class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSe
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
-    missing_prompt: PromptField  # type: ignore[assignment]  # the host's
-    embed: InstanceOf[Embeddings] | Embed | None  # type: ignore[assignment]  # the host's, too
+    docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+        default=None, exclude=True, description="Knows linked documents by id."
+    )
+    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    embed: InstanceOf[Embeddings] | Embed | None = Field(
+        default=None, description="An embedding model, or a function from texts to vectors."
+    )
     top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
-    title_key: str = Field(default="title", description="Metadata key of the title.")
-    metadata_fields: tuple[str, ...] = Field(default=(), description="Metadata keys that the model reads, too.")
+    explain: bool = Field(default=False, description=EXPLAIN)
+    settings: InstanceOf[PromptRankRetrieverSettings] = Field(
+        default=PromptRankRetrieverSettings(), description="What is rarely touched."
+    )
 
     _paths: PathRetrieval[Document] = PrivateAttr()
 
     def _prepare(self) -> None:
+        missing_prompt: Any = self.settings.missing_prompt  # the host's, or a text
         self._paths = PathRetrieval(
-            self,
-            PromptRank.configured(self, self._language_model, demonstrations=self.demonstrations),
+            self.settings,
+            self.settings.prompt_rank(self._language_model, self.settings.prior),
             self.documents,
             self._host(Guard(self.filter)),
             links=self.links,
             embed=embedding_of(self.embed),
+            explains=self.explain,
             restricts=lambda: Guard(self.filter, self.retriever).restricts,
-            missing_prompt=None if self.llm is None else filler("missing_prompt", self.missing_prompt),
+            missing_prompt=None if self.llm is None else filler("missing_prompt", missing_prompt),
             given_as="documents",
             component=type(self).__name__,
             fields=index_fields(self, self._language_model),
@@ -122,15 +131,18 @@ class PromptRankRetriever(WithModel, PathFields, AskedRetriever, PathRetrieverSe
         """Whose store all results are from; none, if some are from another one."""
         return self.retriever if self.docstore is None else None
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig) -> Calls[list[Document]]:
-        llm = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
+    def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
+        return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
+
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         host = self._host(Guard(self.filter, self.retriever, config), config)
-        return list(map(self._document, (yield from self._paths.retrieve(query, host, top_n, llm))))
+        return list(map(self._document, (yield from self._paths.retrieve(query, host, top_n, usage))))
 
     def _host(self, guard: Guard, config: RunnableConfig | None = None) -> DocumentPaths:
-        return DocumentPaths(guard, self.retriever, self.docstore, config, self.title_key, self.metadata_fields)
+        settings = self.settings
+        return DocumentPaths(guard, self.retriever, self.docstore, config, settings.title_key, settings.metadata_fields)
 
     def _document(self, found: FoundRecord[Document]) -> Document:
         told = found.notes | reasons(found.explanation)
-        metadata = with_score(found.record.metadata, self.score_key, found.score, told)
+        metadata = with_score(found.record.metadata, self.settings.score_key, found.score, told)
         return found.record.model_copy(update={"id": found.id, "metadata": metadata})

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForChainRun,
@@ -16,15 +16,15 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field
 
 from drillrank import Passage, SelfAsk
-from drillrank.dialogue import limited
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
-from drillrank.drilldown.settings import SelfAskSettings
+from drillrank.errors import OnFailure
 from drillrank.hosts.component import Component
 from drillrank.hosts.lookups import RetrievedPassages
-from drillrank.workers import Workers
+from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
+from drillrank.tokens import Tokens
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
@@ -32,7 +32,7 @@ from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import Retriever
 
 
-class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAskSettings):
+class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
@@ -41,8 +41,13 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAsk
         title_key: Metadata key of the title.
         filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
             False: no LLM reads another document of the retriever's.
-
-    The other fields are the settings of `drillrank.SelfAsk`.
+        max_steps: Most follow-up questions; then the final answer is asked for.
+        max_prompt_tokens: Budget of a prompt, as for `drillrank.SelfAsk`.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        prompt: Asks for the next step: with `{question}` and `{transcript}`, which ends the prompt.
+        answer_prompt: Asks for an answer from documents: with `{contents}` and `{question}`.
+        on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.
+        workers: Most LLM calls at the same time.
 
     The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
     `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, the retriever's own not counted).
@@ -69,17 +74,20 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAsk
 
     llm: Runnable[Any, Any]
     retriever: Retriever
-    prompt: PromptField  # type: ignore[assignment]  # the host's
-    answer_prompt: PromptField  # type: ignore[assignment]
+    max_steps: int = Field(default=5, gt=0, description="Most follow-up questions.")
+    max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of a prompt.")
+    tokens: Tokens = Field(default=None, description="What counts the tokens of a text.")
+    prompt: PromptField = Field(default=cast("Any", SELF_ASK_PROMPT), description="Asks for the next step.")
+    answer_prompt: PromptField = Field(default=cast("Any", ANSWER_PROMPT), description="Asks for an answer.")
+    on_failure: OnFailure = Field(default="continue", description="What a failed call means.")
+    workers: int = Field(default=4, description="Most LLM calls at the same time.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
-    _workers: Workers = PrivateAttr()
-
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
-        self._workers = limited(self.workers)
-        Guard(self.filter)  # says now what is wrong with it
+        self._self_ask({})  # says now what is wrong
+        Guard(self.filter)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The answer and how it came about."""
@@ -134,11 +142,14 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]], SelfAsk
         def store(question: str) -> StoreLookups:
             return StoreLookups(question, self.retriever, Guard(self.filter), config, told_by="SelfAskChain")
 
-        return SelfAsk.configured(
-            self,
+        return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),
             RetrievedPassages(store, self._passage),
-            workers=self._workers,
+            max_steps=self.max_steps,
+            max_prompt_tokens=self.max_prompt_tokens,
+            tokens=self.tokens,
+            on_failure=self.on_failure,
+            workers=self.workers,
             prompt=filler("prompt", self.prompt),
             answer_prompt=filler("answer_prompt", self.answer_prompt),
         )

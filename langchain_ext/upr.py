@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from drillrank import UPR
-from drillrank.rerank.upr import UPRSettings
+from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.presets import LikelihoodFormula
 from langchain_ext._rerank import LikelihoodCompressor
 
 
-class UPRRerank(LikelihoodCompressor, UPRSettings):
+class UPRRerank(LikelihoodCompressor):
     """Reranks documents by the likelihood of the question, given the document.
 
     Args:
@@ -18,9 +22,14 @@ class UPRRerank(LikelihoodCompressor, UPRSettings):
             metadata under `score_key`, and where none does, or the key is None, their order. `"cosine"` takes such
             scores as the cosines of a sentence encoder, and has nothing to go by where there are none. None leaves
             all that alone.
-
-    The other fields: `score` ("log_likelihood", at most 0; "probability"; "softmax"), `score_threshold` (inclusive),
-    `explain`, `score_key`, `title_key`, `metadata_fields`, `template`, `max_passage_tokens`, `model_options`.
+        score: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        explain: Whether results say why they stand where they stand.
+        template: Prompt with `{text}` and, if wanted, `{title}` before it.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        prior_weight: How much the prior counts.
+        preset: Score as published code does, as for `drillrank.UPR`.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `langchain_ext.settings.RerankSettings`.
 
     Raises:
         InvalidInput: the query is blank, the template is malformed, or there is a prior and a document's score is no
@@ -32,4 +41,18 @@ class UPRRerank(LikelihoodCompressor, UPRSettings):
     'Emma is a novel.'
     """
 
-    _method = UPR
+    prior: Prior | None = Field(default=None, description="What documents' scores say before their texts are read.")
+    template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
+    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
+    prior_weight: float = Field(default=1.0, description="How much the prior counts.")
+    preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
+
+    def _prepare(self) -> None:
+        self._ranker = UPR(
+            self._language_model,
+            template=self.template,
+            max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
+            prior_weight=self.prior_weight,
+            preset=self.preset,
+        )

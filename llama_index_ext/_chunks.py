@@ -9,8 +9,8 @@ from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_of_path
 from drillrank.hosts.keys import is_section, own, prefixed, theirs
-from drillrank.hosts.lookups import Holding
 from drillrank.hosts.pages import pages_of
+from drillrank.llm import Fetch
 from llama_index_ext._lookups import DOCUMENT
 
 _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
@@ -23,10 +23,10 @@ def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[ChunkRecord[Bas
     return [_chunk(node, itself, known) for node, itself in listed]
 
 
-def holding(chunk: ChunkRecord[BaseNode]) -> Holding | None:
+def holding(chunk: ChunkRecord[BaseNode]) -> Fetch | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
-    return None if chunk.kind == "document" else Holding({DOCUMENT: id_, **_namespace(space)})
+    return None if chunk.kind == "document" else Fetch(where={DOCUMENT: id_, **_namespace(space)})
 
 
 def _namespace(space: str) -> dict[str, str]:
@@ -34,7 +34,7 @@ def _namespace(space: str) -> dict[str, str]:
 
 
 def _record(given: BaseNode) -> tuple[BaseNode, bool]:
-    """The node, or the copy that earlier releases left in a view of it; and whether it is the node."""
+    """The node, or the copy in it of the one that it leads to; and whether it is the node."""
     if isinstance(given, IndexNode) and isinstance(given.obj, BaseNode):
         return given.obj, False
     return given, True
@@ -70,7 +70,7 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Chunk
             text if raw else "",
             document,
             kind="section" if placed else "chunk",
-            raw=raw and itself,  # the copy that earlier releases left in a view is not the section
+            raw=raw and itself,  # a copy may be outdated
             path=str(found.get("section_path", "")) if placed else (),
             start=start,
             end=end if placed else None,

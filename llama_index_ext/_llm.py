@@ -1,12 +1,11 @@
-"""A LlamaIndex LLM and its prompt templates as what a dialogue asks."""
+"""A LlamaIndex LLM and its prompt templates as what requests are made to."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
-from inspect import getclosurevars
+from inspect import unwrap
 from typing import Any
 
 from llama_index.core import PromptTemplate, Settings
@@ -15,12 +14,12 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.calling import gives_way
 from drillrank.hosts.prompting import STEPS, Filler, asked_with
+from drillrank.llm import Reply
 from drillrank.prompts import check_places
 from llama_index_ext._reports import step
 
-_PROMPT = PromptTemplate("{text}")  # a dialogue's prompts are complete; braces in them are text
+_PROMPT = PromptTemplate("{text}")  # prompts are complete; braces in them are text
 
 
 class Prompts:
@@ -82,26 +81,26 @@ class FrameworkLLM:
     def _llm(self) -> LLM:
         return Settings.llm if self._given is None else self._given
 
-    def complete(self, prompt: str) -> str:
+    def complete(self, prompt: str) -> Reply:
         """The LLM's answer."""
         # A failed call leaves an event open in the host's trace; in a context of its own, the next is no child of it.
         return copy_context().run(self._ask, prompt)
 
-    def complete_json(self, prompt: str, schema: dict[str, Any]) -> str:
+    def complete_json(self, prompt: str, schema: dict[str, Any]) -> Reply:
         """The LLM's answer, held to the schema if it is a model that calls functions."""
         return copy_context().run(self._ask, prompt, schema)
 
     @property
     def acomplete(self) -> Callable[[str], Any] | None:
-        """`complete` by the LLM's own asynchronous call, as a blocking one if it waits for nothing; None without it."""
-        return _own(self._llm, self._aask)
+        """`complete` by the LLM's own asynchronous call; None where the host falls back to the blocking one."""
+        return self._aask if _is_asynchronous(self._llm) else None
 
     @property
     def acomplete_json(self) -> Callable[[str, dict[str, Any]], Any] | None:
         """The same of `complete_json`."""
-        return _own(self._llm, self._aask)
+        return self._aask if _is_asynchronous(self._llm) else None
 
-    def _ask(self, prompt: str, schema: dict[str, Any] | None = None) -> str:
+    def _ask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
         (template, values), name = asked_with(prompt, _template_of, self._step)
         with step(name) as report:
@@ -110,7 +109,7 @@ class FrameworkLLM:
             answer = llm.structured_predict(_model_of(schema), template, **values)
             return report.answer(answer.model_dump_json())
 
-    async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> str:
+    async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
         (template, values), name = asked_with(prompt, _template_of, self._step)
         with step(name) as report:
@@ -127,13 +126,10 @@ def identity(llm: LLM) -> str | None:
     return None if llm.metadata.model_name in ("", "unknown") or " at 0x" in known else known
 
 
-def _own(llm: LLM, asked: Callable[..., Any]) -> Callable[..., Any] | None:
-    """What asks the LLM asynchronously, as a blocking function if nothing waits; None for `CustomLLM`'s fallback."""
-    method = llm.achat if llm.metadata.is_chat_model else llm.acomplete
-    own = getclosurevars(method).nonlocals.get("f", method)  # what the host's callbacks are wrapped around
-    if gives_way(own):
-        return asked
-    return None if own.__module__ == CustomLLM.__module__ else lambda *given: asyncio.run(asked(*given))
+def _is_asynchronous(llm: LLM) -> bool:
+    """Whether an LLM has an asynchronous call of its own: that of `CustomLLM` is the blocking one."""
+    name = "achat" if llm.metadata.is_chat_model else "acomplete"
+    return unwrap(getattr(type(llm), name)) is not unwrap(getattr(CustomLLM, name))  # wrapped by the host's spans
 
 
 def _template_of(text: str) -> tuple[BasePromptTemplate, dict[str, str]]:

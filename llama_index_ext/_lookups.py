@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
@@ -16,14 +17,13 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from drillrank.hosts.calls import Calls, arun_calls, call, on_thread, run_calls
-from drillrank.hosts.keys import is_old_record
-from drillrank.hosts.lookups import ById, Holding, Store
-from llama_index_ext._filters import Guard, index_behind, indexes_behind
+from drillrank.hosts.lookups import Store
+from drillrank.llm import Call, Fetch, Requests, arun, run
+from llama_index_ext._filters import Guard, index_behind
 from llama_index_ext._waiting import Question, nodes_of
 
 DOCUMENT = "ref_doc_id"
-"""The key under which `Holding` names a node's document: stores filter by it, though it is not among the metadata."""
+"""The key under which a `Fetch` names a node's document: stores filter by it, though it is not among the metadata."""
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
@@ -57,59 +57,32 @@ class StoreLookups(Store):
         self._told_by = told_by
         self.index = index_behind(source)
 
-    def _retrieved(self, retriever: BaseRetriever) -> Calls[list[NodeWithScore]]:
-        found = self._guard.hits((yield from self._question.asked(retriever)), self._told_by)
-        fresh: list[NodeWithScore] = yield on_thread(without_copies, found, retriever, self._guard)
-        return fresh
+    def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
+        return self._guard.hits((yield from self._question.asked(retriever)), self._told_by)
 
-    def _searched(self, k: int, wanted: Mapping[str, str]) -> Calls[tuple[list[NodeWithScore], int]]:
+    def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
         assert self.index is not None
         search = _AsStored(self.index, k, self._guard, wanted)
         return (yield from self._question.asked(search)), search.brought
 
-    def _fetched(self, lookup: ById | Holding) -> Calls[list[BaseNode] | None]:
-        found: list[BaseNode] | None
+    def fetch(self, request: Fetch) -> Requests[list[BaseNode] | None]:
+        """Nodes by id or by metadata, as far as they may be seen; None where neither index nor docstore can tell."""
         if self.index is not None:
-            found = yield on_thread(_looked_up, self.index, lookup, self._guard)
-            return found
-        if self._docstore is None or not isinstance(lookup, ById):
+            return _looked_up(self.index, request, self._guard)
+        if self._docstore is None or request.where is not None:
             return None
-        return self._guard.allowed((yield nodes_of(self._docstore, lookup.ids)))
+        [nodes] = yield [nodes_of(self._docstore, request.ids)]
+        return self._guard.allowed(nodes)
 
 
-def without_copies(hits: list[NodeWithScore], source: BaseRetriever, guard: Guard) -> list[NodeWithScore]:
-    """Hits of a retriever over several indexes, with the nodes themselves where it may have brought their copies.
-
-    Earlier releases left a copy of the raw node in each view of it, and the host's retrievers put that in the view's
-    place. Where all that the retriever brings is from one index, that is asked by those who look up raw nodes.
-    """
-    copied = tuple({hit.node.node_id for hit in hits if is_old_record(hit.node.metadata)})
-    if not copied or index_behind(source) is not None:
-        return hits
-    indexes, whole = indexes_behind(source)
-    answers = [_looked_up(index, ById(copied), Guard(None)) for index in indexes]
-    held: dict[str, dict[str, BaseNode]] = {}
-    for node in (node for answer in answers for node in answer or ()):
-        held.setdefault(node.node_id, {})[node.hash] = node
-    gone = whole and None not in answers
-    fresh: list[NodeWithScore] = []
-    for hit in hits:
-        there = list(held.get(hit.node.node_id, {}).values())
-        if hit.node.node_id not in copied or len(there) > 1 or not (there or gone):
-            fresh.append(hit)
-        elif guard.allowed(there):
-            fresh.append(NodeWithScore(node=there[0], score=hit.score))
-    return fresh
-
-
-def _looked_up(index: VectorStoreIndex, lookup: ById | Holding, guard: Guard) -> list[BaseNode] | None:
+def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        return guard.allowed(_of_docstore(index, lookup))
+        return guard.allowed(_of_docstore(index, request))
     try:
-        if isinstance(lookup, ById):  # without any id, several stores bring all that they have
-            found = index.vector_store.get_nodes(list(lookup.ids)) if lookup.ids else []
+        if request.where is None:  # without any id, several stores bring all that they have
+            found = index.vector_store.get_nodes(list(request.ids)) if request.ids else []
         else:
-            found = index.vector_store.get_nodes(None, _filters(lookup, guard))
+            found = index.vector_store.get_nodes(None, _filters(request.where, guard))
     except NotImplementedError:  # stores that bring nodes by search only
         return None
     return guard.allowed(found)
@@ -118,7 +91,7 @@ def _looked_up(index: VectorStoreIndex, lookup: ById | Holding, guard: Guard) ->
 class _AsStored(VectorIndexRetriever):
     """Over an index: what may be seen, as the store has it, and so in the host's events, traces and log.
 
-    A view that leads to a node stays itself; the copy of that node, which earlier releases left in it, is taken out.
+    A node that leads to another one stays itself; the copy of that one in it is taken out.
     """
 
     def __init__(self, index: VectorStoreIndex, k: int, guard: Guard, wanted: Mapping[str, str]) -> None:
@@ -134,19 +107,19 @@ class _AsStored(VectorIndexRetriever):
         self.brought = 0
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return run_calls(self._found(query_bundle))
+        return run(self._found(query_bundle))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await arun_calls(self._found(query_bundle))
+        return await arun(self._found(query_bundle))
 
-    def _found(self, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query_bundle: QueryBundle) -> Requests[list[NodeWithScore]]:
         """As the host's, which shows traces and the log what the guard has not seen yet."""
         store = self._vector_store
-        result: VectorStoreQueryResult = yield call(
-            store.query, store.aquery, self._build_vector_store_query(query_bundle)
-        )
+        query = self._build_vector_store_query(query_bundle)
+        result: VectorStoreQueryResult
+        [result] = yield [Call(partial(store.query, query), partial(store.aquery, query))]
         if ids := self._determine_nodes_to_fetch(result):
-            fetched = yield nodes_of(self._docstore, ids)
+            [fetched] = yield [nodes_of(self._docstore, ids)]
             if fetched:
                 result.nodes = self._insert_fetched_nodes_into_query_result(result, fetched)
         hits = self._convert_nodes_to_scored_nodes(result)
@@ -159,12 +132,12 @@ def _without_copy(node: BaseNode) -> BaseNode:
     return node.model_copy(update={"obj": None}) if led_to else node
 
 
-def _of_docstore(index: VectorStoreIndex, lookup: ById | Holding) -> list[BaseNode]:
+def _of_docstore(index: VectorStoreIndex, request: Fetch) -> list[BaseNode]:
     """Nodes of an index whose vector store keeps vectors only; those deleted from the index may still be here."""
     indexed = _indexed(index)
-    if isinstance(lookup, ById):
-        return index.docstore.get_nodes([id_ for id_ in lookup.ids if id_ in indexed], raise_error=False)
-    wanted = dict(lookup.wanted)
+    if request.where is None:
+        return index.docstore.get_nodes([id_ for id_ in request.ids if id_ in indexed], raise_error=False)
+    wanted = dict(request.where)
     documents = wanted.pop(DOCUMENT, ())
     infos = map(index.docstore.get_ref_doc_info, [documents] if isinstance(documents, str) else documents)
     ids = [id_ for info in infos if info is not None for id_ in info.node_ids] if documents else list(indexed)
@@ -183,13 +156,13 @@ def _among(held: object, wanted: str | tuple[str, ...]) -> bool:
     return held in wanted if isinstance(wanted, tuple) else held == wanted
 
 
-def _filters(lookup: Holding, guard: Guard) -> MetadataFilters:
+def _filters(where: Mapping[str, str | tuple[str, ...]], guard: Guard) -> MetadataFilters:
     filters = guard.for_store() or MetadataFilters(filters=[])
     own: list[MetadataFilter | MetadataFilters] = [
         MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
         if isinstance(value, tuple)
         else MetadataFilter(key=key, value=value)
-        for key, value in lookup.wanted.items()
+        for key, value in where.items()
     ]
     # Several stores take no filters inside filters; of a document's few records the guard checks the rest.
     return MetadataFilters(filters=[*own, *(one for one in filters.filters if isinstance(one, MetadataFilter))])

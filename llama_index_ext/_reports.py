@@ -16,7 +16,7 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMCompletionEndEvent
 
-from drillrank.reported import Answer, Tokens, reported_tokens
+from drillrank.llm import Reply, reported_tokens
 
 STEP_TAG = "drillrank.step"
 
@@ -25,13 +25,13 @@ class Report:
     """What calls have cost, in the order of their ends."""
 
     def __init__(self) -> None:
-        self.calls: list[Tokens] = []
+        self.calls: list[tuple[int | None, int | None]] = []
 
-    def answer(self, text: str) -> Answer:
+    def answer(self, text: str) -> Reply:
         """The text with what it cost."""
         # A call that is made of another one ends later, and repeats the report of that one or has none.
-        told = [tokens for tokens in self.calls if tokens != (None, None)]
-        return Answer(text, *told[-1]) if told else Answer(text)
+        *_, last = (None, None), *(tokens for tokens in self.calls if tokens != (None, None))
+        return Reply(text, prompt_tokens=last[0], completion_tokens=last[1])
 
 
 _REPORT: ContextVar[Report | None] = ContextVar("drillrank_report", default=None)

@@ -10,16 +10,18 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from pydantic import InstanceOf
 
 from drillrank import Passage, Ranked
-from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
+from drillrank.likelihood.shared_turns import to_thread
 from llama_index_ext._nodes import unread
 from llama_index_ext.events import send_explanations
+from llama_index_ext.settings import RerankSettings
 
 dispatcher = get_dispatcher(__name__)
 
@@ -33,8 +35,7 @@ class LikelihoodRerank(Reranker, BaseNodePostprocessor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
 
-    metadata_mode: MetadataMode = Field(default=MetadataMode.EMBED, description="Metadata that the model reads.")
-    keep_retrieval_score: bool = Field(default=False, description="Keep the old score as metadata retrieval_score.")
+    settings: InstanceOf[RerankSettings] = Field(default=RerankSettings(), description="What is rarely touched.")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         model = state["__pydantic_private__"]["_language_model"]  # a fitted model stays fitted
@@ -46,7 +47,7 @@ class LikelihoodRerank(Reranker, BaseNodePostprocessor):
         return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
-        return Passage(node.get_content(metadata_mode=self.metadata_mode), id=node.node_id)
+        return Passage(node.get_content(metadata_mode=self.settings.metadata_mode), id=node.node_id)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -89,7 +90,7 @@ class LikelihoodRerank(Reranker, BaseNodePostprocessor):
 
     def _reranked(self, before: NodeWithScore | BaseNode, item: Ranked[Passage]) -> NodeWithScore:
         node, score = (before.node, before.score) if isinstance(before, NodeWithScore) else (before, None)
-        kept = {"retrieval_score": score} if self.keep_retrieval_score else {}
+        kept = {"retrieval_score": score} if self.settings.keep_retrieval_score else {}
         metadata = noted(node.metadata, item.details) | kept
         if metadata != node.metadata:
             node = unread(node, metadata, [*notes(item.details), *kept])

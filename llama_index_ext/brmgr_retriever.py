@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, InitVar
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass
+from functools import partial
 from typing import Any
 
 from llama_index.core import Settings
@@ -13,25 +15,22 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive
-from drillrank.hosts.calls import Calls, call
-from drillrank.hosts.generated import (
-    GeneratedRecordSettings,
-    GenerationSettings,
-    aretrieve_and_generate,
-    retrieve_and_generate,
-)
+from drillrank.hosts.generated import retrieved_and_generated
+from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
-from drillrank.settings import method, settings_of
+from drillrank.rerank.first_stage import Prior
+from drillrank.settings import as_settings
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.brmgr import BRMGRRerank
+from llama_index_ext.settings import BRMGRRetrieverSettings
 
 
-@method
-class BRMGRRetriever(AskedRetriever, GenerationSettings):
+@dataclass(eq=False)
+class BRMGRRetriever(AskedRetriever):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -43,9 +42,12 @@ class BRMGRRetriever(AskedRetriever, GenerationSettings):
         top_n: Nodes to return; None returns all.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: what else the retriever
             brings is left out.
+        prior: What the scores of the retriever's nodes say, as for `UPRRerank`.
+        guard: Drop generated nodes that no retrieved one supports, as for `BRMGRRerank`.
+        generated_share: The largest share of generated nodes among those returned.
+        explain: Whether results say why they stand where they stand.
+        settings: What is rarely touched: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
         callback_manager: As for every LlamaIndex retriever.
-
-    The other arguments are the settings below; with a `prior` the scores of the retriever's nodes count.
 
     Generated nodes are made for one query and stored nowhere. A call that fails or brings nothing costs no retrieved
     node: there is a `DrillrankWarning`, and the others are merged. Give the LLM a time limit: a call that runs into it
@@ -71,43 +73,58 @@ class BRMGRRetriever(AskedRetriever, GenerationSettings):
     model_options: dict[str, Any] | None = None
     top_n: int | None = None
     filters: Filters | None = None
+    prior: Prior | None = None
+    guard: bool | float = False
+    generated_share: float = 1.0
+    explain: bool = False
+    settings: BRMGRRetrieverSettings | Mapping[str, Any] = BRMGRRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
 
     __repr__ = object.__repr__  # of what retrievers hold
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        GenerationSettings.__post_init__(self)
+        self.__dict__["settings"] = self._settings = as_settings(BRMGRRetrieverSettings, self.settings)
         check_retriever(self, self.retriever)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         Guard(self.filters)  # says now what is wrong with them
-        ranking = settings_of(self, GeneratedRecordSettings) | {
+        ranking: dict[str, Any] = {
             "model": self.model,
             "model_options": self.model_options or {},
             "top_n": self.top_n,
+            "prior": self.prior,
+            "guard": self.guard,
+            "generated_share": self.generated_share,
             "explain": self.explain,
+            "settings": self._settings,
             "callback_manager": self.callback_manager,
         }
         self._rerank = BRMGRRerank(**ranking)
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    @property
+    def _workers(self) -> int:
+        return self._settings.workers
+
+    def _framework_llm(self) -> FrameworkLLM:
+        return FrameworkLLM(self.llm or Settings.llm, "write a passage")
+
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.retriever)
         store = StoreLookups(query_bundle, self.retriever, guard, told_by=type(self).__name__)
-        asked = self, query, self.n_generated, store, FrameworkLLM(self.llm or Settings.llm, "write a passage")
-        found, written = yield call(retrieve_and_generate, aretrieve_and_generate, *asked)
-        rerank, nodes = self._rerank, [*(found or ()), *map(self._node, written)]
-        merged: list[NodeWithScore] = yield call(
-            rerank.postprocess_nodes, rerank.apostprocess_nodes, nodes, query_bundle
-        )
-        return merged
+        found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
+        rerank, arguments = self._rerank, ([*(found or ()), *map(self._node, written)], query_bundle)
+        [merged] = yield [
+            Call(partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments))
+        ]
+        return merged  # type: ignore[no-any-return]
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(
             id_=passage.id,
             text=passage.text,
-            metadata={self.origin_key: "generated"},
-            excluded_embed_metadata_keys=[self.origin_key],
-            excluded_llm_metadata_keys=[self.origin_key],
+            metadata={self._settings.origin_key: "generated"},
+            excluded_embed_metadata_keys=[self._settings.origin_key],
+            excluded_llm_metadata_keys=[self._settings.origin_key],
         )
         return NodeWithScore(node=node)

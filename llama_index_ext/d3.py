@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, InitVar
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -11,7 +11,6 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
-from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.utils import print_text
@@ -21,14 +20,15 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls, on_thread
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.proposing import Reading
-from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.settings import method, renamed
+from drillrank.hosts.settings import check_switch
+from drillrank.llm import Requests, Usage
+from drillrank.passages import check_top_n
+from drillrank.settings import as_settings
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
@@ -38,13 +38,13 @@ from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
+from llama_index_ext.settings import D3RetrieverSettings
 
 dispatcher = get_dispatcher(__name__)
 
 
-@renamed(summarise="summarizer")
-@method
-class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
+@dataclass(eq=False)
+class D3Retriever(Prompted, AskedRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -60,10 +60,13 @@ class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
+        top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
+        explain: Whether results say why they stand where they stand.
+        settings: What is rarely touched: `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
         callback_manager: As for every LlamaIndex retriever.
         verbose: Print each step.
 
-    The other arguments are the settings of `drillrank.D3`; `update_prompts` changes its prompts, too.
+    `update_prompts` changes the prompts in `settings`, too.
 
     Each node is a paragraph, text as stored, with `start_char_idx` and `end_char_idx` where they are known, the
     document as SOURCE, and the metadata of the node that it stands in together with, under names that begin with
@@ -90,9 +93,10 @@ class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
-    embed: BaseEmbedding | Embed | None  # type: ignore[assignment]  # the host's, too
-    section_prompt: BasePromptTemplate | str | None  # type: ignore[assignment]  # the host's
-    paragraph_prompt: BasePromptTemplate | str | None  # type: ignore[assignment]
+    embed: BaseEmbedding | Embed | None = None
+    top_n: int | None = None
+    explain: bool = False
+    settings: D3RetrieverSettings | Mapping[str, Any] = D3RetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
     verbose: InitVar[bool] = False
 
@@ -100,39 +104,43 @@ class D3Retriever(Prompted, AskedRetriever, D3RetrieverSettings):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
-        D3RetrieverSettings.__post_init__(self)
+        check_top_n(self.top_n)
+        check_switch(explain=self.explain)
+        self.__dict__["settings"] = settings = as_settings(D3RetrieverSettings, self.settings)
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex | BaseRetriever):
             raise InvalidInput(f"source is a VectorStoreIndex or a retriever; not {source!r:.100}.")
         self._prompts = Prompts()
-        prompts: Any = self.prompts  # the host's, or texts
-        d3 = D3.configured(
-            self,
+        prompts: Any = settings.prompts  # the host's, or texts
+        d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             load_evidence_model(self.model, **(self.model_options or {})),
             embed=embedding_of(self.embed),
-            section_prompt=self._prompts.filler("section_prompt", prompts[0]),
-            paragraph_prompt=self._prompts.filler("paragraph_prompt", prompts[1]),
+            settings=replace(
+                settings,
+                section_prompt=self._prompts.filler("section_prompt", prompts[0]),
+                paragraph_prompt=self._prompts.filler("paragraph_prompt", prompts[1]),
+            ),
         )
         check_nodes(self, "documents", self.documents)
-        # A retriever follows a view to the copy of its section that earlier releases left there.
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
         guard = Guard(self.filters)  # says now what is wrong with them
         self._drilling = Drilling(
             d3,
-            self,
+            settings,
             self.documents,
             chunks_of(self.documents),
             Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order),
             asks_llm=self.llm is not None,
+            explains=self.explain,
             given_alone=guard if source is None else None,
         )
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)
         found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
-        nodes: list[NodeWithScore] = yield on_thread(self._nodes, found)  # hosts hash texts for their references
+        nodes = self._nodes(found)
         if explains(self.explain):
             send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)
         return nodes

@@ -10,8 +10,8 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore
 
-from drillrank.explanation import Explanation, TreeNode
-from drillrank.explanation.on_request import answer_request
+from drillrank.explanation import Explanation, Node
+from drillrank.explanation.explanations import request
 
 dispatcher = get_dispatcher(__name__)
 
@@ -101,11 +101,12 @@ class SelfAskStepEvent(_Named):
 
 
 def send_explanations(
-    query: str, nodes: Sequence[NodeWithScore], why: Sequence[Explanation | None], tree: Sequence[TreeNode] = ()
+    query: str, nodes: Sequence[NodeWithScore], why: Sequence[Explanation | None], tree: Sequence[Node] = ()
 ) -> None:
     """Send the event of one question."""
     ids = [node.node.node_id for node in nodes]
-    answer_request({id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None}, tree)
+    if (asked := request.get()) is not None:
+        asked.found |= {id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None}
     dispatcher.event(
         ExplanationEvent(
             query=query,

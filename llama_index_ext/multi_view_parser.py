@@ -21,19 +21,20 @@ from llama_index.core.llms import LLM
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.utils import get_tqdm_iterable
-from pydantic import PrivateAttr, computed_field
+from pydantic import InstanceOf, PrivateAttr, computed_field, model_validator
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
 from drillrank.hosts.beginnings import Cut, beginnings
-from drillrank.hosts.calls import Calls, arun_calls, on_thread, run_calls
 from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.namespaces import namespace_of
+from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
-from drillrank.once import Told
-from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
+from drillrank.llm import Requests, arun, run
+from drillrank.settings import as_json
+from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
+from drillrank.views.summaries import Summarize
 from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext.pages import join_pages
 
@@ -41,7 +42,7 @@ VERSION = metadata.version("drillrank")
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
 
-class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
+class MultiViewNodeParser(Component, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead
@@ -68,8 +69,8 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
     `IngestionPipeline` with a docstore give `llama_index_ext.pages.join_pages(documents)`: it would hand over only the
     pages that have changed.
 
-    A serialised parser names its `llm`, `summarizer` and `id_func`, and `tokens` unless that is a string;
-    `from_dict` refuses it unless they are given again: `from_dict(data, llm=llm)`. The cache of an
+    A serialised parser names its `llm`, `summarizer` and `id_func`, and the `tokens` of its settings unless that is a
+    string; `from_dict` refuses it unless they are given again: `from_dict(data, llm=llm)`. The cache of an
     `IngestionPipeline` knows documents by text and metadata, not by id: equal ones share their nodes.
 
     Args:
@@ -79,12 +80,21 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
             namespace, the document's id, the section and the view only.
         include_metadata: Whether nodes carry the document's metadata.
         include_prev_next_rel: Whether raw nodes are linked to their neighbours.
-
-    The other fields are the settings of `drillrank.views.MultiViewChunker`, and `separator` and namespaces.
+        views: Views to make; `raw` is always among them.
+        chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
+            section, up to `max_tokens`), or `"fixed"` (the same across sections).
+        max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
+        summarizer: Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for example,
+            or a function from texts to summaries.
+        namespace: Of all documents.
+        namespace_key: Key of the documents' metadata that holds the namespace of each.
+        settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
 
     Raises:
-        ValidationError: unknown views, `raw` not among them, or settings that do not go together.
-        InvalidInput: a document has no namespace under `namespace_key`.
+        InvalidInput: unknown views, `raw` not among them, settings that do not go together, or a document without a
+            namespace under `namespace_key`.
 
     >>> document = Document(text="# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
     >>> nodes = MultiViewNodeParser(views=["raw", "keywords"]).get_nodes_from_documents([document])
@@ -97,23 +107,55 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
-    _told: Told = PrivateAttr(default_factory=Told)
+    views: tuple[View, ...] = Field(default=VIEWS, description="Views to make; raw is always among them.")
+    chunking: Chunking = Field(default="section", description="What is indexed as one thing.")
+    max_tokens: int | None = Field(default=None, description="Largest size of a chunk.")
+    min_tokens: int | None = Field(default=None, description="Sections of fewer tokens are joined.")
+    context: tuple[Context, ...] = Field(default=(), description="What stands in front of the raw text in the index.")
+    summarizer: Summarizer | Summarize | None = Field(default=None, description="Makes the summaries.")
+    namespace: str | None = Field(default=None, description="Of all documents.")
+    namespace_key: str | None = Field(default=None, description="Metadata key of each document's namespace.")
+    settings: InstanceOf[SplitterSettings] = Field(default=SplitterSettings(), description="What is rarely touched.")
+
+    _warned: WarnOnce = PrivateAttr(default_factory=WarnOnce)
     _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)  # in place of an LLM's identity that nobody knows
 
-    @field_validator("llm", "summarizer", "id_func", "tokens", mode="before")
+    @field_validator("llm", "summarizer", "id_func", mode="before")
     @classmethod
     def _restore(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, dict) or (isinstance(value, str) and info.field_name != "tokens"):
-            name = info.field_name
-            raise InvalidInput(
-                f"A serialised MultiViewNodeParser holds only the name of its {name}, {value!r:.100}: give it again, "
-                f"as in MultiViewNodeParser.from_dict(data, {name}={name}), or {name}=None to do without."
-            )
-        return value
+        return _given_again(value, info.field_name) if isinstance(value, dict | str) else value
 
-    @field_serializer("tokens")
-    def _name_tokens(self, value: Any) -> Any:
-        return value if value is None or isinstance(value, str) else {"class": self._name(value)}
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _settings_by_name(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("tokens"), dict):
+            _given_again(given["tokens"], "settings")
+        return super()._settings_by_name(given)
+
+    @field_serializer("settings")
+    def _settings_as_json(self, settings: SplitterSettings) -> Any:
+        tokens = settings.tokens
+        named = tokens if tokens is None or isinstance(tokens, str) else {"class": self._name(tokens)}
+        return {**as_json(settings), "tokens": named}
+
+    @model_validator(mode="after")
+    def _usable(self) -> MultiViewNodeParser:
+        check_namespace(self.namespace, self.namespace_key)
+        self._chunker()
+        return self
+
+    def _chunker(self, llm: FrameworkLLM | None = None, writer: ViewWriter | None = None) -> MultiViewChunker:
+        return MultiViewChunker(
+            self.views,
+            llm=llm,
+            chunking=self.chunking,
+            max_tokens=self.max_tokens,
+            min_tokens=self.min_tokens,
+            context=self.context,
+            summarizer=self.summarizer,
+            writer=writer,
+            settings=self.settings,
+        )
 
     @field_serializer("summarizer", "id_func")
     def _name(self, value: Any) -> str | None:
@@ -137,27 +179,24 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         return "MultiViewNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        return run_calls(self._split(nodes, show_progress))
+        return run(self._split(nodes, show_progress))
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        return await arun_calls(self._split(nodes, show_progress))
+        return await arun(self._split(nodes, show_progress))
 
-    def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Calls[list[BaseNode]]:
-        nodes = join_pages(nodes) if self.join_pages else nodes
-        chunker = MultiViewChunker.configured(
-            self,
-            llm=FrameworkLLM(self.llm, "write a view") if self.llm else None,
-            writer=ViewWriter(
-                (identity(self.llm) or self._own) if self.llm else "", self.cache, on_failure=self.on_failure
-            ),
+    def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Requests[list[BaseNode]]:
+        nodes = join_pages(nodes) if self.settings.join_pages else nodes
+        who = (identity(self.llm) or self._own) if self.llm else ""
+        chunker = self._chunker(
+            FrameworkLLM(self.llm, "write a view") if self.llm else None,
+            ViewWriter(who, self.cache, on_failure=self.settings.on_failure),
         )
-        documents = yield on_thread(lambda: list(map(self._uncut, nodes)))
+        documents = list(map(self._uncut, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
         chunks = yield from split(chunker, shown, show_progress)
-        made: list[BaseNode] = yield on_thread(self._nodes, nodes, documents, chunks)
-        return made
+        return self._nodes(nodes, documents, chunks)
 
     def _uncut(self, node: BaseNode) -> Uncut:
         space = namespace_of(node.metadata, node.node_id, namespace=self.namespace, key=self.namespace_key)
@@ -176,7 +215,7 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         return [made for one in each for made in self._section_nodes(*one)]
 
     def _tell_unplaced(self, nodes: Sequence[BaseNode]) -> None:
-        if documents := self._told.anew("offsets", [node.ref_doc_id for node in nodes]):
+        if documents := self._warned.new("offsets", [node.ref_doc_id for node in nodes]):
             warnings.warn(
                 f"MultiViewNodeParser: it is not certain where in their document nodes of {len(documents)} documents "
                 f"stand, for example of {documents[0]!r}: their sections have no offsets. Let it cut the documents "
@@ -195,7 +234,7 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
         described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
             names = {"section_id": ids[chunk.section_id], "context": chunk.context or None}
-            metadata = described.metadata_of(chunk, self, begin, **names)
+            metadata = described.metadata_of(chunk, self.settings, begin, **names)
             fields = _fields(node, metadata) | {
                 "id_": ids[chunk.id],
                 "text": chunk.text,
@@ -226,6 +265,13 @@ class MultiViewNodeParser(Component, NodeParser, SplitterSettings):
                 relationships[NodeRelationship.NEXT] = infos[chunks[position + 1].id]
         for parent, below in children.items():
             raw[parent].relationships[NodeRelationship.CHILD] = below
+
+
+def _given_again(value: object, name: str | None) -> None:
+    raise InvalidInput(
+        f"A serialised MultiViewNodeParser holds only the name of its {name}, {value!r:.100}: give it again, "
+        f"as in MultiViewNodeParser.from_dict(data, {name}={name}), or {name}=None to do without."
+    )
 
 
 def _fields(document: BaseNode, metadata: dict[str, Any]) -> dict[str, Any]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY, InitVar, dataclass
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
-from drillrank.errors import InvalidInput
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls
+from drillrank.errors import InvalidInput, check_positive
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.keys import prefixed, with_own
-from drillrank.hosts.settings import ViewRetrieverSettings
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
-from drillrank.settings import method
-from drillrank.views import VIEWS, MergedSection, View
+from drillrank.llm import Requests, Usage
+from drillrank.views import VIEWS, Expansion, MergedSection, RetrieverName, View
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes
 from llama_index_ext._lookups import StoreLookups
@@ -30,8 +28,8 @@ from llama_index_ext.events import send_explanations
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
 
-@method
-class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
+@dataclass(eq=False)
+class MultiViewRetriever(AskedRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -42,6 +40,12 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
             all of them, whose results are ranked by their view.
         filters: Which nodes may be seen: `MetadataFilters`, or a function from a node to True or False. They govern
             every look-up, as do the filters of the source's retrievers.
+        retriever: `"bm25"` or `"tfidf"`: one index for each view, where nodes are indexed in memory.
+        weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
+        top_n: Sections to return.
+        expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
+            as metadata `drillrank_expanded_from`, beyond `top_n`.
+        explain: Whether results say why they stand where they stand.
         callback_manager: As for every LlamaIndex retriever.
 
     Returns raw nodes, each section once; `metadata["drillrank_matched_views"]` tells the views that matched and at
@@ -53,8 +57,8 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
     neighbours by id; the one that retrievers search, too, if it is a single one. Only where there is none, `nodes`
     stand in, unless they differ from what was found.
 
-    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they, and
-    records of earlier releases, are found beside sections of this one, whenever they were stored.
+    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
+    are found beside sections, whenever they were stored.
 
     Raises:
         InvalidInput: the raw node of a section is missing, two that may be seen are one section with different texts, a
@@ -73,17 +77,21 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
     _: KW_ONLY
     source: Source | None = None
     filters: Filters | None = None
+    retriever: RetrieverName = "bm25"
+    weights: Mapping[str, float] | None = None
+    top_n: int = 5
+    expand: Expansion | None = None
+    explain: bool = False
     callback_manager: InitVar[CallbackManager | None] = None
 
     __repr__ = object.__repr__  # nodes may be long
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        ViewRetrieverSettings.__post_init__(self)
+        check_positive(top_n=self.top_n)
         check_nodes(self, "nodes", self.nodes)
         Guard(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
-            self,
             list(map(read_section, self.nodes)),
             lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in self.nodes],
             _searched(self.source),
@@ -91,7 +99,10 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
             name="nodes",
             maker="MultiViewNodeParser",
             filtered=self.filters is not None,
-            resolved=not isinstance(self.source, VectorStoreIndex),
+            retriever=self.retriever,
+            weights=self.weights,
+            expand=self.expand,
+            explains=self.explain,
         )
 
     @property
@@ -99,7 +110,7 @@ class MultiViewRetriever(AskedRetriever, ViewRetrieverSettings):
         """Where all results are from."""
         return self.source
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, guard, self.top_n)

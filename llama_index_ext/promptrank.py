@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import InstanceOf
 
 from drillrank import Passage
 from drillrank.embedding import Embed
-from drillrank.hosts.paths import LinkedRecordSettings
 from drillrank.hosts.reranking import OfPaths
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
+from drillrank.rerank.first_stage import Prior
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank
 from llama_index_ext.promptrank_nodes import NodePaths, passage_of
+from llama_index_ext.settings import PromptRankRerankSettings
 
 
-@link_prior_was_prior
-class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
+class PromptRankRerank(LikelihoodRerank, OfPaths):
     """Reranks nodes by the best path of linked nodes among them, and beyond them if told where (multi-hop questions).
 
     Args:
@@ -41,11 +40,15 @@ class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read,
             whether it is given, fetched over a link or retrieved. What is fetched over links obeys the filters of
             `retriever`, too.
+        embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
+        prior: As for `UPRRerank`.
+        score: As for `UPRRerank`.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `llama_index_ext.settings.PromptRankRerankSettings`. Its `instructions`,
+            `ensemble` and `temperature` are what `tune` finds.
 
-    The other fields: those of `UPRRerank` but for its template, `title_key`, `demonstrations`, and the settings below
-    (`instructions`, `ensemble` and `temperature` are what `tune` finds). With a `prior` the nodes' scores count, as for
-    `UPRRerank`. `embed` may be an embedding model. `docstore`, `retriever`, `filters` and `embed` are no part of the
-    serialised configuration.
+    `docstore`, `retriever`, `filters` and `embed` are no part of the serialised configuration.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -57,24 +60,26 @@ class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
     ['Alan Turing', 'Maida Vale', 'London']
     """
 
-    metadata_mode: MetadataMode = Field(
-        default=MetadataMode.NONE, description="Metadata that the model reads beside the title."
-    )
     links: tuple[TextLinkName | Literal["relationships"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a node to others."
     )
+    prior: Prior | None = Field(default=None, description="What nodes' scores say, as for UPRRerank.")
     docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
     retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
-    title_key: str = Field(default="title", description="Metadata key of the title.")
-    embed: Annotated[InstanceOf[BaseEmbedding] | Embed | None, Field(exclude=True)]  # type: ignore[assignment]
+    embed: InstanceOf[BaseEmbedding] | Embed | None = Field(
+        default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
+    )
+    settings: InstanceOf[PromptRankRerankSettings] = Field(
+        default=PromptRankRerankSettings(), description="What is rarely touched."
+    )
 
     def _prepare(self) -> None:
         Guard(self.filters)  # says now what is wrong with them
         super()._prepare()
 
     def _passage(self, node: BaseNode) -> Passage:
-        return passage_of(node, node.node_id, self.title_key, self.metadata_mode)
+        return passage_of(node, node.node_id, self.settings.title_key, self.settings.metadata_mode)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -86,4 +91,5 @@ class PromptRankRerank(LikelihoodRerank, OfPaths, LinkedRecordSettings):
 
     def _host(self) -> NodePaths:
         guard = Guard(self.filters, self.retriever)
-        return NodePaths(guard, self.retriever, self.docstore, self.title_key, self.metadata_mode)
+        settings = self.settings
+        return NodePaths(guard, self.retriever, self.docstore, settings.title_key, settings.metadata_mode)

@@ -48,7 +48,6 @@ class NodePaths:
     docstore: BaseDocumentStore | None
     title_key: str
     metadata_mode: MetadataMode
-    resolved = True
 
     @property
     def certain(self) -> bool:

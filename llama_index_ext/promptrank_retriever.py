@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, InitVar
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
-from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from drillrank import LanguageModel, PromptRank, load_language_model
+from drillrank import LanguageModel, load_language_model
 from drillrank.embedding import Embed
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
-from drillrank.hosts.paths import PathRetrieverSettings
+from drillrank.hosts.settings import check_switch
+from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
-from drillrank.multihop.path_settings import link_prior_was_prior
 from drillrank.passages import check_top_n
-from drillrank.rerank.demonstrations import Demonstration
-from drillrank.settings import method
+from drillrank.settings import as_settings
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes, check_retriever
@@ -34,11 +31,11 @@ from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.events import send_explanations
 from llama_index_ext.promptrank_nodes import NodePaths
+from llama_index_ext.settings import PromptRankRetrieverSettings
 
 
-@link_prior_was_prior
-@method
-class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
+@dataclass(eq=False)
+class PromptRankRetriever(Prompted, AskedRetriever):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:
@@ -59,14 +56,12 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         top_n: Nodes to return; None returns every node on a scored path.
-        title_key: Metadata key of the title.
-        metadata_mode: Metadata that the model reads beside the title.
-        demonstrations: Questions with their gold paths, shown to a neural model before each path.
         embed: An embedding model, best that of the index, or a function from texts to vectors. `nodes` are embedded
             when the retriever is built, what it finds when it is first found.
+        explain: Whether results say why they stand where they stand.
+        settings: What is rarely touched: `llama_index_ext.settings.PromptRankRetrieverSettings`, or a mapping of its
+            fields.
         callback_manager: As for every LlamaIndex retriever.
-
-    The other arguments are the settings below.
 
     Each node comes once, as a copy: `metadata["drillrank_path"]` holds the ids of its best path, joined by
     " > ", and `drillrank_path_score` that path's score, which is the node's score too (see `PathSearch.search`). Every
@@ -103,35 +98,37 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
     filters: Filters | None = None
     links: Sequence[LinkName] = LINKS_IN_TEXTS
     llm: LLM | None = None
-    missing_prompt: BasePromptTemplate | str  # type: ignore[assignment]  # the host's
-    embed: BaseEmbedding | Embed | None  # type: ignore[assignment]  # the host's, too
+    embed: BaseEmbedding | Embed | None = None
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
     top_n: int | None = 5
-    title_key: str = "title"
-    metadata_mode: MetadataMode = MetadataMode.NONE
-    demonstrations: Sequence[Demonstration] = ()
+    explain: bool = False
+    settings: PromptRankRetrieverSettings | Mapping[str, Any] = PromptRankRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
 
     __repr__ = object.__repr__  # nodes may be long
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        PathRetrieverSettings.__post_init__(self)
+        self.__dict__["settings"] = settings = as_settings(PromptRankRetrieverSettings, self.settings)
+        self._read = settings.title_key, settings.metadata_mode
+        check_switch(explain=self.explain)
         check_retriever(self, self.retriever)
         check_nodes(self, "nodes", self.nodes)
         check_top_n(self.top_n)
         self._prompts = Prompts()
-        prompt = self._prompts.filler("missing_prompt", self.missing_prompt)
+        missing_prompt: Any = settings.missing_prompt  # the host's, or a text
+        prompt = self._prompts.filler("missing_prompt", missing_prompt)
         self._asked = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         model = load_language_model(self.model, **(self.model_options or {}))
         self._paths = PathRetrieval(
-            self,
-            PromptRank.configured(self, model, demonstrations=tuple(self.demonstrations)),
+            settings,
+            settings.prompt_rank(model, settings.prior),
             list(self.nodes),
             self._host(Guard(self.filters)),
             links=self.links,
             embed=embedding_of(self.embed),
+            explains=self.explain,
             restricts=lambda: Guard(self.filters, self.retriever).restricts,
             missing_prompt=None if self.llm is None else prompt,
             given_as="nodes",
@@ -143,16 +140,19 @@ class PromptRankRetriever(Prompted, AskedRetriever, PathRetrieverSettings):
         """Whose store all results are from; none, if some are from another one."""
         return self.retriever if self.docstore is None else None
 
-    def _found(self, query: str, query_bundle: QueryBundle) -> Calls[list[NodeWithScore]]:
+    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         host = self._host(Guard(self.filters, self.retriever))
-        found = yield from self._paths.retrieve(query, host, self.top_n, self._asked, asked=query_bundle)
+        found = yield from self._paths.retrieve(query, host, self.top_n, usage, asked=query_bundle)
         nodes = list(map(_node, found))
         if explains(self.explain):
             send_explanations(query, nodes, [one.explanation for one in found])
         return nodes
 
+    def _framework_llm(self) -> FrameworkLLM | None:
+        return self._asked
+
     def _host(self, guard: Guard) -> NodePaths:
-        return NodePaths(guard, self.retriever, self.docstore, self.title_key, self.metadata_mode)
+        return NodePaths(guard, self.retriever, self.docstore, *self._read)
 
 
 def _node(found: FoundRecord[BaseNode]) -> NodeWithScore:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -12,18 +11,19 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayloa
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import print_text
 
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
-from drillrank.drilldown.settings import SelfAskSettings
+from drillrank.errors import OnFailure
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
-from drillrank.settings import method, renamed
+from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
+from drillrank.tokens import Tokens
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
@@ -33,9 +33,8 @@ from llama_index_ext.events import SelfAskStepEvent
 dispatcher = get_dispatcher(__name__)
 
 
-@renamed(self_ask_prompt="prompt")
-@method
-class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
+@dataclass(eq=False)
+class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
@@ -43,10 +42,17 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
         llm: Asks and answers; None takes `Settings.llm` at each query.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no LLM reads another node of
             the retriever's.
+        max_steps: Most follow-up questions; then the final answer is asked for.
+        max_prompt_tokens: Budget of a prompt, as for `drillrank.SelfAsk`.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        prompt: Asks for the next step: with `{question}` and `{transcript}`, which ends the prompt.
+        answer_prompt: Asks for an answer from nodes: with `{contents}` and `{question}`.
+        on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.
+        workers: Most LLM calls at the same time.
         callback_manager: As for every LlamaIndex query engine.
         verbose: Print each step.
 
-    The other arguments are the settings of `drillrank.SelfAsk`; `update_prompts` changes its prompts, too.
+    `update_prompts` changes the prompts, too.
 
     The response has the final answer, the nodes of all steps, each once, as source nodes, and as metadata `steps` (each
     with `question`, `answer` and `node_ids`), `problems`, `prompt_tokens`, `completion_tokens` and `llm_calls`, in
@@ -71,8 +77,13 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
     llm: LLM | None = None
     _: KW_ONLY
     filters: Filters | None = None
-    prompt: BasePromptTemplate | str  # type: ignore[assignment]  # the host's
-    answer_prompt: BasePromptTemplate | str  # type: ignore[assignment]
+    max_steps: int = 5
+    max_prompt_tokens: int = 3000
+    tokens: Tokens = None
+    prompt: BasePromptTemplate | str = SELF_ASK_PROMPT
+    answer_prompt: BasePromptTemplate | str = ANSWER_PROMPT
+    on_failure: OnFailure = "continue"
+    workers: int = 4
     callback_manager: InitVar[CallbackManager | None] = None
     verbose: InitVar[bool] = False
 
@@ -80,28 +91,25 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine, SelfAskSettings):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseQueryEngine.__init__(self, callback_manager)
-        SelfAskSettings.__post_init__(self)
         check_retriever(self, self.retriever)
         self._verbose = verbose
         self._prompts = Prompts()
         Guard(self.filters)  # says now what is wrong with them
-        self._self_ask = SelfAsk.configured(
-            self,
+        self._self_ask = SelfAsk(
             FrameworkLLM(self.llm, "ask"),
             RetrievedPassages(self._store, _passage),
             prompt=self._prompts.filler("prompt", self.prompt),
             answer_prompt=self._prompts.filler("answer_prompt", self.answer_prompt),
+            max_steps=self.max_steps,
+            max_prompt_tokens=self.max_prompt_tokens,
+            tokens=self.tokens,
+            on_failure=self.on_failure,
+            workers=self.workers,
         )
 
     def _store(self, question: str) -> StoreLookups:
         guard = Guard(self.filters, self.retriever)
         return StoreLookups(QueryBundle(question), self.retriever, guard, told_by="SelfAskQueryEngine")
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        if "self_ask_prompt" in prompts:
-            warnings.warn("The prompt 'self_ask_prompt' is called 'prompt' now.", DeprecationWarning, stacklevel=3)
-            prompts = {"prompt": prompts["self_ask_prompt"], **prompts}
-        super()._update_prompts(prompts)
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.retriever}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from drillrank import UPR
-from drillrank.rerank.upr import UPRSettings
+from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.presets import LikelihoodFormula
 from llama_index_ext._rerank import LikelihoodRerank
 
 
-class UPRRerank(LikelihoodRerank, UPRSettings):
+class UPRRerank(LikelihoodRerank):
     """Reranks nodes by the likelihood of the question, given the node.
 
     Args:
@@ -17,9 +21,14 @@ class UPRRerank(LikelihoodRerank, UPRSettings):
             the cosines of a sentence encoder, as most vector indexes give them; `"retrieval"` takes their ranks, on
             whatever scale they are. A node without a score counts as an average one; where none has one, their order
             counts, but for `"cosine"`. None leaves the scores alone.
-
-    The other fields: `score` ("log_likelihood", at most 0; "probability"; "softmax"), `score_threshold` (inclusive),
-    `explain`, `metadata_mode`, `keep_retrieval_score`, `template`, `max_passage_tokens`, `model_options`.
+        score: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        explain: Whether results say why they stand where they stand.
+        template: Prompt with `{text}` and, if wanted, `{title}` before it.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        prior_weight: How much the prior counts.
+        preset: Score as published code does, as for `drillrank.UPR`.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `llama_index_ext.settings.RerankSettings`.
 
     Raises:
         InvalidInput: the query is missing or blank, the template is malformed, or there is a prior and a node's score
@@ -31,4 +40,18 @@ class UPRRerank(LikelihoodRerank, UPRSettings):
     'Emma is a novel.'
     """
 
-    _method = UPR
+    prior: Prior | None = Field(default=None, description="What nodes' scores say before their texts are read.")
+    template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
+    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
+    prior_weight: float = Field(default=1.0, description="How much the prior counts.")
+    preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
+
+    def _prepare(self) -> None:
+        self._ranker = UPR(
+            self._language_model,
+            template=self.template,
+            max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
+            prior_weight=self.prior_weight,
+            preset=self.preset,
+        )

@@ -1,4 +1,4 @@
-"""Writes the table of components in README.md anew, from `drillrank.registry`.
+"""Writes the table of components in README.md anew, from `drillrank.components`.
 
 python tools/component_table.py
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from drillrank.registry import Component, components
+from drillrank.components import COMPONENTS, Component
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {  # and the columns that each shows
@@ -24,7 +24,7 @@ def cells(one: Component) -> dict[str, str]:
         "LlamaIndex": code(one.llama_index),
         "LangChain": code(one.langchain),
         "core": code([one.name]),
-        "needs": ", ".join([*one.needs, *(f"`[{extra}]`" for extra in one.extras)]) or "–",
+        "needs": ", ".join([*one.needs, *([f"`[{one.extra}]`"] if one.extra else [])]) or "–",
         "paper": f"[{one.paper.authors}](https://arxiv.org/abs/{one.paper.arxiv})" if one.paper else "–",
     }
 
@@ -36,7 +36,7 @@ def code(names: Sequence[str]) -> str:
 
 def table(columns: Sequence[str]) -> str:
     """The table in Markdown."""
-    rows = [[cells(one)[column] for column in columns] for one in components()]
+    rows = [[cells(one)[column] for column in columns] for one in COMPONENTS]
     head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
     return head + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

@@ -27,7 +27,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, Histogram, ge
 from pydantic import BaseModel, Field
 
 from drillrank import UPR, load_language_model
-from drillrank.calling import to_thread
 from drillrank.errors import InvalidInput, Overloaded, ServerFailure
 
 MODEL = os.environ.get("DRILLRANK_MODEL", "unigram")
@@ -97,7 +96,7 @@ class Service:
         self.in_queue += 1
         IN_QUEUE.set(self.in_queue)
         try:
-            work = to_thread(self.ranker.rank, question.query, question.documents, question.top_n)
+            work = self.ranker.arank(question.query, question.documents, question.top_n)
             ranking = await asyncio.wait_for(work, TIMEOUT)
         finally:
             self.in_queue -= 1

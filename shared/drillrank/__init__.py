@@ -6,12 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drillrank.corpus import Corpus
     from drillrank.drilldown.d3 import D3
     from drillrank.drilldown.self_ask import SelfAsk
+    from drillrank.evaluation.settings_file import load_settings
     from drillrank.likelihood import LanguageModel, load_language_model
     from drillrank.multihop.search import PathSearch
     from drillrank.passages import Passage, Path, Ranked
-    from drillrank.registry import components
     from drillrank.rerank.brmgr import BRMGR
     from drillrank.rerank.monot5 import MonoT5
     from drillrank.rerank.promptrank import PromptRank
@@ -23,6 +24,7 @@ __all__ = [
     "BRMGR",
     "D3",
     "UPR",
+    "Corpus",
     "LanguageModel",
     "MonoT5",
     "Passage",
@@ -32,8 +34,8 @@ __all__ = [
     "Ranked",
     "Relevance",
     "SelfAsk",
-    "components",
     "load_language_model",
+    "load_settings",
     "parse_document",
     "read_document",
 ]
@@ -41,6 +43,7 @@ __all__ = [
 # Each is loaded when it is first asked for, with what it needs; `import drillrank` loads none.
 _HOMES = {
     "BRMGR": "rerank.brmgr",
+    "Corpus": "corpus",
     "D3": "drilldown.d3",
     "LanguageModel": "likelihood",
     "MonoT5": "rerank.monot5",
@@ -52,8 +55,8 @@ _HOMES = {
     "Relevance": "rerank.relevance",
     "SelfAsk": "drilldown.self_ask",
     "UPR": "rerank.upr",
-    "components": "registry",
     "load_language_model": "likelihood",
+    "load_settings": "evaluation.settings_file",
     "parse_document": "structure",
     "read_document": "structure",
 }

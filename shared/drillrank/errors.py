@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import logging
+import threading
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
-from typing import Literal
+from typing import Literal, TypeVar
+
+Thing = TypeVar("Thing", bound=Hashable)
 
 OnFailure = Literal["continue", "raise"]
 """What a failed LLM call means: go on without it, or raise."""
@@ -44,6 +50,31 @@ class MissingExtra(DrillrankError, ImportError):
 
 class DrillrankWarning(UserWarning):
     """Something was repaired, shortened or left out, and the result is still usable."""
+
+
+_REMEMBERED = 10_000  # warnings of each `WarnOnce`
+_lock = threading.Lock()
+
+
+class WarnOnce:
+    """What has been warned of, so that nothing is said twice; beyond 10,000 warnings the oldest are forgotten.
+
+    >>> warned = WarnOnce()
+    >>> warned.new("outdated", ["a.md"]), warned.new("outdated", ["a.md", "b.md"]), warned.new("missing", ["a.md"])
+    (['a.md'], ['b.md'], ['a.md'])
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Hashable], None] = {}
+
+    def new(self, kind: str, things: Iterable[Thing]) -> list[Thing]:
+        """Those of the things that there was no warning of this kind about; now there is."""
+        with _lock:
+            new = [thing for thing in dict.fromkeys(things) if (kind, thing) not in self._known]
+            self._known.update(dict.fromkeys((kind, thing) for thing in new))
+            while len(self._known) > _REMEMBERED:
+                del self._known[next(iter(self._known))]
+        return new
 
 
 def check_positive(**numbers: int) -> None:
@@ -102,3 +133,20 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingExtra(
             f'{module!r} is not available: {cause}. To install it: pip install "drillrank[{extra}]"'
         ) from cause
+
+
+@contextmanager
+def mute_logger(name: str) -> Iterator[None]:
+    """Around the import of a dependency: its debugging messages stay out of the application's log.
+
+    A level that the application has set for it, before or afterwards, stands.
+
+    >>> with mute_logger("a.dependency"):
+    ...     logging.getLogger("a.dependency").setLevel(logging.DEBUG)
+    >>> logging.getLogger("a.dependency").level == logging.INFO
+    True
+    """
+    logger = logging.getLogger(name)
+    before = logger.level
+    yield
+    logger.setLevel(before or logging.INFO)

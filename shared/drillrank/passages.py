@@ -47,11 +47,11 @@ class Passage:
         if not isinstance(self.text, str) or not isinstance(self.title, str):
             raise InvalidInput(
                 f"A passage needs a text and a title that are strings, not {type(self.text).__name__} "
-                f"and {type(self.title).__name__} (passage id {self.id!r})."
+                f"and {type(self.title).__name__} (passage id {self.id!r:.200})."
             )
         if not isinstance(self.id, str | None) or isinstance(cast("object", self.links), str):
             raise InvalidInput(
-                f"A passage's id is a string, and its links a list of strings; not {self.id!r} and {self.links!r}."
+                f"A passage's id is a string, its links a list of strings; not {self.id!r:.99} and {self.links!r:.99}."
             )
         if not self.id:
             content = f"{len(self.title)} {self.title}{self.text}".encode("utf-8", "surrogatepass")
@@ -78,7 +78,7 @@ class Path:
     def __post_init__(self) -> None:
         object.__setattr__(self, "passages", tuple(self.passages))
         if not self.passages or not all(isinstance(passage, Passage) for passage in self.passages):
-            raise InvalidInput(f"A path needs at least one passage, and nothing else; not {self.passages!r}.")
+            raise InvalidInput(f"A path needs at least one passage, and nothing else; not {self.passages!r:.200}.")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ def check_query(query: str) -> str:
         InvalidInput: the query is not a string, or blank, or holds half a character (a lone surrogate).
     """
     if not isinstance(query, str) or not query.strip():
-        raise InvalidInput(f"A query must be a string that is not blank, not {query!r}.")
+        raise InvalidInput(f"A query must be a string that is not blank, not {query!r:.200}.")
     check_surrogates(query, "The query")
     return query
 

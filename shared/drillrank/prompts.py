@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from drillrank.calling import method_of
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
 
@@ -264,8 +263,8 @@ def check_places(template: Template, *names: str) -> Template:
     Raises:
         InvalidInput: it is neither a string nor a function, lacks one of them, or cannot be filled with them.
     """
-    fill = None if isinstance(template, str) else method_of(template, "format")
-    if fill is not None:
+    fill = None if isinstance(template, str) else getattr(template, "format", template)
+    if callable(fill):
         marks = {name: f"here goes the {name}" for name in names}
         try:
             prompt = fill(**marks)

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.collection_statistics import CollectionStatistics
-from drillrank.quiet import quiet
+from drillrank.errors import mute_logger
 from drillrank.terms import terms
 from drillrank.vectors import Tfidf, added_up
 
@@ -29,18 +28,12 @@ class TextIndex(Protocol):
 class TfidfIndex:
     """Cosine similarity of TF-IDF vectors (scikit-learn's weighting) over stemmed words.
 
-    Args:
-        texts: What is searched.
-        whole: Statistics of the collection that the texts are a part of, which then has the say on how rare a word is.
-            None if they are all.
-
     >>> TfidfIndex(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
     0
     """
 
-    def __init__(self, texts: Sequence[str], whole: CollectionStatistics | None = None) -> None:
-        words = map(terms, texts)
-        self._weights = Tfidf(words) if whole is None else Tfidf(words, holding=whole.holding, size=whole.texts)
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._weights = Tfidf(map(terms, texts))
         self._by_word = self._weights.vectors.transposed()
 
     def scores(self, query: str) -> Floats:
@@ -77,7 +70,7 @@ class BM25Index:
 @lru_cache(maxsize=1)
 def _bm25s() -> Any:
     """The library, which half the users of this package do not need."""
-    with quiet("bm25s"), warnings.catch_warnings():
+    with mute_logger("bm25s"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
         import bm25s
     return bm25s

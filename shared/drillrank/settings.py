@@ -1,296 +1,85 @@
-"""Settings, declared once: name, type, default, description and check.
-
-The settings of a method are a dataclass whose fields stay as they are. The method's class inherits it, and so do its
-components in both hosts (`drillrank.hosts.component`): a setting that is added there appears everywhere, and means the
-same.
-"""
+"""Settings by name: frozen dataclasses made from what JSON holds, and back."""
 
 from __future__ import annotations
 
 import inspect
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import wraps
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
-from warnings import warn
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, TypeVar, get_args
 
-from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.settings_file import OF_THE_MODEL, sections_for
+from drillrank.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from typing_extensions import Self, dataclass_transform
-else:
+Settings = TypeVar("Settings")
 
-    def dataclass_transform(**_: object) -> Callable[[Any], Any]:
-        """Tells a type checker alone."""
-        return lambda decorator: decorator
+_OBJECTS = ("model", "llm", "embed", "passages", "links", "first_stage", "demonstrations", "summarizer", "writer")
 
 
-Value = TypeVar("Value")
-Target = TypeVar("Target", bound=Callable[..., Any])
-
-
-def setting(
-    *, default: Any, description: str, kw_only: bool = True, old_values: Mapping[str, str] | None = None
-) -> Any:
-    """A setting of a `declared` class.
+def as_settings(cls: type[Settings], given: Settings | Mapping[str, Any]) -> Settings:
+    """Settings that are given as such or by name; lists become tuples.
 
     Args:
-        default: Of a type that nobody can change.
-        description: What it does: for help, editors and schemas, so it is said here alone.
-        kw_only: Whether it has to be named where it is given.
-        old_values: Values that go on for one release, each with what it is called now.
-    """
-    metadata = {"description": description, "old_values": old_values or {}}
-    return field(default=default, kw_only=kw_only, metadata=metadata)
-
-
-@dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
-def declared(cls: type[Value]) -> type[Value]:
-    """A settings class: keyword arguments, compared by value, described in its docstring.
-
-    A setting that it only annotates anew is that of the class that it inherits, as a keyword, and of the type given.
-    """
-    _annotated_anew(cls, kw_only=True)
-    return described(dataclass(unsafe_hash=True, kw_only=True)(cls))
-
-
-@dataclass_transform(field_specifiers=(field,))
-def method(cls: type[Value]) -> type[Value]:
-    """A class that inherits settings and adds arguments of its own, such as its model; compared by identity.
-
-    A setting that it annotates anew has another type there; default and description stay.
-    """
-    _annotated_anew(cls)
-    return described(dataclass(eq=False)(cls))
-
-
-def _annotated_anew(cls: type, *, kw_only: bool = False) -> None:
-    inherited = getattr(cls, "__dataclass_fields__", {})
-    for name in inspect.get_annotations(cls):
-        known = inherited.get(name)
-        if known is not None and known.metadata and name not in vars(cls):
-            setattr(cls, name, setting(default=known.default, kw_only=kw_only or known.kw_only, **known.metadata))
-
-
-def described(cls: type[Value]) -> type[Value]:
-    """The class, with its settings listed at the end of its docstring."""
-    lines = [
-        fill(f"{item.name}: {item.metadata['description']}", 116, initial_indent=" " * 8, subsequent_indent=" " * 12)
-        for item in fields(cls)  # type: ignore[arg-type]  # a dataclass
-        if item.metadata
-    ]
-    if lines and cls.__doc__:  # not under python -OO
-        cls.__doc__ = "\n".join([cls.__doc__.rstrip(), "", "    Settings:", *lines, "    "])
-    return cls
-
-
-@declared
-class Settings:
-    """Base of the settings of a method.
-
-    >>> @declared
-    ... class Beam(Settings):
-    ...     width: int = setting(default=5, description="Paths that are extended.")
-    >>> Beam(width=3).to_dict()
-    {'width': 3}
-    >>> Beam.from_dict({"with": 3})
-    Traceback (most recent call last):
-    ...
-    drillrank.errors.InvalidInput: Settings of Beam are width; not {'with': 3}.
-    """
-
-    def __post_init__(self) -> None:
-        for name, value in settings_of(self, type(self)).items():
-            if isinstance(value, list):  # JSON has no tuples
-                object.__setattr__(self, name, tuple(value))
-        for name, new in renamed_values(type(self), vars(self)).items():
-            object.__setattr__(self, name, new)
-        self.check()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # No `frozen=True`: then hosts' classes, which set attributes of their own, could not inherit it.
-        if name in self.__dict__ and name in {item.name for item in fields(self)}:
-            raise InvalidInput(
-                f"{name} of {type(self).__name__} is fixed once it is built: build a new one with {name}=..."
-            )
-        super().__setattr__(name, value)
-
-    def check(self) -> None:
-        """Refuse values that cannot be used.
-
-        Raises:
-            InvalidInput: names the first one.
-        """
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON and for keyword arguments."""
-        return {name: _plain(value) for name, value in settings_of(self, type(self)).items()}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Settings from `to_dict`.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        names = [item.name for item in fields(cls) if "description" in item.metadata]
-        if not isinstance(data, Mapping) or not set(data) <= set(names):
-            raise InvalidInput(f"Settings of {cls.__name__} are {', '.join(names)}; not {data!r:.200}.")
-        return cls(**data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *arguments: Any, **named: Any) -> Self:
-        """One of this class with the settings of a file that `drillrank tune` wrote.
-
-        Args:
-            path: The file.
-            arguments: What is no setting, such as the model.
-            named: The same with a name, and what takes the place of settings in the file.
-
-        Raises:
-            InvalidInput: the file cannot be read, is something else, says nothing for this class, or holds what it
-                does not know or cannot use.
-
-        Warns:
-            DrillrankWarning: the settings were chosen with another model than the one given.
-        """
-        found = settings_in_file(path, cls)
-        of_model = {name: found.pop(name) for name in OF_THE_MODEL if name in found}
-        parameters = list(inspect.signature(cls).parameters)
-        if "model" in parameters:
-            place = parameters.index("model")
-            given = arguments[place] if place < len(arguments) else named.get("model")
-            found |= cls._with_model(*_model_and_options(path, of_model, given))
-            if place < len(arguments):
-                arguments = (*arguments[:place], found.pop("model"), *arguments[place + 1 :])
-            else:
-                named.pop("model", None)
-        return cls(*arguments, **{**found, **named})
-
-    @classmethod
-    def _with_model(cls, model: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments that stand for a language model; a class without `model_options` loads it here."""
-        return {"model": model} | ({"model_options": dict(options)} if options else {})
-
-    @classmethod
-    def configured(cls, settings: Settings, *arguments: Any, **named: Any) -> Self:
-        """One of this class with settings that are declared elsewhere, such as in a host's component.
-
-        Args:
-            settings: Has all that this class declares, perhaps more.
-            arguments: What is no setting, such as the model.
-            named: What is no setting and has a name, and what takes the place of settings.
-        """
-        return cls(*arguments, **{**settings_of(settings, cls), **named})
-
-
-def settings_of(settings: Settings, cls: type[Settings]) -> dict[str, Any]:
-    """The values of all settings that a class declares or inherits; its other arguments are none."""
-    return {item.name: getattr(settings, item.name) for item in fields(cls) if "description" in item.metadata}
-
-
-def settings_in_file(path: str | os.PathLike[str], cls: type[Settings]) -> dict[str, Any]:
-    """All that a file of settings says for a class, with `model` and `model_options`, if they are there.
+        cls: A dataclass.
+        given: One of them, or its fields by name.
 
     Raises:
-        InvalidInput: as `Settings.load`.
+        InvalidInput: a name is unknown, or a value cannot be used.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class BeamSettings:
+    ...     width: int = 5
+    >>> as_settings(BeamSettings, {"width": 3})
+    BeamSettings(width=3)
+    >>> as_settings(BeamSettings, {"with": 3})
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: BeamSettings has width; not {'with': 3}.
     """
-    found: dict[str, Any] = {}
-    for base, section in sections_for(path, cls).items():
-        own = {name: value for name, value in section.items() if name not in OF_THE_MODEL}
-        try:
-            base.from_dict(own)  # type: ignore[attr-defined]  # only settings classes are named in files
-        except (InvalidInput, TypeError, ValueError) as problem:
-            raise InvalidInput(f"{path}, {base.__name__}: {problem}") from problem
-        found |= section
-    return found
+    if isinstance(given, cls):
+        return given
+    known = [item.name for item in fields(cls)]  # type: ignore[arg-type]  # a dataclass
+    if not isinstance(given, Mapping) or not given.keys() <= set(known):
+        raise InvalidInput(f"{cls.__name__} has {', '.join(known)}; not {given!r:.200}.")
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
-def _model_and_options(
-    path: str | os.PathLike[str], tuned: Mapping[str, Any], given: Any
-) -> tuple[Any, Mapping[str, Any]]:
-    """The model given, else that of the file; the file's options, where they are those of such a model."""
-    model, options = tuned.get("model", "unigram"), tuned.get("model_options", {})
-    if given is None or given == model:
-        return model, options
-    spec = getattr(given, "spec", given)
-    kinds = [str(name).partition(":")[0] for name in (spec, model)]
-    if kinds[0] == kinds[1] == "unigram" and isinstance(given, str):
-        return given, options
-    has = getattr(given, "options", {})
-    if spec != model or any(has.get(name) != value for name, value in options.items()):
-        chosen, got = (
-            f"{name!r}" + (f" and {dict(more)}" if more else "")
-            for name, more in ((model, options), (spec, {key: has[key] for key in options if key in has}))
-        )
-        warn(f"The settings of {path} were chosen with {chosen}, not with {got}.", DrillrankWarning, stacklevel=3)
-    return given, {}
+def as_json(value: Any) -> Any:
+    """As JSON has it: settings and other dataclasses by name, tuples as lists; what JSON has no form for stays.
 
-
-def _plain(value: object) -> object:
-    """As JSON has it."""
+    >>> as_json(("a", ("b",)))
+    ['a', ['b']]
+    """
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return list(value) if isinstance(value, tuple) else value
+        return {item.name: as_json(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    return list(map(as_json, value)) if isinstance(value, list | tuple) else value
 
 
-def renamed_values(cls: type[Settings], given: Mapping[str, Any]) -> dict[str, str]:
-    """What values that are there under an old name are called now, by setting, with a `DeprecationWarning`."""
-    found: dict[str, str] = {}
-    for item in fields(cls):
-        value, old = given.get(item.name), item.metadata.get("old_values", {})
-        if isinstance(value, str) and value in old:
-            found[item.name] = old[value]
-            warn(
-                f"{cls.__name__}: {item.name}={value!r} is called {old[value]!r} now.",
-                DeprecationWarning,
-                stacklevel=5,
-            )
-    return found
+def keyword_arguments(component: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name as a component takes them: what is no argument of its own goes into `settings`.
 
-
-def renamed(**names: str) -> Callable[[Target], Target]:
-    """Let keyword arguments of a class or a function go on under an old name for one release.
-
-    Args:
-        names: The new name of each old one.
-
-    >>> @renamed(lm="model")
-    ... @method
-    ... class Ranker(Settings):
-    ...     model: str = "unigram"
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     Ranker(lm="hf:gpt2").model
-    'hf:gpt2'
-    >>> str(caught[0].message)
-    "Ranker: 'lm' is called 'model' now."
+    >>> class Search:
+    ...     def __init__(self, top_n: int = 5, settings: object = None) -> None: ...
+    >>> keyword_arguments(Search, {"top_n": 3, "width": 2})
+    {'top_n': 3, 'settings': {'width': 2}}
     """
-
-    def decorated(target: Target) -> Target:
-        if not isinstance(target, type):
-            return cast("Target", _renaming(target, names, target.__name__))
-        cls: Any = target
-        cls.__init__ = _renaming(cls.__init__, names, cls.__name__)
-        cls.old_names = (*getattr(cls, "old_names", ()), *names)
-        return target
-
-    return decorated
+    own = getattr(component, "model_fields", None) or inspect.signature(component).parameters
+    flat = {name: value for name, value in given.items() if name in own or "settings" not in own}
+    inside = {name: value for name, value in given.items() if name not in flat}
+    return flat | ({"settings": {**flat.get("settings", {}), **inside}} if inside else {})
 
 
-def _renaming(function: Callable[..., Any], names: Mapping[str, str], called: str) -> Callable[..., Any]:
-    @wraps(function)
-    def renaming(*arguments: Any, **given: Any) -> Any:
-        for old in names.keys() & given.keys():
-            warn(f"{called}: {old!r} is called {names[old]!r} now.", DeprecationWarning, stacklevel=2)
-            given[names[old]] = given.pop(old)
-        return function(*arguments, **given)
-
-    return renaming
+def setting_defaults(component: type) -> dict[str, Any]:
+    """What may be set by name in a core class, `settings` included, with the defaults: no objects such as a model."""
+    found: dict[str, Any] = {}
+    for name, given in inspect.signature(component).parameters.items():
+        if name == "settings":
+            found |= {item.name: item.default for item in fields(given.default)}
+        elif given.default is not given.empty and name not in _OBJECTS:
+            found[name] = given.default
+    return found
 
 
 def check_one_of(literal: Any, **values: object) -> None:
@@ -309,4 +98,4 @@ def check_one_of(literal: Any, **values: object) -> None:
     for name, value in values.items():
         if value not in get_args(literal):
             *others, last = known
-            raise InvalidInput(f"{name} is {', '.join(others)} or {last}, not {value!r}.")
+            raise InvalidInput(f"{name} is {', '.join(others)} or {last}, not {value!r:.200}.")

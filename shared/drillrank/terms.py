@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import Stemmer
 
@@ -52,3 +54,18 @@ def terms(text: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _pinned() -> dict[str, str]:
     return read_table("pinned_stems.tsv")
+
+
+class Analyzer(NamedTuple):
+    """Makes words of a text.
+
+    Attributes:
+        version: Raised with every change of the words, so that an index of others is known to be outdated.
+        words: From a text to its words.
+    """
+
+    version: str
+    words: Callable[[str], list[str]]
+
+
+ENGLISH = Analyzer("english 1", terms)

@@ -122,12 +122,6 @@ class Tfidf:
 
     n is the number of texts and n_w of those that hold the word.
 
-    Args:
-        texts: Each as its words.
-        holding: n_w of a larger collection that the texts are a part of; its words are the columns. None for the texts
-            themselves.
-        size: n of that collection.
-
     >>> weights = Tfidf([["red", "fox"], ["blue", "whale"], []])
     >>> weights.vectors.shape
     (3, 4)
@@ -135,18 +129,10 @@ class Tfidf:
     [0.0, 0.71, 0.0]
     """
 
-    def __init__(
-        self, texts: Iterable[Sequence[str]], *, holding: Mapping[str, int] | None = None, size: int = 0
-    ) -> None:
-        if holding is None:
-            counts, self._columns = word_counts(texts)
-            in_texts = np.bincount(counts.columns, minlength=len(self._columns))
-            size = counts.shape[0]
-        else:
-            self._columns = {word: column for column, word in enumerate(sorted(holding))}
-            counts = _counts(texts, self._columns)
-            in_texts = np.array([holding[word] for word in self._columns], dtype=np.int64)
-        self._idf = np.log((1 + size) / (1 + in_texts)) + 1
+    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
+        counts, self._columns = word_counts(texts)
+        in_texts = np.bincount(counts.columns, minlength=len(self._columns))
+        self._idf = np.log((1 + counts.shape[0]) / (1 + in_texts)) + 1
         self.vectors: SparseMatrix = self._weighted(counts)
 
     def transform(self, texts: Iterable[Sequence[str]]) -> SparseMatrix:

@@ -47,19 +47,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     ...     os.listdir(folder)
     ['notes']
     """
-    with whole_path(path) as part, part.open("xb") as file:
-        yield file
-
-
-@contextmanager
-def whole_path(path: Path) -> Iterator[Path]:
-    """As `whole_file`, for a library that makes the file itself, at the path given."""
     if _is_special(path):
         raise OSError(errno.EEXIST, _SPECIAL, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = _beside(path)
     try:
-        yield part
+        with part.open("xb") as file:
+            yield file
         _sync(part)
         part.replace(path)
     except BaseException:

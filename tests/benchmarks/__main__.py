@@ -44,7 +44,7 @@ BENCHMARKS = (
     "ray_papers",
     "light",
 )
-WITHOUT_DATA = ("light", "nulls", "financebench", "loaded_pages", "pdf_folder", "corpus_scale", "store_scale")
+WITHOUT_DATA = ("light", "nulls", "financebench", "loaded_pages", "pdf_folder", "store_scale")
 
 
 def main(arguments: list[str]) -> int:

@@ -61,7 +61,7 @@ def main(questions: int | None = None) -> None:
         model = PerfectModel({item["question"]: {texts[name] for name in item["gold"]} for item in asked})
         for cascade in CASCADES:
             model.requests = 0
-            search = PathSearch(PromptRank(model, instructions=["{path} "]), pool, cascade=cascade)
+            search = PathSearch(PromptRank(model, instructions=["{path} "]), pool, settings={"cascade": cascade})
             rankings = [[item.passage.id for item in search.search(one["question"])] for one in asked]
             recalls = [
                 sum(recall_all(ranking, one["gold"], k) for ranking, one in zip(rankings, asked, strict=True))
@@ -80,7 +80,7 @@ def _times() -> Table:
     with tempfile.TemporaryDirectory() as folder:
         spec = random_models.save_t5(Path(folder), [passage.text for passage in pool])
         ranker = PromptRank(load_language_model(f"hf:{spec}"))
-        searches = {cascade: PathSearch(ranker, pool, cascade=cascade) for cascade in CASCADES}
+        searches = {cascade: PathSearch(ranker, pool, settings={"cascade": cascade}) for cascade in CASCADES}
         seconds = medians(
             {str(cascade): partial(_ask, search, asked) for cascade, search in searches.items()}, repeats=3
         )

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import D3, MonoT5
-from drillrank.dialogue import Usage
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation.metrics import evidence_f1, recall
+from drillrank.llm import Usage
 from drillrank.tokens import count_tokens
 from drillrank.views.summaries import summaries
 
@@ -50,7 +50,7 @@ def _d3(**settings: object) -> Method:
         def complete_json(self, prompt: str, schema: dict[str, object]) -> object:
             return oracle_of_question[0].complete_json(prompt, schema)
 
-    d3 = D3(CurrentOracle(), **settings)  # one object remembers the summaries
+    d3 = D3(CurrentOracle(), settings=settings)  # one object remembers the summaries
 
     def method(question: str, ready: PreparedDocuments, oracle: Oracle, usage: Usage) -> set[str]:
         oracle_of_question[:] = [oracle]
@@ -63,7 +63,7 @@ def _d3(**settings: object) -> Method:
 
 
 def _with_oracle(questions: int | None, ranker: MonoT5 | None) -> list[Table]:
-    methods = {name: baseline(dialogue) for name, dialogue in BASELINES.items()}
+    methods = {name: baseline(asking) for name, asking in BASELINES.items()}
     methods |= {
         **{f"D3-BASE, summaries <= {n} words": _d3(summary_words=n) for n in SUMMARY_WORDS},
         "D3-BASE, answers as JSON": _d3(sections_by="json"),

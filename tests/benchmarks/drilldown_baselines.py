@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from drillrank.dialogue import Dialogue, Usage, run
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Selection
+from drillrank.llm import Ask, Requests, Usage, run
 from drillrank.prompts import PARAGRAPH_PROMPT, filled
 from drillrank.retrieval import BM25Index, top
 
@@ -19,7 +19,7 @@ BOOLEAN_PROMPT = (
     "question? Respond with yes or no."
 )
 Method = Callable[[str, PreparedDocuments, Oracle, Usage], set[str]]
-Baseline = Callable[[str, Sequence[str]], Dialogue[list[int]]]
+Baseline = Callable[[str, Sequence[str]], Requests[list[int]]]
 
 
 class _Unlikely:
@@ -31,27 +31,27 @@ class _Unlikely:
     choose = order
 
 
-def chunk(question: str, texts: Sequence[str]) -> Dialogue[list[int]]:
+def chunk(question: str, texts: Sequence[str]) -> Requests[list[int]]:
     """CHUNK: BASE on fragments of 3,500 tokens."""
     selection = Selection(question, CHUNK_TOKENS, calls_left=10**6)
     found, *_ = yield from selection.choose(PARAGRAPH_PROMPT, [Item(text) for text in texts], _Unlikely())
     return found
 
 
-def map_reduce_optimized(question: str, texts: Sequence[str]) -> Dialogue[list[int]]:
+def map_reduce_optimized(question: str, texts: Sequence[str]) -> Requests[list[int]]:
     """MAP-REDUCE OPTIMIZED: CHUNK, then BASE over the survivors."""
     survivors = yield from chunk(question, texts)
     found = yield from chunk(question, [texts[at] for at in survivors])
     return [survivors[at] for at in found]
 
 
-def paragraph(question: str, texts: Sequence[str]) -> Dialogue[list[int]]:
+def paragraph(question: str, texts: Sequence[str]) -> Requests[list[int]]:
     """PARAGRAPH: a boolean prompt each."""
-    replies = yield [filled(BOOLEAN_PROMPT, paragraph=text, question=question) for text in texts]
+    replies = yield [Ask(filled(BOOLEAN_PROMPT, paragraph=text, question=question)) for text in texts]
     return [at for at, reply in enumerate(replies) if reply.text.startswith("yes")]
 
 
-def map_reduce(question: str, texts: Sequence[str]) -> Dialogue[list[int]]:
+def map_reduce(question: str, texts: Sequence[str]) -> Requests[list[int]]:
     """MAP-REDUCE: PARAGRAPH, then the survivors together."""
     survivors = yield from paragraph(question, texts)
     found = yield from chunk(question, [texts[at] for at in survivors])
@@ -66,12 +66,12 @@ BASELINES: dict[str, Baseline] = {
 }
 
 
-def baseline(dialogue: Baseline) -> Method:
+def baseline(asking: Baseline) -> Method:
     """A baseline as a method: question, paper, LLM and usage to the ids of the paragraphs that it finds."""
 
     def method(question: str, ready: PreparedDocuments, oracle: Oracle, usage: Usage) -> set[str]:
         texts = [passage.text for passage in ready.readable]
-        return {ready.paragraphs[at].id for at in run(dialogue(question, texts), oracle, usage)}
+        return {ready.paragraphs[at].id for at in run(asking(question, texts), oracle, usage=usage)}
 
     return method
 

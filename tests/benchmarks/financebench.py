@@ -24,6 +24,7 @@ from drillrank import D3, read_document
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall
 from drillrank.retrieval import BM25Index, top
+from drillrank.settings import keyword_arguments
 from drillrank.structure import Document
 from drillrank.views import VIEWS, MultiViewChunker, MultiViewIndex
 
@@ -118,7 +119,7 @@ def page_dense(embed: Embed) -> Callable[[Report], Method]:
 
 def views(**settings: object) -> Callable[[Report], Method]:
     """Chunks in views, found by BM25 in each."""
-    chunker = MultiViewChunker(**settings)
+    chunker = MultiViewChunker(**keyword_arguments(MultiViewChunker, settings))
 
     def of(report: Report) -> Method:
         [chunks] = chunker.chunks([(report.name, report.document)])

@@ -54,7 +54,7 @@ def natural_questions(lm: LanguageModel, limit: int | None) -> None:
         for depth in (10, 50) if lm.wants_fit else (10,):
             variants = {
                 "BRMGR": BRMGR(scorer),
-                "BRMGR, retrieved first": BRMGR(scorer, first="retrieved"),
+                "BRMGR, retrieved first": BRMGR(scorer, settings={"first": "retrieved"}),
                 "BRMGR, guard": BRMGR(scorer, guard=True),
             }
             rows: dict[str, list[list[Passage]]] = {}

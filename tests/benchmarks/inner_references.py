@@ -82,7 +82,7 @@ def _measured(read: list[Paper], d3: D3) -> dict[str, str]:
         leading = {paragraph.id: set(links(paragraph)) for paragraph in ready.readable}
         linking += sum(map(bool, leading.values()))
         searches = [
-            PathSearch(PromptRank("unigram"), ready.readable, links=source, pairs=0)
+            PathSearch(PromptRank("unigram"), ready.readable, links=source, settings={"pairs": 0})
             for source in (lambda _: (), ReferenceLinks())
         ]
         for question in paper.questions:

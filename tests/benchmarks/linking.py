@@ -17,7 +17,8 @@ from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
 from drillrank.multihop.links import LinkSource, RetrievedLinks, given_links
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.title_mentions import TitleMentions, title_tokens
+from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.titles import title_tokens
 
 from .data import multihop_pool, read
 from .measure import medians

@@ -26,6 +26,7 @@ from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.name_mentions import NameMentions
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
+from drillrank.settings import keyword_arguments
 
 from .data import multihop_pool, read
 from .minilm import minilm
@@ -131,7 +132,8 @@ def path_search(
     lm: LanguageModel, pool: list[Passage], *, instructions: int = 5, ensemble: str = "max", **options: Any
 ) -> PathSearch:
     prompts = PromptRank(lm).instructions[:instructions]
-    return PathSearch(PromptRank(lm, instructions=prompts, ensemble=ensemble), pool, **options)  # type: ignore[arg-type]
+    prompt_rank = PromptRank(lm, instructions=prompts, ensemble=ensemble)  # type: ignore[arg-type]
+    return PathSearch(prompt_rank, pool, **keyword_arguments(PathSearch, options))
 
 
 def found_by(search: PathSearch, question: str) -> list[Passage]:

@@ -37,7 +37,7 @@ def main() -> None:
     for name, pool, questions in (("HotpotQA", hotpotqa, asked), ("MuSiQue", multihop_pool("musique"), tuning)):
         shares = [PathPrior(jump, named) for jump in SHARES for named in SHARES]
         for prior, first_stage in [(None, None), *((one, None) for one in shares), (PathPrior(), "retrieval")]:
-            search = PathSearch(PromptRank(prior=first_stage), pool, link_prior=prior)
+            search = PathSearch(PromptRank(prior=first_stage), pool, settings={"link_prior": prior})
             found = recalls(search, questions).mean(axis=0)[[0, 2]]
             jump, named = ("no prior", "") if prior is None else (str(prior.jump), str(prior.named))
             if first_stage is not None:
@@ -52,7 +52,7 @@ def main() -> None:
         for of, links in LINKS.items():
             as_it_was: Floats | None = None
             for single in SINGLES:
-                search = PathSearch(PromptRank(), pool, links=links, link_prior=PathPrior(single=single))
+                search = PathSearch(PromptRank(), pool, links=links, settings={"link_prior": PathPrior(single=single)})
                 each = recalls(search, questions)
                 as_it_was = each if as_it_was is None else as_it_was
                 lengths.add_row(f"{name}, {len(questions)}", of, f"{single}", *compared(each, as_it_was))

@@ -126,7 +126,7 @@ def langchain(calls: Calls, by_index: bool) -> dict[str, Callable[[str], object]
     components = {
         "MultiViewRetriever": langchain_ext.MultiViewRetriever(source=store),
         "and neighbours": langchain_ext.MultiViewRetriever(source=store, expand="neighbours"),
-        "D3Retriever": langchain_ext.D3Retriever(source=store, max_documents=DOCUMENTS),
+        "D3Retriever": langchain_ext.D3Retriever(source=store, settings={"max_documents": DOCUMENTS}),
     }
     return {name: counted(one.invoke, calls, store.asked, "records") for name, one in components.items()}
 
@@ -139,7 +139,7 @@ def llama_index(calls: Calls) -> dict[str, Callable[[str], object]]:
     components = {
         "MultiViewRetriever": llama_index_ext.MultiViewRetriever(source=over),
         "and neighbours": llama_index_ext.MultiViewRetriever(source=over, expand="neighbours"),
-        "D3Retriever": llama_index_ext.D3Retriever(source=over, max_documents=DOCUMENTS),
+        "D3Retriever": llama_index_ext.D3Retriever(source=over, settings={"max_documents": DOCUMENTS}),
     }
     return {name: counted(one.retrieve, calls, store.asked, "nodes") for name, one in components.items()}
 
@@ -221,14 +221,14 @@ def cited_in_langchain(split: Callable[[list[Page]], list[Page]], named: list[tu
     settings: dict[str, Any] = {"top_n": RESULTS, "sections": RESULTS, "max_documents": len(named)}
     # Splitters along headings note no offsets: the originals lend them.
     lent = pages(named) if split is along_headings else []
-    found = langchain_ext.D3Retriever(source=store, documents=lent, **settings).invoke(questions()[0])
+    found = langchain_ext.D3Retriever(source=store, documents=lent, settings=settings).invoke(questions()[0])
     return [(one.page_content, one.metadata.get("start_index"), one.metadata["source"]) for one in found]
 
 
 def cited_in_llama_index(parser: NodeParser, named: list[tuple[str, str]]) -> list[Citation]:
     over = VectorStoreIndex(parser(documents(named)), embed_model=HashedHere(Counter()))
     settings: dict[str, Any] = {"top_n": RESULTS, "sections": RESULTS, "max_documents": len(named)}
-    found = llama_index_ext.D3Retriever(source=over, **settings).retrieve(questions()[0])
+    found = llama_index_ext.D3Retriever(source=over, settings=settings).retrieve(questions()[0])
     return [(hit.node.get_content(), hit.node.start_char_idx, str(hit.node.ref_doc_id)) for hit in found]
 
 

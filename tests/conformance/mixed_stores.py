@@ -1,4 +1,4 @@
-"""Stores in which records of this release, of earlier ones and of other splitters stand together, in both hosts."""
+"""Stores in which sections of ours and chunks of other splitters stand together, in both hosts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ import langchain_ext
 import llama_index_ext
 from drillrank.hosts.keys import own
 from tests.conformance.text_store import TextStore
-from tests.langchain_ext import test_multi_view_truth as in_langchain
-from tests.llama_index_ext import test_multi_view_truth as in_llama_index
 
-Kind = Literal["new", "old", "foreign"]
+Kind = Literal["new", "foreign"]
 QUESTION = "question"
 
 
@@ -92,8 +90,6 @@ class Host:
         heads = [f"{document} part {number}" for number in range(sections)]
         text = "".join(f"# {head}\n\nIn {head} word{number} is said.\n\n" for number, head in enumerate(heads))
         records = self.chunks(heads, document, tenant) if kind == "foreign" else self.views(text, document, tenant)
-        if kind == "old":
-            records = self.of_old(records)
         self.add(records)
         for record in records:
             found = own(record.metadata) if kind != "foreign" else {}
@@ -116,11 +112,7 @@ class Host:
         raise NotImplementedError
 
     def views(self, text: str, document: str, tenant: str) -> list[Any]:
-        """Of this release."""
-        raise NotImplementedError
-
-    def of_old(self, records: list[Any]) -> list[Any]:
-        """The same as an earlier release wrote them."""
+        """Of ours."""
         raise NotImplementedError
 
     def add(self, records: list[Any]) -> None:
@@ -165,9 +157,6 @@ class LangChain(Host):
         given = LangChainDocument(text, id=document, metadata={"tenant": tenant})
         return langchain_ext.MultiViewTextSplitter().split_documents([given])
 
-    def of_old(self, records: list[LangChainDocument]) -> list[LangChainDocument]:
-        return in_langchain.old(records)
-
     def add(self, records: list[LangChainDocument]) -> None:
         self.store.add_documents(records)
 
@@ -207,11 +196,6 @@ class LlamaIndex(Host):
             text=text, id_=document, metadata={"tenant": tenant}, excluded_embed_metadata_keys=["tenant"]
         )
         return llama_index_ext.MultiViewNodeParser()([given])
-
-    def of_old(self, records: list[Any]) -> list[Any]:
-        unread = ["tenant", "section_path", "section_level", "section_id", "view"]
-        update = {"excluded_embed_metadata_keys": unread}
-        return [node.model_copy(update=update) for node in in_llama_index.old(records)]
 
     def add(self, records: list[Any]) -> None:
         self.index.insert_nodes(records)

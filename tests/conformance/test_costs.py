@@ -17,6 +17,7 @@ from pydantic import PrivateAttr
 import langchain_ext
 import llama_index_ext
 from tests.conformance import langchain_leaks, llama_index_leaks
+from tests.conformance.building import build
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
@@ -64,7 +65,7 @@ def in_langchain(name: str, by_index: bool, **fields: Any) -> Ask:
         index(pieces, records, store, cleanup="scoped_full", source_id_key="source", key_encoder="sha256")
     else:
         store.add_documents(pieces)
-    component = getattr(langchain_ext, name)(source=store, **fields)
+    component = build(getattr(langchain_ext, name), source=store, **fields)
 
     def ask(asynchronous: bool) -> tuple[list[Any], Counter[str]]:
         store.asked.clear()
@@ -79,7 +80,7 @@ def in_llama_index(name: str, parser: Any, **fields: Any) -> Ask:
     model, store = Model(), TextStore()
     nodes = parser([Document(text=text, id_=str(n)) for n, text in enumerate(TEXTS)])
     over = VectorStoreIndex(nodes, storage_context=StorageContext.from_defaults(vector_store=store), embed_model=model)
-    component = getattr(llama_index_ext, name)(source=over, **fields)
+    component = build(getattr(llama_index_ext, name), source=over, **fields)
 
     def ask(asynchronous: bool) -> tuple[list[Any], Counter[str]]:
         store.asked.clear()

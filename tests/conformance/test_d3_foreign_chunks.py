@@ -76,7 +76,10 @@ def in_langchain(split: Callable[[list[Page]], list[Page]], originals: Sequence[
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     store.add_documents(split(pages))
     found = langchain_ext.D3Retriever(
-        source=store, documents=pages if lent else [], top_n=10_000, sections=10_000, max_documents=len(pages)
+        source=store,
+        documents=pages if lent else [],
+        top_n=10_000,
+        settings={"sections": 10_000, "max_documents": len(pages)},
     ).invoke(QUESTION)
     assert len({document.id for document in found}) == len(found)
     return [(d.page_content, d.metadata.get("start_index"), d.metadata["source"][:-3], d.metadata) for d in found]
@@ -86,7 +89,10 @@ def in_llama_index(parser: Any, originals: Sequence[str], lent: bool) -> Found:
     documents = [Document(text=text, id_=str(n)) for n, text in enumerate(originals)]
     index = VectorStoreIndex(parser.get_nodes_from_documents(documents), embed_model=MockEmbedding(4))
     hits = llama_index_ext.D3Retriever(
-        documents if lent else [], source=index, top_n=10_000, sections=10_000, max_documents=len(documents)
+        documents if lent else [],
+        source=index,
+        top_n=10_000,
+        settings={"sections": 10_000, "max_documents": len(documents)},
     ).retrieve(QUESTION)
     assert len({hit.node.node_id for hit in hits}) == len(hits)
     assert all((h.node.start_char_idx is None) == (h.node.end_char_idx is None) for h in hits)
@@ -308,7 +314,11 @@ def test_restricted_sections_are_neither_read_nor_named():
     prompts: list[str] = []
     llm = RunnableLambda(lambda prompt: prompts.append(prompt.to_string()) or "1")
     retriever = langchain_ext.D3Retriever(
-        source=store, llm=llm, sections_by="ids", documents=[Page(page_content=text, id="fox")], filter={"role": "all"}
+        source=store,
+        llm=llm,
+        settings={"sections_by": "ids"},
+        documents=[Page(page_content=text, id="fox")],
+        filter={"role": "all"},
     )
     assert [d.page_content for d in retriever.invoke(QUESTION)] == ["The fox hunts at night."]
     assert prompts

@@ -23,8 +23,7 @@ def test_llama_index(tiny_monot5, strategy):
     retriever = llama_index_ext.D3Retriever(
         [LlamaIndexDocument(text=BOOK)],
         llama_index_reader.Reader(),
-        paragraphs=strategy,
-        monot5=MonoT5(tiny_monot5.ready),
+        settings={"paragraphs": strategy, "monot5": MonoT5(tiny_monot5.ready)},
     )
     found = retriever.retrieve(QUESTION)
     assert found
@@ -34,8 +33,10 @@ def test_llama_index(tiny_monot5, strategy):
 
 @strategies
 def test_langchain(tiny_monot5, strategy):
-    fields = {"llm": langchain_reader.Reader(), "paragraphs": strategy, "monot5": MonoT5(tiny_monot5.ready)}
-    retriever = langchain_ext.D3Retriever(documents=[Document(page_content=BOOK)], **fields)
+    fields = {"paragraphs": strategy, "monot5": MonoT5(tiny_monot5.ready)}
+    retriever = langchain_ext.D3Retriever(
+        documents=[Document(page_content=BOOK)], llm=langchain_reader.Reader(), settings=fields
+    )
     found = retriever.invoke(QUESTION)
     assert found
     assert asyncio.run(retriever.ainvoke(QUESTION)) == found
@@ -45,13 +46,16 @@ def test_langchain(tiny_monot5, strategy):
 @strategies
 def test_any_judge_of_relevance_does_the_same(tiny_monot5, strategy, transform):
     """Log-odds are no logarithms of a probability: what is rather relevant than not has another bound there."""
-    judges = [MonoT5(tiny_monot5.ready), Relevance(tiny_monot5.ready, preset="monot5", transform=transform)]
+    judges = [
+        MonoT5(tiny_monot5.ready),
+        Relevance(tiny_monot5.ready, preset="monot5", settings={"transform": transform}),
+    ]
     in_llama_index, in_langchain = [], []
     for judge in judges:
         fields = {"paragraphs": strategy, "monot5": judge}
-        one = llama_index_ext.D3Retriever([LlamaIndexDocument(text=BOOK)], llama_index_reader.Reader(), **fields)
+        one = llama_index_ext.D3Retriever([LlamaIndexDocument(text=BOOK)], llama_index_reader.Reader(), settings=fields)
         other = langchain_ext.D3Retriever(
-            documents=[Document(page_content=BOOK)], llm=langchain_reader.Reader(), **fields
+            documents=[Document(page_content=BOOK)], llm=langchain_reader.Reader(), settings=fields
         )
         in_llama_index.append([node.node.text for node in one.retrieve(QUESTION)])
         in_langchain.append([document.page_content for document in other.invoke(QUESTION)])
@@ -62,6 +66,6 @@ def test_any_judge_of_relevance_does_the_same(tiny_monot5, strategy, transform):
 @strategies
 def test_without_a_model_for_it_the_strategy_is_an_error(strategy):
     with pytest.raises(InvalidInput, match="unigram"):
-        llama_index_ext.D3Retriever([], llama_index_reader.Reader(), paragraphs=strategy)
+        llama_index_ext.D3Retriever([], llama_index_reader.Reader(), settings={"paragraphs": strategy})
     with pytest.raises(InvalidInput, match="unigram"):
-        langchain_ext.D3Retriever(documents=[], llm=langchain_reader.Reader(), paragraphs=strategy)
+        langchain_ext.D3Retriever(documents=[], llm=langchain_reader.Reader(), settings={"paragraphs": strategy})

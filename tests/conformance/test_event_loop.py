@@ -5,6 +5,7 @@ Whatever a component is made of blocks until the loop has come round: on the loo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,7 +31,6 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_ext
 import llama_index_ext
-from drillrank.registry import adapters
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.heartbeat import Heartbeat, SlowJudge
@@ -77,7 +77,7 @@ class Docstore(SimpleDocumentStore):
         return super().get_document(doc_id, raise_error)
 
     async def aget_document(self, doc_id, raise_error=True):
-        return self.get_document(doc_id, raise_error)
+        return await asyncio.to_thread(self.get_document, doc_id, raise_error)
 
 
 _hearts: list[Heartbeat] = []
@@ -95,15 +95,15 @@ class Found(BaseRetriever):
         return [NodeWithScore(node=node, score=1.0) for node in self._nodes]
 
 
-class Disguised(Found):
-    """Asynchronous by name only."""
+class Asynchronous(Found):
+    """With a method of its own that waits."""
 
     async def _aretrieve(self, query_bundle):
-        return self._retrieve(query_bundle)
+        return await asyncio.to_thread(self._retrieve, query_bundle)
 
 
 class OwnChat(llama_index_reader.Reader):
-    """A chat model, asynchronous by name only."""
+    """A chat model with an asynchronous method that waits."""
 
     @property
     def metadata(self):
@@ -111,7 +111,8 @@ class OwnChat(llama_index_reader.Reader):
 
     @llm_chat_callback()
     async def achat(self, messages, **kwargs) -> ChatResponse:
-        return ChatResponse(message=ChatMessage(role="assistant", content=self._answer(str(messages[-1].content))))
+        answer = await asyncio.to_thread(self._answer, str(messages[-1].content))
+        return ChatResponse(message=ChatMessage(role="assistant", content=answer))
 
 
 DOCUMENT = Document(text=BOOK, id_="book")
@@ -133,7 +134,7 @@ def llama_index_probes(name: str, heart: Heartbeat) -> list[Probe]:
             if name == "PromptRankRerank"
             else []
         )
-    retrievers = Found(heart, NODES), Disguised(heart, NODES)
+    retrievers = Found(heart, NODES), Asynchronous(heart, NODES)
     readers = [kind(answers(heart)) for kind in (llama_index_reader.Reader, OwnChat)]
     views = llama_index_ext.MultiViewNodeParser().get_nodes_from_documents([DOCUMENT])
     every_part = {"retriever", "llm"}
@@ -151,7 +152,7 @@ def llama_index_probes(name: str, heart: Heartbeat) -> list[Probe]:
         ),
         "MultiViewRetriever": lambda: [
             (component(source=Found(heart, views)).aretrieve(QUESTION), {"retriever"}),
-            (component(source={"raw": Disguised(heart, views)}).aretrieve(QUESTION), {"retriever"}),
+            (component(source={"raw": Asynchronous(heart, views)}).aretrieve(QUESTION), {"retriever"}),
             (component(source=view_index(heart)).aretrieve(QUESTION), {"embedding", "store"}),
         ],
         "PromptRankRetriever": lambda: (
@@ -162,7 +163,7 @@ def llama_index_probes(name: str, heart: Heartbeat) -> list[Probe]:
                     ),
                     {"retriever", "docstore", "model"},
                 )
-                for found in (Found(heart, _linking()), Disguised(heart, _linking()))
+                for found in (Found(heart, _linking()), Asynchronous(heart, _linking()))
             ]
             + [
                 (component(found, llm=llm, model=judge).aretrieve(QUESTION), every_part | {"model"})
@@ -251,7 +252,7 @@ class LangChainDocstore(InMemoryStore):
         return super().mget(keys)
 
     async def amget(self, keys):
-        return self.mget(keys)
+        return await asyncio.to_thread(self.mget, keys)
 
 
 DOCUMENTS = [LangChainDocument(page_content=node.text, id=node.node_id) for node in NODES]
@@ -326,7 +327,7 @@ def _langchain_docstore() -> LangChainDocstore:
 COMPONENTS = [
     pytest.param(probes, name, id=f"{package.__name__}.{name}")
     for package, probes in ((llama_index_ext, llama_index_probes), (langchain_ext, langchain_probes))
-    for name in adapters(package.__name__)
+    for name in package.__all__
 ]
 
 

@@ -21,9 +21,8 @@ from pydantic import BaseModel
 import langchain_ext
 import llama_index_ext
 from drillrank.explanation import Explainable
-from drillrank.explanation.on_request import explanations_requested
+from drillrank.explanation.explanations import Request, request
 from drillrank.likelihood.base import NextTokens
-from drillrank.registry import adapters
 from llama_index_ext.events import ExplanationEvent
 from tests.drillrank.conftest import HashModel
 
@@ -37,7 +36,7 @@ NO_RANKING = (
     "MultiViewNodeParser",
     "LikelihoodCrossEncoder",
 )
-COMPONENTS = [(host, name) for host in HOSTS for name in adapters(host) if name not in NO_RANKING]
+COMPONENTS = [(host, name) for host in HOSTS for name in HOSTS[host].__all__ if name not in NO_RANKING]
 HEARD: list[ExplanationEvent] = []
 
 
@@ -127,9 +126,7 @@ def asked(host, name, component, asynchronous):
 
 
 def total(entry):
-    parts = sum(token["gain"] + token["nothing"] for token in entry.get("tokens", ()))
-    parts += sum(part["value"] for kind in ("parts", "views") for part in entry.get(kind, ()))
-    return (parts + sum(step["log_prior"] for step in entry.get("steps", ()))) / entry["per"]
+    return sum(term["value"] for term in entry["terms"]) / entry["per"]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -223,8 +220,12 @@ def test_the_tree_names_documents_as_their_readers_do(cut):
     if cut:
         documents = langchain_ext.MultiViewTextSplitter().split_documents(documents)
         nodes = llama_index_ext.MultiViewNodeParser()(nodes)
-    with explanations_requested(True) as langchain:
+    langchain = Request(wanted=True)
+    token = request.set(langchain)
+    try:
         langchain_ext.D3Retriever(documents=documents).invoke(QUERY)
+    finally:
+        request.reset(token)
     llama_index_ext.D3Retriever(nodes, explain=True).retrieve(QUERY)
     wanted = [name for *_, name in FILES.values()]
     wanted = [name if wanted.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(wanted, 1)]

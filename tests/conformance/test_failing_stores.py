@@ -14,6 +14,7 @@ from llama_index.core import Document, StorageContext, VectorStoreIndex
 import langchain_ext
 import llama_index_ext
 from tests.conformance import langchain_leaks, llama_index_leaks
+from tests.conformance.building import build
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
@@ -40,7 +41,7 @@ def in_langchain(name: str, **fields: Any) -> tuple[Failing, Callable[[bool], li
     store.asked = Failing()
     place = "retriever" if name == "PromptRankRetriever" else "source"
     given = store.as_retriever() if name == "PromptRankRetriever" else store
-    component = getattr(langchain_ext, name)(**{place: given}, **fields)
+    component = build(getattr(langchain_ext, name), **{place: given}, **fields)
 
     def ask(asynchronous: bool) -> list[Any]:
         found = asyncio.run(component.ainvoke(QUESTION)) if asynchronous else component.invoke(QUESTION)
@@ -57,7 +58,7 @@ def in_llama_index(name: str, **fields: Any) -> tuple[Failing, Callable[[bool], 
     store.asked = Failing()
     place = "retriever" if name == "PromptRankRetriever" else "source"
     given = index.as_retriever() if name == "PromptRankRetriever" else index
-    component = getattr(llama_index_ext, name)(**{place: given}, **fields)
+    component = build(getattr(llama_index_ext, name), **{place: given}, **fields)
 
     def ask(asynchronous: bool) -> list[Any]:
         found = asyncio.run(component.aretrieve(QUESTION)) if asynchronous else component.retrieve(QUESTION)

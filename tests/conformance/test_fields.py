@@ -15,21 +15,20 @@ from pydantic import BaseModel
 
 import langchain_ext
 import llama_index_ext
-from drillrank import registry
+from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.prompts import UPR_PROMPT
-from drillrank.registry import adapters
 from tests.conformance.readers import Reading
 
 TEXTS = ["# A\n\nBasel lies on the Rhine.", "# B\n\nA cat.\n\n# C\n\nThe Rhine."]
 QUERY = "What lies on the Rhine?"
 HOSTS = {"langchain_ext": langchain_ext, "llama_index_ext": llama_index_ext}
-COMPONENTS = [(host, name) for host in HOSTS for name in adapters(host)]
+COMPONENTS = [(host, name) for host in HOSTS for name in HOSTS[host].__all__]
 
 
 def neural(name):
-    return "neural model" in registry.component(name).needs
+    return "neural model" in row_of(name).needs
 
 
 def build(host, name, **fields):

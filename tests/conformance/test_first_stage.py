@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ import langchain_ext
 import llama_index_ext
 from drillrank import UPR, Passage
 from drillrank.errors import InvalidInput
-from drillrank.multihop.link_prior import PathPrior
+from tests.conformance.building import build
 
 TEXTS = [f"The {town} bridge crosses the river." for town in ("Basel", "Bonn", "Cologne", "Mainz", "Worms")]
 QUERY = "Which bridge crosses the river?"  # which words cannot tell apart
@@ -33,7 +32,7 @@ class LangChain:
     """Documents, with the scores under `score_key` that a retriever may write."""
 
     def __init__(self, name, **fields):
-        self.component = getattr(langchain_ext, name)(**{"top_n": None} | ALONE.get(name, {}) | fields)
+        self.component = build(getattr(langchain_ext, name), **{"top_n": None} | ALONE.get(name, {}) | fields)
 
     def found(self, scores, generated=()):
         documents = [
@@ -57,7 +56,7 @@ class LlamaIndex:
     """Nodes with scores, or None."""
 
     def __init__(self, name, **fields):
-        self.component = getattr(llama_index_ext, name)(**ALONE.get(name, {}) | fields)
+        self.component = build(getattr(llama_index_ext, name), **ALONE.get(name, {}) | fields)
 
     def found(self, scores, generated=()):
         nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS[: len(scores)]]
@@ -232,50 +231,26 @@ class FoundInOrder(BaseRetriever):
 
 def path_retriever(host, **fields):
     if host is LlamaIndex:
-        return llama_index_ext.PromptRankRetriever(FoundInOrder(), pairs=0, **fields)
+        return build(llama_index_ext.PromptRankRetriever, FoundInOrder(), settings={"pairs": 0}, **fields)
     documents = [Document(page_content=text) for text in TEXTS[::-1]]
-    return langchain_ext.PromptRankRetriever(retriever=RunnableLambda(lambda _: documents), pairs=0, **fields)
+    return build(
+        langchain_ext.PromptRankRetriever,
+        retriever=RunnableLambda(lambda _: documents),
+        settings={"pairs": 0},
+        **fields,
+    )
 
 
 @for_each_host
 def test_a_retriever_of_paths_counts_the_order_of_what_it_found(host):
-    for fields in ({"prior": "retrieval"}, {"link_prior": habits("retrieval")}):
-        retriever = path_retriever(host, **fields)
-        found = retriever.retrieve(QUERY) if host is LlamaIndex else retriever.invoke(QUERY)
-        assert [getattr(item, "text", None) or item.page_content for item in found] == TEXTS[::-1]
-        scores = [item.score if host is LlamaIndex else item.metadata["relevance_score"] for item in found]
-        assert scores == sorted(set(scores), reverse=True)
+    retriever = path_retriever(host, prior="retrieval")
+    found = retriever.retrieve(QUERY) if host is LlamaIndex else retriever.invoke(QUERY)
+    assert [getattr(item, "text", None) or item.page_content for item in found] == TEXTS[::-1]
+    scores = [item.score if host is LlamaIndex else item.metadata["relevance_score"] for item in found]
+    assert scores == sorted(set(scores), reverse=True)
 
 
 @for_each_host
 def test_a_retriever_of_paths_has_no_cosines(host):
-    for fields in ({"prior": "cosine"}, {"link_prior": habits("cosine")}):
-        with pytest.raises(InvalidInput, match=r'knows the order .* give prior="retrieval"'):
-            path_retriever(host, **fields)
-
-
-def habits(first_stage, **shares):
-    """As they were given in the release before."""
-    with pytest.warns(DeprecationWarning, match="'first_stage' is called 'prior'"):
-        return PathPrior(first_stage=first_stage, **shares)
-
-
-@for_each_host
-@pytest.mark.parametrize("build", [lambda host, **fields: host("PromptRankRerank", **fields).component, path_retriever])
-def test_the_prior_over_links_goes_on_under_its_old_name_for_one_release(host, build):
-    for old in (PathPrior(jump=0.2), {"jump": 0.2}, None):
-        with pytest.warns(DeprecationWarning, match="the prior over links is called 'link_prior' now"):
-            built = build(host, prior=old)
-        assert built.link_prior == (PathPrior(jump=0.2) if old else None)
-        assert built.prior is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        built = build(host, prior=None, link_prior=PathPrior(jump=0.2))
-    assert (built.prior, built.link_prior) == (None, PathPrior(jump=0.2))
-
-
-@for_each_host
-@pytest.mark.parametrize("first_stage", ["cosine", "retrieval"])
-def test_a_first_stage_within_the_prior_over_links_goes_on_for_one_release(host, first_stage):
-    given_ = host("PromptRankRerank", link_prior=habits(first_stage, jump=0.2))
-    assert given_.found(COSINES) == by(COSINES)
+    with pytest.raises(InvalidInput, match=r'knows the order .* give prior="retrieval"'):
+        path_retriever(host, prior="cosine")

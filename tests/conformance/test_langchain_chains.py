@@ -15,8 +15,8 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig, Runnable
 
 import langchain_ext
 from drillrank.errors import InvalidInput
-from drillrank.registry import adapters
 from langchain_ext._retriever import ConfiguredRetriever
+from tests.conformance.building import build
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
 from tests.conformance.heartbeat import Heartbeat, SlowJudge
 from tests.conformance.langchain_reader import Reader
@@ -24,7 +24,7 @@ from tests.conformance.test_langchain_retrievers import BUILD, DOCUMENTS
 
 RERANKERS = [
     component
-    for component in map(langchain_ext.__dict__.get, adapters("langchain_ext"))
+    for component in map(langchain_ext.__dict__.get, langchain_ext.__all__)
     if issubclass(component, BaseDocumentCompressor)
 ]
 FOUND = [Document(page_content=text, id=str(number)) for number, text in enumerate(TEXTS)]
@@ -32,7 +32,7 @@ each_reranker = pytest.mark.parametrize("component", RERANKERS)
 
 
 def reranker(component: Any, **fields: Any) -> Any:
-    return component(model=SlowJudge(Heartbeat()), top_n=None, **fields)
+    return build(component, model=SlowJudge(Heartbeat()), top_n=None, **fields)
 
 
 # No score in the metadata
@@ -44,13 +44,17 @@ def over_scoreless(documents: list[Document], name: str, **fields: Any) -> Any:
     sections = langchain_ext.MultiViewTextSplitter().split_documents(documents)
     views = BUILD["MultiViewRetriever"](documents, score_key=None, top_n=99)
     again: dict[str, Any] = {
-        "MultiViewRetriever over retrievers": lambda: langchain_ext.MultiViewRetriever(
-            documents=sections, source={"raw": views}, **fields
+        "MultiViewRetriever over retrievers": lambda: build(
+            langchain_ext.MultiViewRetriever, documents=sections, source={"raw": views}, **fields
         ),
-        "BRMGRRetriever": lambda: langchain_ext.BRMGRRetriever(
-            retriever=inner, llm=FakeListChatModel(responses=["A zebra plays chess."]), guard=True, **fields
+        "BRMGRRetriever": lambda: build(
+            langchain_ext.BRMGRRetriever,
+            retriever=inner,
+            llm=FakeListChatModel(responses=["A zebra plays chess."]),
+            guard=True,
+            **fields,
         ),
-        "PromptRankRetriever": lambda: langchain_ext.PromptRankRetriever(retriever=inner, **fields),
+        "PromptRankRetriever": lambda: build(langchain_ext.PromptRankRetriever, retriever=inner, **fields),
     }
     return again[name]() if name in again else BUILD[name](documents, **fields)
 
@@ -184,6 +188,6 @@ def test_the_whole_configuration_is_handed_on(name, how):
 
 
 def test_every_retriever_hands_its_configuration_on():
-    retrievers = [c for c in map(langchain_ext.__dict__.get, adapters("langchain_ext")) if issubclass(c, BaseRetriever)]
+    retrievers = [c for c in map(langchain_ext.__dict__.get, langchain_ext.__all__) if issubclass(c, BaseRetriever)]
     assert retrievers
     assert all(issubclass(component, ConfiguredRetriever) for component in retrievers)

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, RelevanceRerank, UPRRerank
+from tests.conformance.building import build
 from tests.conformance.corpus import QUERY, TEXTS, VARIANTS, ticks_during
 
 RERANKERS = [
@@ -52,7 +53,7 @@ def models(component, request):
 @pytest.fixture(scope="session")
 def reranker(cls, models):
     """Builds the component, with its usual language model unless told otherwise."""
-    return partial(cls, **models.usual)
+    return partial(build, cls, **models.usual)
 
 
 def make_documents(texts: list[str] = TEXTS) -> list[Document]:
@@ -217,7 +218,7 @@ def test_eight_threads_give_serial_results(reranker):
 
 
 def test_configuration_round_trips(cls, models):
-    component = cls(**models.configured, top_n=2, score="softmax", metadata_fields=("page",))
+    component = build(cls, **models.configured, top_n=2, score="softmax", metadata_fields=("page",))
     for copy in (
         cls(**component.model_dump()),
         cls.model_validate_json(component.model_dump_json()),
@@ -231,7 +232,7 @@ def test_configuration_round_trips(cls, models):
 
 
 def test_pickling_keeps_a_ready_model(cls, models):
-    component = cls(**models.usual | {"model": models.ready})
+    component = build(cls, **models.usual | {"model": models.ready})
     copy = pickle.loads(pickle.dumps(component))
     assert outcome(copy.compress_documents(make_documents(), QUERY)) == outcome(
         component.compress_documents(make_documents(), QUERY)

@@ -28,6 +28,7 @@ from langchain_ext import (
     PromptRankRetriever,
     UPRRerank,
 )
+from tests.conformance.building import build
 from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, section_path, threads_at_work
 from tests.conformance.langchain_reader import Reader
 
@@ -38,40 +39,40 @@ DOCUMENTS = [
 
 
 def multi_view(documents: list[Document], **fields) -> MultiViewRetriever:
-    return MultiViewRetriever(documents=MultiViewTextSplitter().split_documents(documents), **fields)
+    return build(MultiViewRetriever, documents=MultiViewTextSplitter().split_documents(documents), **fields)
 
 
 def over_retrievers(documents: list[Document], **fields) -> MultiViewRetriever:
     by_view = {"raw": multi_view(documents, retriever="tfidf", top_n=99), "keywords": multi_view(documents, top_n=99)}
-    return MultiViewRetriever(source=by_view, **fields)
+    return build(MultiViewRetriever, source=by_view, **fields)
 
 
 def drill_down(documents: list[Document], **fields) -> D3Retriever:
-    return D3Retriever(documents=documents, **fields)
+    return build(D3Retriever, documents=documents, **fields)
 
 
 def with_llm(documents: list[Document], **fields) -> D3Retriever:
-    return D3Retriever(documents=documents, llm=Reader(), **fields)
+    return build(D3Retriever, documents=documents, llm=Reader(), **fields)
 
 
 def over_sections(documents: list[Document], **fields) -> D3Retriever:
-    return D3Retriever(documents=MultiViewTextSplitter().split_documents(documents), llm=Reader(), **fields)
+    return build(D3Retriever, documents=MultiViewTextSplitter().split_documents(documents), llm=Reader(), **fields)
 
 
 def over_a_store(documents: list[Document], **fields) -> D3Retriever:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents(MultiViewTextSplitter().split_documents(documents))
-    return D3Retriever(source=store, llm=Reader(), **fields)
+    return build(D3Retriever, source=store, llm=Reader(), **fields)
 
 
 def with_generated(documents: list[Document], **fields) -> BRMGRRetriever:
     """The guard lets nothing through that the model writes, so that only documents come back."""
     llm = FakeListChatModel(responses=["A zebra plays chess."])
-    return BRMGRRetriever(retriever=drill_down(documents, top_n=5), llm=llm, guard=True, **fields)
+    return build(BRMGRRetriever, retriever=drill_down(documents, top_n=5), llm=llm, guard=True, **fields)
 
 
 def path_search(documents: list[Document], **fields) -> PromptRankRetriever:
-    return PromptRankRetriever(retriever=drill_down(documents, top_n=99), **fields)
+    return build(PromptRankRetriever, retriever=drill_down(documents, top_n=99), **fields)
 
 
 BUILD = {

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
 from llama_index_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, RelevanceRerank, UPRRerank
+from tests.conformance.building import build
 from tests.conformance.corpus import QUERY, TEXTS, VARIANTS, ticks_during
 
 RERANKERS = [
@@ -57,7 +58,7 @@ def models(component, request):
 @pytest.fixture(scope="session")
 def reranker(cls, models):
     """Builds the component, with its usual language model unless told otherwise."""
-    return partial(cls, **models.usual)
+    return partial(build, cls, **models.usual)
 
 
 def make_nodes(texts: list[str] = TEXTS, score: float | None = 0.5) -> list[NodeWithScore]:
@@ -255,7 +256,7 @@ def test_eight_threads_give_serial_results(reranker):
 
 
 def test_configuration_round_trips(cls, models):
-    component = cls(**models.configured, top_n=2, score="softmax", metadata_mode=MetadataMode.NONE)
+    component = build(cls, **models.configured, top_n=2, score="softmax", metadata_mode=MetadataMode.NONE)
     for copy in (
         cls.from_dict(component.to_dict()),
         cls.from_json(component.to_json()),
@@ -270,7 +271,7 @@ def test_configuration_round_trips(cls, models):
 
 
 def test_pickling_keeps_a_ready_model(cls, models):
-    component = cls(**models.usual | {"model": models.ready})
+    component = build(cls, **models.usual | {"model": models.ready})
     copy = pickle.loads(pickle.dumps(component))
     assert outcome(copy.postprocess_nodes(make_nodes(), query_str=QUERY)) == outcome(
         component.postprocess_nodes(make_nodes(), query_str=QUERY)

@@ -26,6 +26,7 @@ from llama_index_ext import (
     PromptRankRetriever,
     UPRRerank,
 )
+from tests.conformance.building import build
 from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, section_path, threads_at_work
 from tests.conformance.llama_index_reader import Reader
 
@@ -36,40 +37,40 @@ DOCUMENTS = [
 
 
 def multi_view(documents: list[Document], top_n: int = 3, **fields) -> MultiViewRetriever:
-    return MultiViewRetriever(MultiViewNodeParser().get_nodes_from_documents(documents), top_n=top_n, **fields)
+    return build(MultiViewRetriever, MultiViewNodeParser().get_nodes_from_documents(documents), top_n=top_n, **fields)
 
 
 def over_retrievers(documents: list[Document], top_n: int = 3, **fields) -> MultiViewRetriever:
     by_view = {"raw": multi_view(documents, 99, retriever="tfidf"), "keywords": multi_view(documents, 99)}
-    return MultiViewRetriever(source=by_view, top_n=top_n, **fields)
+    return build(MultiViewRetriever, source=by_view, top_n=top_n, **fields)
 
 
 def drill_down(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
-    return D3Retriever(documents, top_n=top_n, **fields)
+    return build(D3Retriever, documents, top_n=top_n, **fields)
 
 
 def with_llm(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
-    return D3Retriever(documents, Reader(), top_n=top_n, **fields)
+    return build(D3Retriever, documents, Reader(), top_n=top_n, **fields)
 
 
 def over_sections(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
     nodes = MultiViewNodeParser().get_nodes_from_documents(documents)
-    return D3Retriever(nodes, Reader(), top_n=top_n, **fields)
+    return build(D3Retriever, nodes, Reader(), top_n=top_n, **fields)
 
 
 def over_an_index(documents: list[Document], top_n: int = 3, **fields) -> D3Retriever:
     nodes = MultiViewNodeParser().get_nodes_from_documents(documents)
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(8))
-    return D3Retriever(source=index, llm=Reader(), top_n=top_n, **fields)
+    return build(D3Retriever, source=index, llm=Reader(), top_n=top_n, **fields)
 
 
 def with_generated(documents: list[Document], top_n: int = 3, **fields) -> BRMGRRetriever:
     """The guard lets nothing through that the mock writes, its prompt, so that only documents come back."""
-    return BRMGRRetriever(drill_down(documents, 5), MockLLM(), guard=True, top_n=top_n, **fields)
+    return build(BRMGRRetriever, drill_down(documents, 5), MockLLM(), guard=True, top_n=top_n, **fields)
 
 
 def path_search(documents: list[Document], top_n: int = 3, **fields) -> PromptRankRetriever:
-    return PromptRankRetriever(drill_down(documents, 99), top_n=top_n, **fields)
+    return build(PromptRankRetriever, drill_down(documents, 99), top_n=top_n, **fields)
 
 
 BUILD = {

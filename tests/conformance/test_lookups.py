@@ -1,4 +1,4 @@
-"""Look-ups in a store: the same in both hosts, sync and async, and never past the filter."""
+"""Requests to a store: the same in both hosts, sync and async, and never past the filter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from llama_index.core.schema import IndexNode, NodeRelationship, QueryBundle, Re
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from pydantic import Field
 
-from drillrank.hosts.lookups import ById, Holding, Search
+from drillrank.hosts.lookups import THE_QUESTION
+from drillrank.llm import Fetch, Requests, Retrieve, answered, arun, run
 from langchain_ext import D3Retriever
 from langchain_ext import _filters as langchain_filters
 from langchain_ext import _lookups as langchain_lookups
@@ -99,6 +100,18 @@ class LlamaIndex:
         return [getattr(one, "node", one).node_id for one in found]
 
 
+def nearest(n: int) -> Retrieve:
+    return Retrieve(THE_QUESTION, n)
+
+
+def asked(store, request) -> Requests:
+    def one():
+        [found] = yield [request]
+        return found
+
+    return answered(one(), store.handlers)
+
+
 @pytest.fixture(params=[LangChain, LlamaIndex])
 def host(request):
     return request.param()
@@ -112,32 +125,32 @@ def test_every_lookup_obeys_the_filter_and_async_is_the_same(host, form):
     mine = {id_ for id_, tenant, _ in RECORDS if form is None or tenant == "a"}
     of_x = {id_ for id_, _, document in RECORDS if document == "x"}
     expected = [
-        (Search(4), mine),
-        (ById(("4", "1", "9")), mine & {"1", "4"}),
-        (Holding({host.document_key: "x"}), mine & of_x),
-        (Holding({host.document_key: ("x", "z")}), mine & of_x),
+        (nearest(4), mine),
+        (Fetch(("4", "1", "9")), mine & {"1", "4"}),
+        (Fetch(where={host.document_key: "x"}), mine & of_x),
+        (Fetch(where={host.document_key: ("x", "z")}), mine & of_x),
     ]
     for lookup, ids in expected:
-        found = host.ids(lookups().answer(lookup))
+        found = host.ids(run(asked(lookups(), lookup)))
         assert len(found) == len(set(found))
         assert set(found) == ids, lookup
-        assert host.ids(asyncio.run(lookups().aanswer(lookup))) == found
+        assert host.ids(asyncio.run(arun(asked(lookups(), lookup)))) == found
 
 
 @pytest.mark.parametrize("form", ["declared", "function"])
 def test_a_search_finds_as_many_as_asked_for_though_the_store_ranks_hidden_ones_first(host, form):
-    assert len(host.lookups(form).answer(Search(2))) == 2
+    assert len(run(asked(host.lookups(form), nearest(2)))) == 2
 
 
 def test_a_question_is_embedded_once_however_often_is_searched(host):
     lookups = host.lookups(None)
     for _ in range(3):
-        lookups.answer(Search(1))
+        run(asked(lookups, nearest(1)))
     assert len(host.embedding.asked) == 1
 
     async def searches():
         lookups = host.lookups(None)
-        await asyncio.gather(*(lookups.aanswer(Search(1)) for _ in range(3)))
+        await asyncio.gather(*(arun(asked(lookups, nearest(1))) for _ in range(3)))
 
     host.embedding.asked.clear()
     asyncio.run(searches())
@@ -148,7 +161,7 @@ def test_a_copy_that_a_view_carries_is_not_what_a_search_brings():
     view = IndexNode(text="view", id_="5", index_id="1", obj=TextNode(text="of another day", id_="1"))
     index = VectorStoreIndex([view], embed_model=MockEmbedding(embed_dim=4))
     lookups = llama_index_lookups.StoreLookups(QueryBundle("q"), index, llama_index_filters.Guard(None))
-    [hit] = lookups.answer(Search(1))
+    [hit] = run(asked(lookups, nearest(1)))
     assert (hit.node.node_id, hit.node.text, hit.node.obj) == ("5", "view", None)
 
 
@@ -156,8 +169,8 @@ def test_what_an_index_has_deleted_is_not_found_though_its_docstore_keeps_it():
     host = LlamaIndex()
     host.index.delete_ref_doc("x")
     assert host.index.docstore.get_nodes(["1"], raise_error=False)
-    assert host.ids(host.lookups(None).answer(ById(("1", "3")))) == ["3"]
-    assert host.ids(host.lookups(None).answer(Holding({host.document_key: "x"}))) == []
+    assert host.ids(run(asked(host.lookups(None), Fetch(("1", "3"))))) == ["3"]
+    assert host.ids(run(asked(host.lookups(None), Fetch(where={host.document_key: "x"})))) == []
 
 
 def test_components_that_share_an_index_do_not_share_what_their_filters_show():

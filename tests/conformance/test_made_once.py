@@ -39,13 +39,13 @@ class LangChainSource(LangChainRetriever):
 
 def llama_index(crowd, embed):
     llm = llama_index_reader.Reader(answer, crowd)
-    made = llama_index_ext.D3Retriever(llm=llm, source=LlamaIndexSource(), summarizer="llm", embed=embed)
+    made = llama_index_ext.D3Retriever(llm=llm, source=LlamaIndexSource(), settings={"summarizer": "llm"}, embed=embed)
     return made.retrieve, made.aretrieve
 
 
 def langchain(crowd, embed):
     llm = langchain_reader.Reader(answer=answer, crowd=crowd)
-    made = langchain_ext.D3Retriever(llm=llm, source=LangChainSource(), summarizer="llm", embed=embed)
+    made = langchain_ext.D3Retriever(llm=llm, source=LangChainSource(), settings={"summarizer": "llm"}, embed=embed)
     return made.invoke, made.ainvoke
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from langchain_core.documents import Document
@@ -17,6 +18,7 @@ import llama_index_ext
 from drillrank import Passage, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
+from tests.conformance.building import build
 
 QUESTION = "In which port did the director of The Silent Pier grow up?"
 TEXTS = {
@@ -101,8 +103,10 @@ HOSTS = {
 
 def retriever(host, **fields):
     if host is langchain_ext:
-        return langchain_ext.PromptRankRetriever(retriever=lambda _: DOCUMENTS[:1], documents=DOCUMENTS, **fields)
-    return llama_index_ext.PromptRankRetriever(Film(), nodes=NODES, **fields)
+        return build(
+            langchain_ext.PromptRankRetriever, retriever=lambda _: DOCUMENTS[:1], documents=DOCUMENTS, **fields
+        )
+    return build(llama_index_ext.PromptRankRetriever, Film(), nodes=NODES, **fields)
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -111,14 +115,14 @@ def test_what_a_path_leads_to_is_chosen_by_meaning_each_text_embedded_once(name,
     host, model, ask = HOSTS[name]
     embed = model()
     fields = {"branch": 1, "pairs": 0, "top_n": 2, "links": ("metadata",)}
-    build = {"rerank": host.PromptRankRerank, "retrieve": lambda **given: retriever(host, **given)}[kind]
-    component = build(embed=embed, **fields)
+    made = partial(build, host.PromptRankRerank) if kind == "rerank" else partial(retriever, host)
+    component = made(embed=embed, **fields)
     first = ask(component, asynchronous=False)
     assert {found for found, _ in first} == {"film", "holm"}
     assert ask(component, asynchronous=True) == first
     assert sorted(embed.texts) == sorted(TEXTS.values())
-    assert ask(build(embed=vectors, **fields), asynchronous=False) == first  # a function is a model, too
-    assert {found for found, _ in ask(build(**fields), asynchronous=False)} == {"film", "aunt"}
+    assert ask(made(embed=vectors, **fields), asynchronous=False) == first  # a function is a model, too
+    assert {found for found, _ in ask(made(**fields), asynchronous=False)} == {"film", "aunt"}
 
 
 @pytest.mark.parametrize("name", HOSTS)

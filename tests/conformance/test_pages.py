@@ -46,7 +46,7 @@ def test_evidence_of_langchain_has_its_page_and_the_whole_files_sections():
     assert found.metadata["drillrank_first_page"] == found.metadata["drillrank_last_page"] == 2
     assert found.metadata["drillrank_section_path"] == "2 Badgers"
     assert [page.page_content for page in given] == PAGES
-    apart = langchain_ext.D3Retriever(documents=given, top_n=1, join_pages=False).invoke(QUESTION)
+    apart = langchain_ext.D3Retriever(documents=given, top_n=1, settings={"join_pages": False}).invoke(QUESTION)
     assert "drillrank_first_page" not in apart[0].metadata
 
 

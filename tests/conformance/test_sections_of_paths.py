@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
-from llama_index.core.llms import MockLLM
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
@@ -133,7 +131,7 @@ def sections(made: Any, view: str = "raw") -> dict[str, str]:
 @pytest.mark.parametrize("host", [InLangChain, InLlamaIndex])
 @settings(max_examples=15, deadline=None)
 @given(
-    fills=st.lists(st.tuples(st.sampled_from(["new", "old", "foreign"]), st.integers(1, 4)), min_size=1, max_size=3),
+    fills=st.lists(st.tuples(st.sampled_from(["new", "foreign"]), st.integers(1, 4)), min_size=1, max_size=3),
     data=st.data(),
 )
 def test_each_section_and_each_chunk_is_one_candidate_with_the_text_that_the_store_holds(host, fills, data):
@@ -193,53 +191,6 @@ def test_a_filter_governs_what_views_lead_to(made):
     name = "filter" if isinstance(made, InLangChain) else "filters"
     found = made.asked(made.paths(**{name: lambda record: record.metadata["tenant"] == "a"}))
     assert {text for _, text, _ in found} == mine
-
-
-def test_copies_of_an_earlier_release_do_not_come_through_a_fusion():
-    made = InLlamaIndex()
-    made.store.fill("old", "book", 3, "a")
-    expected = sections(made)
-    changed = next(iter(expected))
-    made.change(changed, "Redacted.")
-    expected[changed] = "Redacted."
-    several = [made.store.index.as_retriever(similarity_top_k=number) for number in (9, 12)]
-    fusion = QueryFusionRetriever(several, num_queries=1, use_async=False, similarity_top_k=99, llm=MockLLM())
-    assert {id_: text for id_, text, _ in made.asked(made.paths(fusion))} == expected
-    found = llama_index_ext.MultiViewRetriever(source=fusion, top_n=9).retrieve(QUESTION)
-    assert {hit.node.node_id: hit.text for hit in found} == expected
-
-
-@pytest.mark.parametrize("whole", [True, False])
-@pytest.mark.parametrize("component", ["paths", "views", "d3"])
-def test_copies_of_an_earlier_release_do_not_come_through_a_fusion_of_several_indexes(component, whole):
-    several = [InLlamaIndex(), InLlamaIndex()]
-    expected: dict[str, str] = {}
-    for number, made in enumerate(several):
-        made.store.fill("old", f"book {number}", 3, "a")
-        mine = sections(made)
-        changed, gone, _ = mine
-        made.change(changed, f"# Changed {number}\n\nRedacted.")
-        mine[changed] = f"# Changed {number}\n\nRedacted."
-        made.delete(gone)
-        if whole:
-            del mine[gone]
-        expected |= mine
-    retrievers: list[Any] = [made.store.index.as_retriever(similarity_top_k=9) for made in several]
-    if not whole:  # from which the copies of what the indexes do not have may be
-        retrievers.append(Scripted([]))
-    fusion = QueryFusionRetriever(retrievers, num_queries=1, use_async=False, similarity_top_k=99, llm=MockLLM())
-    build: dict[str, Any] = {
-        "paths": lambda: made.paths(fusion),
-        "views": lambda: llama_index_ext.MultiViewRetriever(source=fusion, top_n=9),
-        "d3": lambda: llama_index_ext.D3Retriever(source=fusion, top_n=99),
-    }
-    retriever = build[component]()
-    for found in (retriever.retrieve(QUESTION), asyncio.run(retriever.aretrieve(QUESTION))):
-        if component == "d3":
-            assert all(any(hit.text in text for text in expected.values()) for hit in found)
-            assert sum(hit.text == "Redacted." for hit in found) == 2
-        else:
-            assert {hit.node.node_id: hit.text for hit in found} == expected
 
 
 def test_a_docstore_that_is_not_the_store_of_the_hits_takes_none_away(made):

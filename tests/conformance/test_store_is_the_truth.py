@@ -18,7 +18,6 @@ from llama_index.core import VectorStoreIndex
 
 import langchain_ext
 import llama_index_ext
-from drillrank.registry import adapters
 from tests.conformance import langchain_leaks, llama_index_leaks
 from tests.conformance.leaks import DOCUMENTS, PLACES, TENANTS, World, cases, check_story
 from tests.conformance.server_store import ServerStore
@@ -57,7 +56,7 @@ CASES = cases({store: (leaks, (leaks, filled)) for store, (leaks, filled) in STO
 )
 def test_every_component_is_in_the_test_or_fetches_nothing(host: Any, leaks: Any):
     tried = {*leaks.OVER_STORES, *leaks.OVER_RETRIEVERS}
-    fetching = {name for name in adapters(host.__name__) if _FETCH & _arguments(getattr(host, name))}
+    fetching = {name for name in host.__all__ if _FETCH & _arguments(getattr(host, name))}
     assert fetching == tried, "a component that fetches needs a builder in the tables"
 
 

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import SelfAsk
-from drillrank.dialogue import run
 from drillrank.drilldown.answer_forms import in_words, without_tables
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.generation import generated_passages
-from drillrank.thinking import without_thoughts
+from drillrank.llm import run, strip_reasoning
 from drillrank.views.llm_views import parse_keywords
 from tests.drillrank.test_structure_linear import lines_run
 
@@ -344,7 +343,7 @@ def test_no_answer_breaks_a_reader(answer):
         assert list(choice.positions) == sorted(set(choice.positions))
         assert all(0 <= position < count for position in choice.positions)
         assert choice.usable or not choice.positions
-    without_thoughts(answer)
+    strip_reasoning(answer)
     parse_keywords(answer)
 
 
@@ -399,7 +398,7 @@ def test_huge_numbers_and_ranges():
     ],
 )
 def test_thoughts_are_left_out(answer, said):
-    found = without_thoughts(answer)
+    found = strip_reasoning(answer)
     assert found == said if said is None else found.strip() == said
 
 

@@ -14,6 +14,7 @@ from drillrank import BRMGR, UPR, Passage
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Request, UnigramModel
 from drillrank.prompts import Evidence
+from drillrank.settings import keyword_arguments
 
 QUESTION = "which river crosses the town?"
 texts = st.text(max_size=8) | st.sampled_from(["a red fox", "the river", "the town {text} {question}", "fox fox", "?!"])
@@ -68,7 +69,7 @@ def interleaved(retrieved, generated, first):
 
 @given(passages, spoken, firsts, top_ns)
 def test_logs_are_added_and_pairs_go_by_rank(hash_model, retrieved, generated, first, top_n):
-    ranking = BRMGR(hash_model(), first=first).rank(QUESTION, retrieved, generated, top_n)
+    ranking = BRMGR(hash_model(), settings={"first": first}).rank(QUESTION, retrieved, generated, top_n)
     r_scores = [retrieved_score(hash_model, as_passage(item)) for item in retrieved]
     g_scores = [generated_score(hash_model, as_passage(item)) for item in generated]
     expected = interleaved(r_scores, g_scores, first)[:top_n]
@@ -105,7 +106,7 @@ def test_pairing_by_rank_is_the_hungarian_optimum_on_probabilities(hash_model, r
 
 @given(passages, firsts)
 def test_without_generated_passages_it_is_upr(retrieved, first):
-    merged = BRMGR(first=first).rank(QUESTION, retrieved, [])
+    merged = BRMGR(settings={"first": first}).rank(QUESTION, retrieved, [])
     plain = UPR().rank(QUESTION, retrieved)
     assert [(item.passage, item.score, item.rank) for item in merged] == [
         (item.passage, item.score, item.rank) for item in plain
@@ -116,7 +117,9 @@ def test_without_generated_passages_it_is_upr(retrieved, first):
 def test_no_retrieved_passage_is_lost_and_nothing_comes_twice(
     hash_model, retrieved, generated, first, guard, share, lexical
 ):
-    brmgr = BRMGR(UnigramModel() if lexical else hash_model(), first=first, guard=guard, generated_share=share)
+    brmgr = BRMGR(
+        UnigramModel() if lexical else hash_model(), settings={"first": first}, guard=guard, generated_share=share
+    )
     before = copy.deepcopy((retrieved, generated))
     ranking = brmgr.rank(QUESTION, retrieved, generated)
     assert (retrieved, generated) == before
@@ -160,7 +163,9 @@ def test_the_share_is_the_largest_that_is_allowed(hash_model, retrieved, generat
         kept = result(count)
         return not kept or kept.count("generated") / len(kept) <= share
 
-    ranking = BRMGR(hash_model(), generated_share=share, first=first).rank(QUESTION, retrieved, generated, top_n)
+    ranking = BRMGR(hash_model(), generated_share=share, settings={"first": first}).rank(
+        QUESTION, retrieved, generated, top_n
+    )
     largest = max(filter(allowed, range(len(generated) + 1)))
     assert origins(ranking) == result(largest)
 
@@ -207,7 +212,7 @@ def test_a_lexical_model_reads_the_retrieved_passages_as_evidence():
 
 def test_a_model_that_reads_instructions_sees_only_the_question(hash_model):
     model = hash_model()
-    BRMGR(model, generated_template="Q {question} A").rank(QUESTION, ["found"], ["a text"])
+    BRMGR(model, settings={"generated_template": "Q {question} A"}).rank(QUESTION, ["found"], ["a text"])
     asked = next(request for request in model.requests if request.target == "a text")
     assert [part if isinstance(part, str) else part.text for part in asked.prompt] == ["Q ", QUESTION, " A"]
 
@@ -220,7 +225,7 @@ def test_passages_without_words_come_last_of_the_generated():
 
 def test_only_the_beginning_of_a_long_generated_passage_is_scored_and_all_of_it_returned():
     long = "The river crosses the town. " * 100 + "fox " * 10_000
-    ranking = BRMGR(max_generated_tokens=10).rank(QUESTION, ["a town"], [long])
+    ranking = BRMGR(settings={"max_generated_tokens": 10}).rank(QUESTION, ["a town"], [long])
     short = BRMGR().rank(QUESTION, ["a town"], ["The river crosses the town. The river crosses the town."])
     assert ranking[0].score == short[0].score
     assert ranking[0].passage.text == long
@@ -234,7 +239,7 @@ def test_a_model_that_cannot_tell_its_tokens_scores_the_whole(hash_model):
 
 def test_templates_and_limits_reach_the_model(hash_model):
     model = hash_model()
-    brmgr = BRMGR(model, template="T: {title} {text}", max_passage_tokens=3, guard=True)
+    brmgr = BRMGR(model, settings={"template": "T: {title} {text}", "max_passage_tokens": 3}, guard=True)
     brmgr.rank("q", [Passage("text", title="title")], ["wrote"])
     evidence = [part for request in model.requests for part in request.prompt if isinstance(part, Evidence)]
     assert {part.max_tokens for part in evidence if part.text == "title text"} == {3}
@@ -258,7 +263,7 @@ def test_templates_and_limits_reach_the_model(hash_model):
 )
 def test_bad_options_are_refused_at_once(options):
     with pytest.raises(InvalidInput):
-        BRMGR(**options)
+        BRMGR(**keyword_arguments(BRMGR, options))
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,7 @@ def test_ask_explains_on_request(manual, tmp_path, capsys):
     assert ["tree" in record for record in records] == [True] + [False] * (len(records) - 1)
     for record in records:
         entry = record["explanation"]
-        total = sum(token["gain"] + token["nothing"] for token in entry["tokens"])
-        total = (total + sum(part["value"] for part in entry.get("parts", ()))) / entry["per"]
-        assert total == pytest.approx(record["score"])
+        assert sum(term["value"] for term in entry["terms"]) / entry["per"] == pytest.approx(record["score"])
     assert {node["name"] for node in records[0]["tree"] if node["kind"] == "document"} == {str(manual), str(other)}
     assert cli.main(["ask", "--explain", str(manual), "xylophone"]) == 1
     assert "What was opened, read and left" in capsys.readouterr().out
@@ -378,7 +376,7 @@ def test_compare_in_json(town_questions, capsys):
     [
         (["--component", "UPPR"], "No component is called 'UPPR'"),
         (["--component", "UPR", "--component", "UPR"], "Two components have one name"),
-        (["--component", "x={no"], "--component x: no JSON"),
+        (["--component", "x={no"], "--component x is no JSON"),
         (["--column", "question"], "--column is OURS=THEIRS"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Folders, patterns, standard input, JSON and the cache of the command line."""
+"""Folders, patterns, standard input, JSON and the corpus of the command line."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zlib
 from contextlib import closing
 from dataclasses import replace
 from multiprocessing import Process
@@ -20,14 +21,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3
-from drillrank.cli import cache, main, sources
-from drillrank.cli.cache import DocumentCache
-from drillrank.cli.library import Library
-from drillrank.cli.sources import found_sources
+from drillrank import D3, limits
+from drillrank.cli import main
+from drillrank.cli.corpus import FileCorpus
+from drillrank.cli.sources import Source, found_sources
+from drillrank.corpus import corpus as implementation
+from drillrank.corpus import documents
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.outline import outline
-from drillrank.errors import DrillrankWarning, MissingExtra
+from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
 from drillrank.structure import parse_document, read_document
 from drillrank.structure.pages import Pages
 from drillrank.structure.saved import document_from_json, document_to_json
@@ -87,11 +89,12 @@ def test_every_file_of_a_folder_is_read_once_or_told(tmp_path_factory, tree):
         assert sorted(source.name for source in found) == sorted(files)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DrillrankWarning)  # of what is no UTF-8
-            read = Library(found, None)
+            read = FileCorpus(found, None)
         told = {one.name: one.reason for one in read.skipped}
-        assert sorted([*read.names, *told]) == sorted(files)
+        names = list(read.names.values())
+        assert sorted([*names, *told]) == sorted(files)
         assert all("is no text" in told[name] for name, content in files.items() if b"\0" in content)
-        assert len({files[name] for name in read.names}) <= len(read.names)
+        assert len({files[name] for name in names}) <= len(names)
 
 
 def test_a_folder_of_odd_things_ends_and_says_what_it_skipped(tmp_path, capsys):
@@ -122,14 +125,14 @@ def test_what_may_not_be_read_is_skipped_in_folders_and_refused_by_name(tmp_path
     good, secret = tmp_path / "good.md", tmp_path / "secret.md"
     good.write_text(MANUAL, encoding="utf-8")
     secret.write_text(MANUAL + "more", encoding="utf-8")
-    opened = Path.open
+    opened = os.open
 
     def refusing(path, *arguments, **options):  # root may read what its mode forbids
-        if path.name == "secret.md":
+        if str(path).endswith("secret.md"):
             raise PermissionError(13, "Permission denied")
         return opened(path, *arguments, **options)
 
-    monkeypatch.setattr(Path, "open", refusing)
+    monkeypatch.setattr(os, "open", refusing)
     assert main(["ask", str(tmp_path), "warranty"]) == 0
     assert "secret.md cannot be read: Permission denied" in capsys.readouterr().err
     assert main(["ask", str(good), str(secret), "warranty"]) == 2
@@ -141,7 +144,7 @@ def test_what_may_not_be_read_is_skipped_in_folders_and_refused_by_name(tmp_path
 def test_huge_files_of_a_folder_wait_to_be_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "huge.md").write_text(MANUAL, encoding="utf-8")
     (tmp_path / "small.md").write_text("The warranty.", encoding="utf-8")
-    monkeypatch.setattr(sources, "LARGEST", 20)
+    monkeypatch.setattr(limits, "FILE_BYTES", 20)
     assert main(["ask", str(tmp_path), "warranty", "--json"]) == 0
     printed = capsys.readouterr()
     assert {Path(record["file"]).name for record in records(printed.out)} == {"small.md"}
@@ -250,7 +253,7 @@ def test_a_second_question_parses_nothing(tmp_path, capsys, monkeypatch):
         (tmp_path / f"{number}.md").write_text(f"# Part {number}\n\nThe valve{number} opens.\n", encoding="utf-8")
     assert main(["ask", str(tmp_path), "valve7", "--json"]) == 0
     first = capsys.readouterr().out
-    monkeypatch.setattr(cache, "read_document", None)
+    monkeypatch.setattr(documents, "read_document", None)
     assert main(["ask", str(tmp_path), "valve7", "--json"]) == 0
     assert capsys.readouterr().out == first
     assert Path(records(first)[0]["file"]).name == "7.md"
@@ -267,21 +270,22 @@ def test_documents_are_proposed_by_the_unigram_model_over_all_paragraphs(tmp_pat
     for number, text in enumerate(texts):
         (folder / f"{number:02}.md").write_text(f"# T{number}\n\n{text}\n\nlast{number}", encoding="utf-8")
     with found_sources([str(folder)]) as (found, _):
-        read = Library(found, None)
+        read = FileCorpus(found, None)
+    names = list(read.names.values())
     paragraphs = [
         [paragraph.titled_text for section in outline([read_document(name)]) for paragraph in section.readable]
-        for name in read.names
+        for name in names
     ]
     flat = [text for one in paragraphs for text in one]
     model = load_evidence_model().fit(flat)
     best = [model.document_log_probs(question, one).sum(axis=1).max() for one in paragraphs]
-    proposed = [read.names.index(name) for name, _ in read.documents(question, 3)]
+    proposed = [names.index(name) for name, _ in read.documents(question, 3)]
     assert len(proposed) == 3
     left_out = set(range(len(texts))).difference(proposed)
     assert min(best[at] for at in proposed) >= max(best[at] for at in left_out) - 1e-4
 
 
-@pytest.mark.parametrize("damage", ["garbage", "cut", "content", "lengths", "counts", "row"])
+@pytest.mark.parametrize("damage", ["garbage", "cut", "parse", "lengths", "entries", "table"])
 def test_a_damaged_cache_is_made_anew(tmp_path, own_cache, capsys, damage):
     for number in range(12):
         (tmp_path / f"{number}.md").write_text(f"# Part {number}\n\nThe valve{number} opens.\n", encoding="utf-8")
@@ -296,10 +300,10 @@ def test_a_damaged_cache_is_made_anew(tmp_path, own_cache, capsys, damage):
         with sqlite3.connect(file) as connection:
             connection.execute(
                 {
-                    "content": "UPDATE documents SET content = X'00FF'",
-                    "lengths": "UPDATE documents SET lengths = X'00'",
-                    "counts": "UPDATE postings SET paragraphs = X'FFFFFFFF'",
-                    "row": "UPDATE documents SET lengths = X''",
+                    "parse": "UPDATE documents SET parse = X'00FF'",
+                    "lengths": "UPDATE blocks SET lengths = X'00'",
+                    "entries": "UPDATE postings SET entries = X'FFFFFFFF'",
+                    "table": "CREATE TABLE more (a)",
                 }[damage]
             )
         connection.close()
@@ -318,22 +322,57 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, capsys, monkey
     assert "covers the heater" in printed.out
 
 
-def test_a_cache_that_another_process_has_locked_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "_PATIENCE", 0.05)
+def sources_of(*files: Path) -> list[Source]:
+    return [Source(str(file), file) for file in files]
+
+
+def test_a_corpus_that_another_process_has_locked_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("drillrank.corpus.database.PATIENCE", 0.05)
     folder, manual = tmp_path / "cache", tmp_path / "manual.md"
     manual.write_text(MANUAL, encoding="utf-8")
-    _fill(folder, [manual])
+    FileCorpus(sources_of(manual), folder)
     [kept] = folder.glob("*.sqlite")
     before = kept.stat().st_ino
-    with closing(sqlite3.connect(kept)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with pytest.warns(DrillrankWarning, match="Nothing is cached"):
-            DocumentCache(folder).close()
+    with closing(sqlite3.connect(kept, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.warns(DrillrankWarning, match="cache cannot be used, all is read anew"):
+            corpus = FileCorpus(sources_of(manual), folder)
         other.rollback()
+    assert [name for name, _ in corpus.documents("warranty", 1)] == [str(manual)]
     assert kept.stat().st_ino == before
-    with closing(DocumentCache(folder)) as again, monkeypatch.context() as patched:
-        patched.setattr(cache, "read_document", None)  # it is known
-        assert again.id_of(manual)
+    monkeypatch.setattr(documents, "read_document", None)  # it is known
+    assert FileCorpus(sources_of(manual), folder).documents("warranty", 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
+@pytest.mark.parametrize("trick", ["writable", "link to a folder", "link to a file", "pipe"])
+def test_what_others_may_have_written_is_not_read(tmp_path, own_cache, capsys, trick):
+    manual, folder, elsewhere = tmp_path / "manual.md", own_cache / "drillrank", tmp_path / "elsewhere"
+    manual.write_text(MANUAL, encoding="utf-8")
+    ask = ["ask", str(manual), "warranty", "--json"]
+    assert main(ask) == 0
+    [kept] = folder.glob("*.sqlite")
+    assert (folder.stat().st_mode & 0o077, kept.stat().st_mode & 0o077) == (0, 0)
+    with closing(sqlite3.connect(kept)) as database, database:
+        database.execute("UPDATE passages SET text = replace(text, 'heater', 'lie')")
+        [parse] = database.execute("SELECT parse FROM documents").fetchone()
+        lie = zlib.compress(zlib.decompress(parse).replace(b"heater", b"lie123"))
+        database.execute("UPDATE documents SET parse = ?", (lie,))
+    assert main(ask) == 0
+    assert "lie123" in capsys.readouterr().out  # as long as it is the user's own
+    if trick == "writable":
+        folder.chmod(0o777)
+    elif trick == "link to a folder":
+        folder.rename(elsewhere)
+        folder.symlink_to(elsewhere)
+    else:
+        kept.rename(elsewhere)
+        kept.symlink_to(elsewhere) if trick == "link to a file" else os.mkfifo(kept)
+    assert main(ask) == 0
+    printed = capsys.readouterr()
+    assert "covers the heater" in printed.out
+    assert "Nothing is cached" in printed.err or "cache cannot be used" in printed.err
+    assert elsewhere.exists() or trick in ("writable", "pipe")
 
 
 def test_without_a_home_nothing_is_cached(tmp_path, capsys, monkeypatch):
@@ -354,31 +393,28 @@ def test_what_another_process_has_cached_meanwhile_is_kept(tmp_path, own_cache, 
     """Two commands that begin together miss the same files; the second to finish leaves what the first one uses."""
     for number in range(3):
         (tmp_path / f"{number}.md").write_text(f"# Part {number}\n\nvalve{number}\n", encoding="utf-8")
-    kept: list[Library] = []
+    kept: list[FileCorpus] = []
     with found_sources([str(tmp_path)]) as (found, _):
 
         def slow(path):
-            monkeypatch.setattr(cache, "read_document", read_document)
-            kept.append(Library(found, own_cache))
+            monkeypatch.setattr(documents, "read_document", read_document)
+            kept.append(FileCorpus(found, own_cache))
             return read_document(path)
 
-        monkeypatch.setattr(cache, "read_document", slow)
-        kept.append(Library(found, own_cache))
-    for library in kept:
-        [(name, _)] = library.documents("valve0", 1)
+        monkeypatch.setattr(documents, "read_document", slow)
+        kept.append(FileCorpus(found, own_cache))
+    for corpus in kept:
+        [(name, _)] = corpus.documents("valve0", 1)
         assert Path(name).name == "0.md"
-        library.close()
     assert list(own_cache.glob("*.sqlite"))
 
 
 def _fill(folder: Path, files: list[Path]) -> None:
-    kept = DocumentCache(folder)
-    for file in files:
-        kept.id_of(file)
-    kept.close()
+    FileCorpus(sources_of(*files), folder)
 
 
-def test_many_processes_fill_one_cache_and_one_may_die(tmp_path):
+def test_many_processes_fill_one_corpus_and_one_may_die(tmp_path, monkeypatch):
+    monkeypatch.setattr(implementation, "BATCH", 5)
     files = [tmp_path / f"{number}.md" for number in range(40)]
     for number, file in enumerate(files):
         file.write_text(f"# Part {number}\n\nvalve{number}\n", encoding="utf-8")
@@ -390,10 +426,20 @@ def test_many_processes_fill_one_cache_and_one_may_die(tmp_path):
     for process in filling:
         process.join()
     assert [process.exitcode for process in filling[1:]] == [0, 0]
-    kept = DocumentCache(tmp_path / "cache")
-    assert len({kept.id_of(file) for file in files}) == 40
-    assert all(kept.document(kept.id_of(file)) == read_document(file) for file in files)
-    kept.close()
+    monkeypatch.setattr(documents, "read_document", None)  # all are known
+    corpus = FileCorpus(sources_of(*files), tmp_path / "cache")
+    assert corpus.documents("valve", 40) == [(str(file), read_document(file)) for file in files]
+
+
+def test_bad_files_of_a_folder_are_left_out_one_by_one(tmp_path):
+    files = [tmp_path / f"{number}.md" for number in range(6)]
+    for number, file in enumerate(files):
+        file.write_bytes(b"\0\1" * number if number % 2 else b"valve %d" % number)
+    corpus = FileCorpus([Source(str(file), file, named=False) for file in files], tmp_path / "cache")
+    assert list(corpus.names.values()) == [str(file) for file in files[::2]]
+    assert [one.name for one in corpus.skipped] == [str(file) for file in files[1::2]]
+    with pytest.raises(InvalidInput, match=r"1\.md is no text"):
+        FileCorpus(sources_of(*files), tmp_path / "cache")
 
 
 @pytest.mark.parametrize("now", [0.0, -1e9, 1e12])
@@ -402,7 +448,7 @@ def test_a_clock_that_jumps_costs_time_and_nothing_else(tmp_path, monkeypatch, c
     command = ["ask", str(tmp_path / "a.md"), "warranty", "--json"]
     printed = set()
     for clock in (time.time, lambda: now, time.time):
-        monkeypatch.setattr(cache.time, "time", clock)
+        monkeypatch.setattr(implementation.time, "time", clock)
         assert main(command) == 0
         printed.add(capsys.readouterr())
     assert len(printed) == 1
@@ -438,6 +484,6 @@ def test_what_a_missing_extra_would_read_is_skipped_by_name(tmp_path, monkeypatc
             raise MissingExtra('To install it: pip install "drillrank[pdf]"')
         return read_document(path)
 
-    monkeypatch.setattr(cache, "read_document", without_pdf)
+    monkeypatch.setattr(documents, "read_document", without_pdf)
     assert main(["ask", str(tmp_path), "warranty"]) == 0
     assert f"{tmp_path / 'b.pdf'}: To install it" in capsys.readouterr().err

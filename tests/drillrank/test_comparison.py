@@ -102,7 +102,10 @@ def test_all_kinds_of_components_see_the_same_candidates():
 def test_components_that_look_for_themselves_and_the_first_stage():
     found = compare(
         QUESTIONS,
-        {"paths": {"component": "PathSearch", "hops": 1}, "search": PathSearch(PromptRank(), CORPUS, hops=1)},
+        {
+            "paths": {"component": "PathSearch", "hops": 1},
+            "search": PathSearch(PromptRank(), CORPUS, settings={"hops": 1}),
+        },
         CORPUS,
         candidates=3,
         measures=MEASURES,

@@ -114,7 +114,7 @@ def test_every_component_that_can_explains_in_the_report(tmp_path):
 
 
 def test_a_first_stage_explains_too():
-    search = PathSearch(PromptRank(), CORPUS, hops=1)
+    search = PathSearch(PromptRank(), CORPUS, settings={"hops": 1})
     found = compare(QUESTIONS, {"wrong": last_first}, first_stage=search, measures=MEASURES)
     assert len(by_question(found, "first stage")) == 0
     page = html_report(found)
@@ -223,7 +223,7 @@ def test_the_file_of_results_keeps_explanations(tmp_path):
     [
         {"entries": 3},
         {"question": "Why?", "entries": [{"rank": 1, "score": HOSTILE, "name": "x"}]},
-        {"question": "Why?", "entries": [{"rank": 1, "score": 1.0, "name": 7}]},
+        {"question": "Why?", "entries": [{"rank": 1, "score": 1.0, "name": "x", "terms": 7}]},
         {"question": "Why?", "entries": [], "tree": [{"name": HOSTILE}]},
     ],
 )

@@ -47,7 +47,7 @@ documents = st.lists(st.lists(words, max_size=12).map(" ".join).map(lambda text:
 
 
 def test_opens_the_right_section_and_keeps_blocks_whole():
-    result = D3(sections=1).retrieve(QUESTION, [MANUAL], 9)
+    result = D3(settings={"sections": 1}).retrieve(QUESTION, [MANUAL], 9)
     assert {item.passage.title for item in result} == {"Kettle > Warranty"}
     assert "- It leaves out lime scale.\n- It leaves out dents." in [item.passage.text for item in result]
     assert [item.rank for item in result] == [1, 2]
@@ -57,7 +57,7 @@ def test_opens_the_right_section_and_keeps_blocks_whole():
 @settings(max_examples=60, deadline=None)
 @given(documents, st.integers(1, 4), st.none() | st.integers(1, 5))
 def test_evidence_is_text_of_the_documents_and_comes_once(texts, sections, top_n):
-    result = D3(sections=sections).retrieve(QUESTION, texts, top_n)
+    result = D3(settings={"sections": sections}).retrieve(QUESTION, texts, top_n)
     ids = [item.passage.id for item in result]
     assert len(ids) == len(set(ids))
     assert top_n is None or len(ids) <= top_n
@@ -74,7 +74,7 @@ def test_evidence_is_text_of_the_documents_and_comes_once(texts, sections, top_n
 @given(documents)
 def test_with_all_sections_open_nothing_is_lost(texts):
     expected = [p for section in outline(texts) for p in section.paragraphs]
-    found = D3(sections=10_000).retrieve(QUESTION, texts, 10_000)
+    found = D3(settings={"sections": 10_000}).retrieve(QUESTION, texts, 10_000)
     assert sorted(item.passage.id for item in found) == sorted(passage.id for passage in expected)
     shown = "".join("".join(passage.text.split()) for passage in expected)
     headings = [d.slice(b) for d in map(parse_document, texts) for s in d.sections() for b in d.blocks(s)]
@@ -90,7 +90,7 @@ def test_scores_are_those_of_upr_with_the_documents_statistics():
     upr = UPR(load_evidence_model().fit(passage.titled_text for passage in passages))
     chosen = {item.passage.id for item in upr.rank(QUESTION, [own for own, _ in sections], 2)}
     expected = upr.rank(QUESTION, [p for own, paragraphs in sections if own.id in chosen for p in paragraphs])
-    found = D3(sections=2).retrieve(QUESTION, [MANUAL], 9)
+    found = D3(settings={"sections": 2}).retrieve(QUESTION, [MANUAL], 9)
     assert [(r.passage.id, r.score) for r in found] == [(r.passage.id, r.score) for r in expected]
 
 
@@ -155,7 +155,7 @@ def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
 
 
 def test_prepared_parsed_and_plain_documents_and_async_agree():
-    d3 = D3(sections=2)
+    d3 = D3(settings={"sections": 2})
     expected = [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, [MANUAL])]
     for given_documents in (d3.prepare([MANUAL]), [parse_document(MANUAL)], d3.prepare(outline([MANUAL]))):
         assert [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, given_documents)] == expected
@@ -177,7 +177,7 @@ def test_what_is_no_document_is_named(wrong):
 def test_bad_settings():
     for wrong in ({"sections": 0}, {"max_documents": 0}, {"paragraphs": "base"}):
         with pytest.raises(InvalidInput):
-            D3(**wrong)
+            D3(settings=wrong)
     with pytest.raises(InvalidInput):
         D3().retrieve(" ", [MANUAL])
     with pytest.raises(InvalidInput):

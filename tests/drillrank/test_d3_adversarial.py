@@ -123,11 +123,13 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     llm = Adversary(script, structured)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = D3(llm, workers=1, **options).retrieve(QUESTION, texts)
-        again = asyncio.run(D3(Adversary(script, structured), workers=1, **options).aretrieve(QUESTION, texts))
+        found = D3(llm, settings={"workers": 1, **options}).retrieve(QUESTION, texts)
+        again = asyncio.run(
+            D3(Adversary(script, structured), settings={"workers": 1, **options}).aretrieve(QUESTION, texts)
+        )
     assert identified(again) == identified(found)
 
-    there = {passage.id: passage for passage in D3(llm, **options).prepare(texts).paragraphs}
+    there = {passage.id: passage for passage in D3(llm, settings=options).prepare(texts).paragraphs}
     ids = [item.passage.id for item in found]
     assert len(ids) == len(set(ids))
     assert all(item.passage == there[item.passage.id] for item in found)
@@ -165,7 +167,10 @@ def _chapters(tree):
 @settings(max_examples=EXAMPLES or 30, deadline=None)
 @given(st.lists(behaviours, min_size=1, max_size=3), documents, st.sampled_from(["names", "ids", "json"]))
 def test_asked_to_raise_it_raises_one_error_of_ours_or_gives_what_the_llm_said(script, texts, sections_by):
-    d3 = D3(Adversary(script, structured=False), sections_by=sections_by, on_failure="raise", workers=1)
+    d3 = D3(
+        Adversary(script, structured=False),
+        settings={"sections_by": sections_by, "on_failure": "raise", "workers": 1},
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
         try:

@@ -63,12 +63,14 @@ def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy,
         try:
             d3 = D3(
                 llm,
-                paragraphs=strategy,
-                sections_by=sections_by,
-                summarizer=summarise,
-                max_prompt_tokens=budget,
-                max_calls=calls,
-                tokens=count,
+                settings={
+                    "paragraphs": strategy,
+                    "sections_by": sections_by,
+                    "summarizer": summarise,
+                    "max_prompt_tokens": budget,
+                    "max_calls": calls,
+                    "tokens": count,
+                },
             )
             d3.retrieve(question, documents)
         except InvalidInput as error:
@@ -81,7 +83,7 @@ def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy,
 @given(markdown | html, st.integers(120, 500))
 def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
     whole = outline([text])
-    ready = D3(max_prompt_tokens=budget).prepare([text])
+    ready = D3(settings={"max_prompt_tokens": budget}).prepare([text])
     assert [section.passage for section in ready.outline.sections] == [section.passage for section in whole]
     source = parse_document(text)
     for section, parts in zip(whole, ready.outline.sections, strict=True):
@@ -230,7 +232,10 @@ def test_sentences_are_kept_whole_where_they_fit():
         llm_prompts.append(prompt)
         return all_of_it(prompt)
 
-    found = D3(llm, max_prompt_tokens=400, max_calls=1000).retrieve("Who lives in town 250?", [text])
+    found = D3(
+        llm,
+        settings={"max_prompt_tokens": 400, "max_calls": 1000},
+    ).retrieve("Who lives in town 250?", [text])
     assert "".join(item.passage.text for item in sorted(found, key=lambda i: i.passage.metadata["start"])) == text
     assert all(item.passage.text.endswith((". ", ".")) for item in found)
     assert any("town 250." in item.passage.text for item in found[:2])
@@ -248,7 +253,7 @@ def test_stored_pieces_are_bounded_too():
     sections = rebuilt(
         [[StoredChunk(f"# A\n\n{text}", "A")], [StoredChunk(text, "B", 7, 9)]]
     )  # the second one is no source
-    ready = D3(max_prompt_tokens=300).prepare(sections)
+    ready = D3(settings={"max_prompt_tokens": 300}).prepare(sections)
     first, second = ([p for p in ready.paragraphs if p.metadata["document"] == number] for number in (0, 1))
     assert len(first) > 5
     assert all(p.text == f"# A\n\n{text}"[p.metadata["start"] : p.metadata["end"]] for p in first)
@@ -258,7 +263,7 @@ def test_stored_pieces_are_bounded_too():
 
 def test_parts_of_a_readable_text_are_counted_from_0():
     document = parse_document(f"<h1>B</h1><p>{'One <b>sentence</b> of many words. ' * 200}</p>", "html")
-    ready = D3(max_prompt_tokens=300).prepare([document])
+    ready = D3(settings={"max_prompt_tokens": 300}).prepare([document])
     numbers = [str(number) for number in range(len(ready.paragraphs))]
     assert len(numbers) > 3
     assert [passage.metadata["part"] for passage in ready.paragraphs] == numbers
@@ -275,7 +280,7 @@ def test_the_first_sentences_are_pieces_of_their_own():
 def test_parts_of_a_rendering_are_cut_into_parts_of_their_own():
     blocks = ["First sentence of words. " * 200, "Short.", "Third sentence of words. " * 200]
     sections = rebuilt([[StoredChunk("\n\n".join(blocks), "B", 7, 9)]])
-    ready = D3(max_prompt_tokens=300).prepare(sections)
+    ready = D3(settings={"max_prompt_tokens": 300}).prepare(sections)
     parts = [str(passage.metadata["part"]) for passage in ready.paragraphs]
     assert parts == [f"0.{n}" for n in range(parts.index("1"))] + ["1"] + [
         f"2.{n}" for n in range(len(parts) - parts.index("1") - 1)
@@ -288,13 +293,16 @@ def test_parts_of_a_rendering_are_cut_into_parts_of_their_own():
 def test_a_question_that_leaves_no_room_is_refused(question):
     asked = []
     with pytest.raises(InvalidInput, match=r"question has .* max_prompt_tokens"):
-        D3(asked.append, max_prompt_tokens=1000).retrieve(question, ["# A\n\nOne.\n\n# B\n\nTwo."])
+        D3(asked.append, settings={"max_prompt_tokens": 1000}).retrieve(question, ["# A\n\nOne.\n\n# B\n\nTwo."])
     assert not asked
 
 
 def test_a_budget_that_leaves_no_room_for_a_summary_is_refused():
     with pytest.raises(InvalidInput, match="max_prompt_tokens=60"):
-        D3(lambda prompt: "", summarizer="llm", max_prompt_tokens=60)
+        D3(
+            lambda prompt: "",
+            settings={"summarizer": "llm", "max_prompt_tokens": 60},
+        )
 
 
 def test_an_endless_heading_is_shown_without_its_middle():
@@ -307,6 +315,6 @@ def test_an_endless_heading_is_shown_without_its_middle():
         return all_of_it(prompt)
 
     with pytest.warns(DrillrankWarning, match="without their middle"):
-        found = D3(llm, max_prompt_tokens=1000).retrieve("Which chapter?", [text])
+        found = D3(llm, settings={"max_prompt_tokens": 250}).retrieve("Which chapter?", [text])
     assert {item.passage.text for item in found} == {"One.", "Two.", "Three."}
-    assert all(count_tokens(prompt) <= 1000 for prompt in prompts)
+    assert all(count_tokens(prompt) <= 250 for prompt in prompts)

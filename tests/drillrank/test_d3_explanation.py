@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from drillrank import D3, MonoT5
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning
+from drillrank.explanation.terms import GAINS, NOTHING, ODDS
 from tests.drillrank.conftest import HashModel
+from tests.drillrank.test_explanation import add_up
 
 MANUAL = """# Manual
 
@@ -54,15 +56,15 @@ def tree_of(found):
 
 def check(found, documents):
     explained = found.explain()
-    assert [item.total for item in explained] == pytest.approx([item.score for item in found], abs=1e-6)
+    add_up(explained, found)
     tree = explained.tree
     assert sum(node.kind == "document" for node in tree) == len(documents)
-    evidence = {node.id: node for node in tree if node.fate == "evidence"}
+    evidence = {node.id: node for node in tree if node.outcome == "evidence"}
     assert sorted(evidence) == sorted(item.passage.id for item in found)
     for item in found:
         assert evidence[item.passage.id].score == pytest.approx(item.score)
         assert evidence[item.passage.id].why.startswith("outside, found by the guard") == item.details["guarded"]
-    drilled = {node.name for node in tree if node.kind == "document" and node.fate == "opened"}
+    drilled = {node.name for node in tree if node.kind == "document" and node.outcome == "opened"}
     own = [node for node in tree if node.kind == "section" and node.why != "no text of its own"]
     if len(drilled) == len(documents):
         assert len(own) == len(outline(documents))
@@ -72,7 +74,7 @@ def check(found, documents):
             above = node
         elif node.kind == "paragraph":
             assert node.depth == above.depth + 1
-            assert (above.fate == "opened") != node.why.startswith("outside")
+            assert (above.outcome == "opened") != node.why.startswith("outside")
     assert all(node.why for node in tree)
     str(explained), explained.svg(), explained._repr_html_()
     return explained
@@ -93,19 +95,21 @@ def test_whatever_an_llm_says(answers, strategy, guard, calls, tokens, documents
     said = iter(answers * 100)
     d3 = D3(
         lambda prompt: next(said),
-        paragraphs=strategy,
-        monot5=MonoT5(HashModel()),
-        guard_tokens=guard,
-        max_calls=calls,
-        max_prompt_tokens=tokens,
-        max_documents=limit,
-        on_empty=on_empty,
+        settings={
+            "paragraphs": strategy,
+            "monot5": MonoT5(HashModel()),
+            "guard_tokens": guard,
+            "max_calls": calls,
+            "max_prompt_tokens": tokens,
+            "max_documents": limit,
+            "on_empty": on_empty,
+        },
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
         found = d3.retrieve(QUESTION, DOCUMENTS[:documents], top_n)
     explained = check(found, DOCUMENTS[:documents])
-    assert [bool(item.answers) for item in explained] == [strategy in ("monot5", "base+monot5")] * len(found)
+    assert [bool(item.term(ODDS).terms) for item in explained] == [strategy in ("monot5", "base+monot5")] * len(found)
 
 
 @given(
@@ -117,19 +121,24 @@ def test_whatever_an_llm_says(answers, strategy, guard, calls, tokens, documents
     st.sampled_from([QUESTION, "Xylophone?"]),
 )
 def test_without_an_llm(sections, guard, embeds, top_n, limit, question):
-    d3 = D3(sections=sections, guard_tokens=guard, embed=embed if embeds else None, max_documents=limit)
+    d3 = D3(
+        settings={"sections": sections, "guard_tokens": guard, "max_documents": limit},
+        embed=embed if embeds else None,
+    )
     found = d3.retrieve(question, DOCUMENTS, top_n)
     explained = check(found, DOCUMENTS)
     opened = [node for node in explained.tree if node.kind == "section" and node.why.startswith("likelihood: rank")]
-    assert sum(node.fate == "opened" for node in opened) == min(sections, len(opened))
+    assert sum(node.outcome == "opened" for node in opened) == min(sections, len(opened))
     for item in explained:
-        assert {part.name for part in item.parts} - {"no word of the question: as the least likely"} <= (
-            {"cosine", "cosine of the section", "length"} if embeds else set()
-        )
+        assert {term.name for term in item.terms} - {
+            NOTHING,
+            GAINS,
+            "no word of the question: as the least likely",
+        } <= ({"cosine", "cosine of the section", "length"} if embeds else set())
 
 
 def whys(found, kind="section"):
-    return {node.name: (node.fate, node.why) for node in tree_of(found) if node.kind == kind}
+    return {node.name: (node.outcome, node.why) for node in tree_of(found) if node.kind == kind}
 
 
 def test_who_decided():
@@ -143,12 +152,12 @@ def test_who_decided():
         unusable = whys(D3(lambda prompt: "gibberish").retrieve(QUESTION, [MANUAL]))
     assert unusable["Battery"] == ("opened", "the LLM's answer was unusable: likelihood's choice")
     with pytest.warns(DrillrankWarning, match="no call was left"):
-        over = whys(D3(lambda prompt: "1", max_calls=1).retrieve(QUESTION, [MANUAL]))
+        over = whys(D3(lambda prompt: "1", settings={"max_calls": 1}).retrieve(QUESTION, [MANUAL]))
     assert over["Battery"] == ("opened", "no call was left (budget): likelihood's choice")
-    ranked = whys(D3(sections=1).retrieve(QUESTION, [MANUAL]))
+    ranked = whys(D3(settings={"sections": 1}).retrieve(QUESTION, [MANUAL]))
     assert ranked["Battery"] == ("opened", "likelihood: rank 1 of 5")
     assert ranked["Screen"][1].endswith("of 5; kept: 1")
-    documents = whys(D3(max_documents=1).retrieve(QUESTION, DOCUMENTS), "document")
+    documents = whys(D3(settings={"max_documents": 1}).retrieve(QUESTION, DOCUMENTS), "document")
     assert documents["Document 3"] == ("left", "others have likelier paragraphs (max_documents)")
     assert documents["Manual"] == ("opened", "drilled into")
     cut = tree_of(D3(lambda prompt: "Battery" if "names" in prompt else "1, 2").retrieve(QUESTION, [MANUAL], 1))
@@ -169,7 +178,7 @@ def test_a_chapter_that_was_left_says_so_of_its_sections():
             return "1"
         return "Part 2" if "Section: Part 0" in prompt else "Part 2 > Chapter 2.3"
 
-    reasons = whys(D3(choose, max_prompt_tokens=400).retrieve("Which words?", [book]))
+    reasons = whys(D3(choose, settings={"max_prompt_tokens": 400}).retrieve("Which words?", [book]))
     assert reasons["Chapter 1.2"] == ("left", "not the LLM's choice, with its chapter")
     assert reasons["Chapter 2.4"] == ("left", "not the LLM's choice")
     assert reasons["Chapter 2.3"] == ("opened", "the LLM's choice")

@@ -27,7 +27,10 @@ def test_the_best_paragraph_of_all_is_found_under_any_heading(parts, question):
     assert all(section.guessed for section in outline([document]))
     d3 = D3()
     ready = d3.prepare([document])
-    [found], [best] = d3.retrieve(question, ready, 1), D3(sections=10_000).retrieve(question, [document], 1)
+    [found], [best] = (
+        d3.retrieve(question, ready, 1),
+        D3(settings={"sections": 10_000}).retrieve(question, [document], 1),
+    )
     assert (found.passage, found.score) == (best.passage, pytest.approx(best.score))
 
 
@@ -43,7 +46,7 @@ def test_a_clause_in_a_long_section_is_found_though_short_sections_repeat_the_qu
 @given(sections, sections, questions, st.integers(1, 12))
 def test_of_marked_and_guessed_headings_each_has_its_share(marked, plain, question, opened):
     documents = [parse_document(named(marked, "# "), "markdown"), parse_document(named(plain), "text")]
-    d3 = D3(sections=opened)
+    d3 = D3(settings={"sections": opened})
     found = d3.retrieve(question, documents, 1000)
     of_guessed = {item.passage.metadata["section_path"] for item in found if item.passage.metadata["document"] == 1}
     of_marked = {item.passage.metadata["section_path"] for item in found if item.passage.metadata["document"] == 0}

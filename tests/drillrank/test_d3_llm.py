@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from drillrank import D3, MonoT5, Passage
-from drillrank.dialogue import run
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.llm import run
 from drillrank.tokens import count_tokens
+from tests.drillrank.test_llm import Meeting, Writer
 
 BOOK = "\n\n".join(
     f"# Part {part}\n\nOf part {part}.\n\n"
@@ -68,7 +72,10 @@ def outcome(ranking):
 @pytest.mark.parametrize("budget", [4000, 250])
 def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, sections_by, budget):
     llm = Finder()
-    found = D3(llm, paragraphs=strategy, sections_by=sections_by, max_prompt_tokens=budget).retrieve(QUESTION, [BOOK])
+    found = D3(
+        llm,
+        settings={"paragraphs": strategy, "sections_by": sections_by, "max_prompt_tokens": budget},
+    ).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls == len(llm.prompts)
     assert found.usage.prompt_tokens == sum(map(count_tokens, llm.prompts))
@@ -101,7 +108,9 @@ def test_one_paragraph_needs_no_call_and_neither_does_the_only_one_of_the_chosen
         raise AssertionError("there is nothing to choose")
 
     for strategy in ("base", "hierbase"):
-        found = D3(unasked, paragraphs=strategy).retrieve("Where?", ["# River\n\nThe Rhine flows to the sea."])
+        found = D3(unasked, settings={"paragraphs": strategy}).retrieve(
+            "Where?", ["# River\n\nThe Rhine flows to the sea."]
+        )
         assert texts(found) == ["The Rhine flows to the sea."]
     found = D3(Finder("B")).retrieve("Where?", ["# A\n\nOne.\n\nTwo.\n\n# B\n\nThree."])
     assert (texts(found), found.usage.calls) == (["Three."], 1)
@@ -119,7 +128,7 @@ def test_an_empty_choice_means_none_or_likelihood():
     assert list(nothing) == []
     assert nothing.usage.calls == 1
     assert nothing.problems == ()
-    assert TARGET in texts(D3(lambda prompt: "None", on_empty="likelihood").retrieve(QUESTION, [BOOK]))
+    assert TARGET in texts(D3(lambda prompt: "None", settings={"on_empty": "likelihood"}).retrieve(QUESTION, [BOOK]))
 
 
 passages = [p for section in outline([BOOK]) for p in section.paragraphs]
@@ -133,7 +142,7 @@ def test_raises_if_asked_to(answer):
         return answer
 
     with pytest.raises(LLMFailure):
-        D3(llm, on_failure="raise").retrieve(QUESTION, [BOOK])
+        D3(llm, settings={"on_failure": "raise"}).retrieve(QUESTION, [BOOK])
 
 
 def test_a_failed_call_falls_back_to_likelihood_and_says_so():
@@ -149,7 +158,10 @@ def test_a_failed_call_falls_back_to_likelihood_and_says_so():
 
 def test_too_few_calls_ask_about_the_likeliest():
     with pytest.warns(DrillrankWarning, match="calls left"):
-        found = D3(Finder(), max_prompt_tokens=150, max_calls=3).retrieve(QUESTION, [BOOK])
+        found = D3(
+            Finder(),
+            settings={"max_prompt_tokens": 150, "max_calls": 3},
+        ).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls <= 3
 
@@ -167,7 +179,10 @@ def test_too_few_calls_ask_about_the_likeliest():
 def test_the_last_call_is_kept_for_the_paragraphs(strategy, calls, asked):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
-        found = D3(Finder(), paragraphs=strategy, max_calls=calls).retrieve(QUESTION, [BOOK])
+        found = D3(
+            Finder(),
+            settings={"paragraphs": strategy, "max_calls": calls},
+        ).retrieve(QUESTION, [BOOK])
     assert [step.kind for step in found.steps if not step.problems] == asked
     assert found.usage.calls == len(asked)
 
@@ -179,7 +194,7 @@ def test_the_guard_brings_back_what_the_section_step_lost():
         return ", ".join(number for number, text in PARAGRAPH.findall(prompt) if "2.3" in text) or "none"
 
     assert list(D3(careless).retrieve(QUESTION, [BOOK])) == []
-    found = D3(careless, guard_tokens=60).retrieve(QUESTION, [BOOK])
+    found = D3(careless, settings={"guard_tokens": 60}).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found[0].details["guarded"]
     [guard] = [step for step in found.steps if step.kind == "guard"]
@@ -195,8 +210,11 @@ def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowanc
     question = "Which stone castle stands above the river?"
     sections = [f"# {n}\n\n{' '.join(WORDS[: n % 5] + ('filler',) * (n % 7 + 1))} {n}." for n in range(80)]
     llm = Finder("none")
-    found = D3(llm, on_empty="nothing", guard_tokens=allowance).retrieve(question, ["\n\n".join(sections)])
-    likely = D3(sections=80).retrieve(question, ["\n\n".join(sections)], top_n=80)
+    found = D3(
+        llm,
+        settings={"on_empty": "nothing", "guard_tokens": allowance},
+    ).retrieve(question, ["\n\n".join(sections)])
+    likely = D3(settings={"sections": 80}).retrieve(question, ["\n\n".join(sections)], top_n=80)
     assert len(likely) == 80
     left, expected = allowance, []
     for item in likely[:50]:
@@ -212,7 +230,7 @@ def test_of_many_documents_the_best_are_drilled_into():
     documents = [f"# Town {n}\n\n## People\n\n{n} people live here.\n\n## Food\n\nBread." for n in range(30)]
     documents[17] += "\n\n## Tower\n\nThe crooked tower was built in 1350."
     llm = Finder("crooked", chapters="Town 17 > Tower")
-    found = D3(llm, max_documents=3).retrieve("When was the crooked tower built?", documents)
+    found = D3(llm, settings={"max_documents": 3}).retrieve("When was the crooked tower built?", documents)
     assert texts(found) == ["The crooked tower was built in 1350."]
     assert len({*re.findall(r"Town \d+", llm.prompts[0])}) == 3
     assert found.steps[0].kind == "documents"
@@ -229,7 +247,7 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
         return ["A summary."] * len(texts)
 
     llm = Finder("none")
-    d3 = D3(llm, summarizer=summarise)
+    d3 = D3(llm, settings={"summarizer": summarise})
     for _ in range(2):
         d3.retrieve(QUESTION, [document])
     assert asked == [[outline([document])[0].passage.text]]
@@ -241,7 +259,7 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
         prompts.append(prompt)
         return "Stones, mostly." if "summarization" in prompt else "none"
 
-    d3 = D3(writes, summarizer="llm")
+    d3 = D3(writes, settings={"summarizer": "llm"})
     usages = [d3.retrieve(QUESTION, [document]).usage for _ in range(2)]
     assert "* Section: One\nStones, mostly." in prompts[1]
     assert [usage.calls for usage in usages] == [2, 1]
@@ -274,7 +292,7 @@ def test_the_summaries_of_256_documents_are_remembered_and_the_oldest_go():
 def test_a_summariser_that_loses_texts_is_an_error():
     document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort."
     with pytest.raises(InvalidInput, match="summarizer"):
-        D3(Finder(), summarizer=lambda texts: []).retrieve(QUESTION, [document])
+        D3(Finder(), settings={"summarizer": lambda texts: []}).retrieve(QUESTION, [document])
 
 
 def test_steps_are_told_as_they_happen():
@@ -294,47 +312,138 @@ class AsyncFinder(Finder):
 @pytest.mark.parametrize("settings_", [{}, {"max_prompt_tokens": 200}, {"paragraphs": "hierbase", "guard_tokens": 50}])
 @pytest.mark.parametrize("kind", [Finder, AsyncFinder])
 async def test_async_gives_the_same_result_and_usage(kind, settings_):
-    expected = outcome(D3(Finder(), **settings_).retrieve(QUESTION, [BOOK]))
-    assert outcome(await D3(kind(), **settings_).aretrieve(QUESTION, [BOOK])) == expected
+    expected = outcome(D3(Finder(), settings=settings_).retrieve(QUESTION, [BOOK]))
+    assert outcome(await D3(kind(), settings=settings_).aretrieve(QUESTION, [BOOK])) == expected
 
 
-class Crowd(Finder):
-    """Counts the calls in flight."""
+@pytest.mark.parametrize("how", ["retrieve", "aretrieve"])
+@pytest.mark.parametrize("workers", [1, 8])
+def test_as_many_summaries_are_asked_for_at_once_as_is_said(how, workers):
+    meeting = Meeting(workers)
+    llm = lambda prompt: meeting.complete("Stones.") if "summarization" in prompt else "1"  # noqa: E731
+    book = "\n\n".join(f"# Part {part}\n\n{'A long story. ' * 60}" for part in range(8))
+    found = getattr(D3(llm, settings={"summarizer": "llm", "workers": workers, "sections_by": "ids"}), how)(
+        "Where is part 3?", [book]
+    )
+    assert asyncio.run(found) if how == "aretrieve" else found
+    assert meeting.most == workers
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.Lock()
-        self.now = self.most = 0
 
-    def complete(self, prompt: str) -> str:
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
+STONES = "\n\n".join(
+    f"# Part {n}\n\n" + " ".join(f"Sentence {m} of part {n} is about stones." for m in range(20)) + "\n\nThe end."
+    for n in range(6)
+)
+
+
+class Summariser(Writer):
+    """Writes six summaries of `STONES`, and chooses nothing."""
+
+    def complete(self, prompt):
+        return super().complete(prompt) if "summarization" in prompt else "none"
+
+
+class AsyncSummariser(Summariser):
+    async def acomplete(self, prompt):
+        await asyncio.sleep(0.005)
+        return self.complete(prompt)
+
+
+def at_once(ask):
+    """Threads, and tasks on loops of other threads, that begin together."""
+    barrier = threading.Barrier(6)
+
+    async def tasks(aretrieve):
+        await asyncio.gather(*(aretrieve("Which stones?") for _ in range(3)))
+
+    def begin(number):
+        retrieve, aretrieve = ask()
+        barrier.wait()
+        return asyncio.run(tasks(aretrieve)) if number % 2 else retrieve("Which stones?")
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(begin, range(6)))
+
+
+@pytest.mark.parametrize("kind", [Summariser, AsyncSummariser])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_first_questions_at_the_same_time_have_the_summaries_made_once(kind, workers):
+    llm = kind()
+    d3 = D3(llm, settings={"summarizer": "llm", "workers": workers})
+    ready = d3.prepare([STONES])
+    at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
+    assert list(llm.calls.values()) == [1] * 6
+
+
+@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
+def test_summaries_that_failed_are_asked_for_again_and_no_others():
+    llm = Summariser(fails=2)
+    d3 = D3(llm, settings={"summarizer": "llm"})
+    ready = d3.prepare([STONES])
+    assert "2 of 6 summaries failed" in d3.retrieve("Which stones?", ready).problems[0]
+    assert d3.retrieve("Which stones?", ready).problems == ()
+    assert sorted(llm.calls.values()) == [1, 1, 1, 1, 2, 2]
+
+
+def test_a_function_summarises_a_document_once_for_questions_at_the_same_time():
+    made = []
+
+    def summarise(texts):
+        made.append(len(texts))
         time.sleep(0.01)
-        with self.lock:
-            self.now -= 1
-        return super().complete(prompt)
+        return [text[:9] for text in texts]
+
+    d3 = D3(lambda prompt: "none", settings={"summarizer": summarise})
+    ready = d3.prepare([STONES])
+    at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
+    assert made == [6]
 
 
-async def test_eight_questions_at_once_never_exceed_the_workers():
-    crowd = Crowd()
-    d3 = D3(crowd, workers=4, max_prompt_tokens=200)
-    ready = d3.prepare([BOOK])
-    found = await asyncio.gather(*(d3.aretrieve(QUESTION, ready) for _ in range(8)))
-    assert [texts(ranking) for ranking in found] == [[TARGET]] * 8
-    assert 2 <= crowd.most <= 4
+SCHEMA = {
+    "title": "RelevantIds",
+    "description": "What is relevant for answering the question.",
+    "type": "object",
+    "properties": {"ids": {"type": "array", "items": {"type": "integer"}, "description": "Numbers, or an empty list."}},
+    "required": ["ids"],
+    "additionalProperties": False,
+}
 
 
-def test_nor_do_eight_threads():
-    crowd = Crowd()
-    d3 = D3(crowd, workers=4)
-    ready = d3.prepare([BOOK])
-    threads = [threading.Thread(target=d3.retrieve, args=(QUESTION, ready)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert 2 <= crowd.most <= 4
+class Librarian:
+    """Chooses by numbers, as JSON."""
+
+    def __init__(self, *answers):
+        self.answers, self.schemas = list(answers), []
+
+    def complete(self, prompt):
+        raise AssertionError("it offers structured output")
+
+    def complete_json(self, prompt, schema):
+        self.schemas.append(schema)
+        return self.answers.pop(0)
+
+
+MANUAL = "# Battery\n\nIt lasts nine hours.\n\nCharge it over night.\n\n# Screen\n\nClean it with a dry cloth."
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_both_steps_may_be_answered_as_json(as_text):
+    answers = [{"ids": [1]}, {"ids": [2]}]
+    llm = Librarian(*(map(json.dumps, answers) if as_text else answers))
+    found = D3(llm, settings={"sections_by": "json"}).retrieve("When should I charge it?", [MANUAL])
+    assert texts(found) == ["Charge it over night."]
+    assert llm.schemas == [SCHEMA, SCHEMA]
+    assert found.problems == ()
+    assert texts(D3(Librarian({"ids": []}), settings={"sections_by": "json"}).retrieve("When?", [MANUAL])) == []
+    llm = Librarian({"ids": [77, 1]}, {"ids": [1]})
+    with pytest.warns(DrillrankWarning, match="'77'"):
+        found = D3(llm, settings={"sections_by": "json"}).retrieve("How long?", [MANUAL])
+    assert texts(found) == ["It lasts nine hours."]
+
+
+def test_names_are_asked_for_in_words():
+    llm = Librarian()
+    llm.complete = lambda prompt: "Screen"
+    assert texts(D3(llm).retrieve("How do I clean it?", [MANUAL])) == ["Clean it with a dry cloth."]
 
 
 @pytest.mark.parametrize("strategy", ["monot5", "base+monot5", "monot5+base"])
@@ -345,7 +454,11 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     inside = [p for p in passages if p.metadata["section_path"][-1].startswith("Chapter 2")]
     inside += [p for p in passages if p.metadata["section_path"] == ("Part 2",)]
     base = [p for p in inside if "hapter 2" in p.text]
-    d3 = D3(llm, lm, paragraphs=strategy, max_prompt_tokens=700)
+    d3 = D3(
+        llm,
+        lm,
+        settings={"paragraphs": strategy, "max_prompt_tokens": 700},
+    )
     found = d3.retrieve(QUESTION, [BOOK], top_n)
     kinds = [step.kind for step in found.steps]
     ids = {item.passage.id for item in found}
@@ -362,7 +475,11 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
 
 def test_before_base_monot5_hands_over_what_one_prompt_holds(hash_model):
     llm = Finder("hapter")
-    found = D3(llm, hash_model(), paragraphs="monot5+base", max_prompt_tokens=160).retrieve(QUESTION, [BOOK])
+    found = D3(
+        llm,
+        hash_model(),
+        settings={"paragraphs": "monot5+base", "max_prompt_tokens": 160},
+    ).retrieve(QUESTION, [BOOK])
     [judged] = [step for step in found.steps if step.kind == "monot5"]
     assert 1 <= len(judged.chosen) < judged.offered
     assert all(set(judged.chosen) >= set(step.chosen) for step in found.steps if step.kind == "paragraphs")
@@ -373,7 +490,11 @@ def test_before_base_monot5_hands_over_what_one_prompt_holds(hash_model):
 def test_a_single_paragraph_that_monot5_leaves_is_not_asked_about(hash_model):
     sections = ["# Part 1\n\nShort.", "# Part 2\n\n" + "\n\n".join(f"{n} " + "long " * 45 for n in range(9))]
     llm = Finder("Part 2", "Part 2")
-    found = D3(llm, hash_model(), paragraphs="monot5+base", max_prompt_tokens=140).retrieve(QUESTION, sections)
+    found = D3(
+        llm,
+        hash_model(),
+        settings={"paragraphs": "monot5+base", "max_prompt_tokens": 140},
+    ).retrieve(QUESTION, sections)
     [judged] = [step for step in found.steps if step.kind == "monot5"]
     assert (len(judged.chosen), judged.offered) == (1, 9)
     assert [item.passage.id for item in found] == list(judged.chosen)
@@ -397,13 +518,13 @@ def test_a_single_paragraph_that_monot5_leaves_is_not_asked_about(hash_model):
 )
 def test_bad_settings(wrong):
     with pytest.raises(InvalidInput):
-        D3(Finder(), **wrong)
+        D3(Finder(), settings=wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"paragraphs": "base"}, {"paragraphs": "monot5+base"}, {"summarizer": "llm"}])
 def test_what_needs_an_llm_says_so(wrong):
     with pytest.raises(InvalidInput, match="LLM"):
-        D3(**wrong)
+        D3(settings=wrong)
 
 
 def test_an_asynchronous_llm_cannot_be_asked_synchronously():

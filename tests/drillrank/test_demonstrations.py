@@ -3,7 +3,6 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -80,9 +79,7 @@ def test_every_instruction_is_scored_after_every_context(word_model, paths, give
         instructions=wording,
         ensemble=ensemble,
         demonstrations=given_ones,
-        demonstrations_per_prompt=per_prompt,
-        max_document_tokens=10**6,
-        max_prompt_tokens=10**6,
+        settings={"demonstrations_per_prompt": per_prompt, "max_document_tokens": 10**6, "max_prompt_tokens": 10**6},
     )
     contexts = demonstration_contexts(given_ones, per_prompt) or [()]
     scored, apart = ranker.score_paths(QUERY, paths), ranker.score_prompts(QUERY, paths)
@@ -159,10 +156,12 @@ def test_the_unigram_model_leaves_demonstrations_out(given_ones, paths):
 def test_demonstrations_go_with_another_model_and_with_copies(word_model):
     river = Path((Passage("a river"),))
     shots = [Demonstration(river, "who?", "bridge"), Demonstration(river, "where?", "comparison")]
-    expected = PromptRank(word_model(), demonstrations=shots, demonstrations_per_prompt=1).score_paths(QUERY, [river])
-    unigram = PromptRank(demonstrations=shots, demonstrations_per_prompt=1)
-    assert replace(unigram, model=word_model()).score_paths(QUERY, [river]) == expected
-    same = copy.deepcopy(PromptRank(word_model(), demonstrations=shots, demonstrations_per_prompt=1))
+    expected = PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}).score_paths(
+        QUERY, [river]
+    )
+    unigram = PromptRank(demonstrations=shots, settings={"demonstrations_per_prompt": 1})
+    assert unigram.with_model(word_model()).score_paths(QUERY, [river]) == expected
+    same = copy.deepcopy(PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}))
     assert same.score_paths(QUERY, [river]) == expected
     assert pickle.loads(pickle.dumps(shots)) == shots
 
@@ -230,7 +229,7 @@ def test_seeds_choose_differently():
         lambda path: demonstration_contexts([Demonstration(path, "who?")], 0),
         lambda path: PromptRank(demonstrations=[path]),
         lambda path: PromptRank(demonstrations="who?"),
-        lambda path: PromptRank(demonstrations_per_prompt=0),
+        lambda path: PromptRank(settings={"demonstrations_per_prompt": 0}),
     ],
 )
 def test_bad_demonstrations_are_refused_at_once(make):

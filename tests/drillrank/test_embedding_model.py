@@ -16,6 +16,7 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import Evidence
+from drillrank.settings import keyword_arguments
 from tests.drillrank.conftest import HashModel
 
 TOPICS = (("port", "harbour"), ("whale", "sea"))
@@ -80,16 +81,23 @@ def only_film(query, n):
 
 @pytest.mark.parametrize("embed", [vectors, None])
 def test_a_search_begins_by_meaning(embed):
-    first = PathSearch(PromptRank(), POOL, embed=embed, pool=1, hops=1).search_paths(QUESTION)
+    first = PathSearch(
+        PromptRank(),
+        POOL,
+        embed=embed,
+        settings={"pool": 1, "hops": 1},
+    ).search_paths(QUESTION)
     assert [item.passage.ids for item in first] == [("holm",) if embed else ("film",)]
 
 
 def test_a_search_goes_on_and_scores_by_meaning():
     embed = Embedding()
     options = {"first_stage": only_film, "branch": 1, "hops": 2}
-    [best, *_] = PathSearch(PromptRank(), POOL, embed=embed, **options).search_paths(QUESTION)
+    [best, *_] = PathSearch(PromptRank(), POOL, embed=embed, **keyword_arguments(PathSearch, options)).search_paths(
+        QUESTION
+    )
     assert best.passage.ids == ("film", "holm")
-    paths = PathSearch(PromptRank(), POOL, **options).search_paths(QUESTION)
+    paths = PathSearch(PromptRank(), POOL, **keyword_arguments(PathSearch, options)).search_paths(QUESTION)
     assert {item.passage.ids for item in paths} == {("film",), ("film", "aunt")}
     fitted = EmbeddingModel(vectors).fit([passage.titled_text for passage in POOL])
     [[likelihood]] = PromptRank(fitted).likelihoods(QUESTION, [best.passage])
@@ -101,7 +109,13 @@ def test_a_neural_model_scores_by_itself_and_goes_on_by_meaning():
     found = {}
     for name, embed in (("meaning", vectors), ("words", None)):
         ranker = PromptRank(HashModel(), instructions=("{path}",))
-        search = PathSearch(ranker, POOL, embed=embed, first_stage=only_film, branch=1, hops=2)
+        search = PathSearch(
+            ranker,
+            POOL,
+            embed=embed,
+            first_stage=only_film,
+            settings={"branch": 1, "hops": 2},
+        )
         found[name] = {item.passage.ids: item.score for item in search.search_paths(QUESTION)}
     assert set(found["meaning"]) == {("film",), ("film", "holm")}
     assert set(found["words"]) == {("film",), ("film", "aunt")}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from io import StringIO
 from xml.etree import ElementTree as ET
@@ -18,21 +21,12 @@ from rich.console import Console
 from drillrank import BRMGR, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import explain
-from drillrank.explanation import (
-    Answer,
-    Explanation,
-    Explanations,
-    Part,
-    PathStep,
-    TokenContribution,
-    TreeNode,
-    ViewRank,
-)
-from drillrank.explanation.text import CONTROL, on_one_line
+from drillrank.explanation import Explanation, Explanations, Node, Term
+from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, ODDS, PATH, on_one_line
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks
-from drillrank.multihop.missing import MissingSettings
 from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.settings import keyword_arguments
 from tests.drillrank.conftest import HashModel
 
 QUERY = "Where does the red fox live?"
@@ -46,9 +40,21 @@ CHAIN = [
 BIRTH = "Which residential district was Turing born in?"
 
 
+def terms_in(terms):
+    for term in terms:
+        yield term
+        yield from terms_in(term.terms)
+
+
 def add_up(found, ranking):
     assert [item.total for item in found] == pytest.approx([entry.score for entry in ranking], abs=1e-6)
     assert [item.rank for item in found] == [entry.rank for entry in ranking]
+    for item in found:
+        assert len({term.name for term in item.terms}) == len(item.terms)
+        for term in terms_in(item.terms):
+            if term.terms:
+                assert sum(part.value for part in term.terms) == pytest.approx(term.value, abs=1e-6)
+    assert Explanations.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
 @given(TEXTS, st.sampled_from([None, "retrieval"]), st.sampled_from([None, 1]))
@@ -62,7 +68,7 @@ def test_of_upr(texts, prior, top_n):
     independent = UnigramModel().log_likelihood([*((text, QUERY) for text in texts), ("", QUERY)])
     for item, entry in zip(found, ranking, strict=True):
         own = independent[entry.details["position"]].log_probs - independent[-1].log_probs
-        assert [token.gain for token in item.tokens] == pytest.approx(own.tolist(), abs=1e-6)
+        assert [token.value for token in item.tokens] == pytest.approx(own.tolist(), abs=1e-6)
 
 
 NUMBERS = st.floats(-1, 1, allow_nan=False)
@@ -84,8 +90,10 @@ def test_with_scores_of_a_first_stage_weights_titles_and_any_smoothing(passages,
     paths = [Path((one,)) for one in given_passages]
     for ranking in (
         UPR(model, **weighted).rank(QUERY, given_passages, scores=scores),
-        PromptRank(model, temperature=0.7, **weighted).rank(QUERY, paths, scores=scores),
-        BRMGR(model, first=first, **weighted).rank(QUERY, given_passages, ["A fox.", "No."], scores=scores),
+        PromptRank(model, temperature=0.7, **keyword_arguments(PromptRank, weighted)).rank(QUERY, paths, scores=scores),
+        BRMGR(model, **keyword_arguments(BRMGR, {"first": first, **weighted})).rank(
+            QUERY, given_passages, ["A fox.", "No."], scores=scores
+        ),
     ):
         add_up(ranking.explain(), ranking)
 
@@ -99,9 +107,8 @@ def test_of_prompt_rank(texts, temperature, ensemble):
     add_up(found, ranking)
     assert found == ranking.explain()
     for item, entry in zip(found, ranking, strict=True):
-        for token in item.tokens:
-            assert len(token.shares) == len(entry.passage.passages)
-            assert sum(token.shares) == pytest.approx(1)
+        several = len(entry.passage.passages) if len(entry.passage.passages) > 1 else 0
+        assert [len(token.terms) for token in item.tokens] == [several] * len(item.tokens)
 
 
 @pytest.mark.parametrize("ensemble", ["max", "mean"])
@@ -115,8 +122,8 @@ def test_of_several_prompts_the_one_that_counts_is_compared_with_itself(ensemble
         group = ranker.likelihoods(BIRTH, [entry.passage])[0]
         best = max(range(len(group)), key=lambda at, group=group: group[at].total)
         base = sum(one.total for one in nothing) / len(nothing) if ensemble == "mean" else nothing[best].total
-        assert sum(token.nothing for token in item.tokens) == pytest.approx(base)
-        assert not any(token.shares for token in item.tokens)  # it reads the path as a whole
+        assert item.term(NOTHING).value == pytest.approx(base)
+        assert not any(token.terms for token in item.tokens)  # it reads the path as a whole
 
 
 def test_of_path_search_with_the_document_that_brings_each_word():
@@ -124,13 +131,13 @@ def test_of_path_search_with_the_document_that_brings_each_word():
     ranking = search.search(BIRTH)
     found = ranking.explain()
     add_up(found, ranking)
-    assert found[0].documents == ("Turing", "Maida Vale")
     assert {item.name for item in found[:2]} == {"Turing", "Maida Vale"}
-    shares = {token.token: token.shares for token in found[0].tokens}
-    assert shares["ture"][0] > 0.9
-    assert shares["district"][1] > 0.9
-    assert [step.by for step in found[0].steps] == ["start", "link"]
-    assert found[0].log_prior == pytest.approx(ranking[0].details["log_prior"])
+    by_document = {token.name: {part.name: part.value for part in token.terms} for token in found[0].tokens}
+    assert by_document["ture"]["Turing"] > 9 * by_document["ture"]["Maida Vale"] > 0
+    assert by_document["district"]["Maida Vale"] > 9 * by_document["district"]["Turing"] > 0
+    steps = found[0].term(PATH).terms
+    assert [(step.name, step.text) for step in steps] == [("Turing", "start"), ("Maida Vale", "link")]
+    assert found[0].term(PATH).value == pytest.approx(ranking[0].details["log_prior"])
     assert "─ link →" in str(found)
     paths = search.search_paths(BIRTH)
     add_up(paths.explain(), paths)
@@ -155,12 +162,13 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
         PromptRank(prior=first),
         CHAIN,
         links=kinds,
-        hops=hops,
-        pairs=pairs,
-        cascade=cascade,
+        settings={
+            "hops": hops,
+            "pairs": pairs,
+            "cascade": cascade,
+            **({} if prior else {"link_prior": None}),
+        },
         llm=(lambda prompt: "Basel") if asks else None,
-        missing=MissingSettings(),
-        **({} if prior else {"link_prior": None}),
     )
     paths = search.search_paths(BIRTH)
     found = paths.explain()
@@ -170,10 +178,11 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
         if item.note:
             assert entry.details["model"] == "unigram"
             continue
-        assert {step.by for step in item.steps} <= known
-        assert len(item.steps) == len(entry.passage.passages)
-        others = sum(part.value for part in item.parts if part.name == "prior of the first stage")
-        assert item.log_prior + others == pytest.approx(entry.details["log_prior"])
+        steps = item.term(PATH)
+        assert {step.text for step in steps.terms} <= known
+        assert len(steps.terms) == len(entry.passage.passages)
+        others = item.term("prior of the first stage").value
+        assert steps.value + others == pytest.approx(entry.details["log_prior"])
         assert first is not None or not others
     passages = search.search(BIRTH)
     add_up(passages.explain(), passages)
@@ -183,9 +192,9 @@ def test_the_kinds_of_links_along_a_path():
     linked = [CHAIN[0], CHAIN[1], Passage("London is old.", id="london", title="London"), CHAIN[2]]
 
     def steps(ids, **settings):
-        paths = PathSearch(PromptRank(), linked, **settings).search_paths(BIRTH)
+        paths = PathSearch(PromptRank(), linked, **keyword_arguments(PathSearch, settings)).search_paths(BIRTH)
         [place] = [place for place, item in enumerate(paths) if item.passage.ids == ids]
-        return [step.by for step in paths.explain()[place].steps]
+        return [step.text for step in paths.explain()[place].term(PATH).terms]
 
     assert steps(("turing", "vale")) == ["start", "link"]
     assert steps(("turing", "vale"), links=TitleMentions()) == ["start", "title mention"]
@@ -202,8 +211,8 @@ def test_a_word_that_is_in_the_passage_gains_and_others_lose():
     ranker = UPR(model)
     ranking = ranker.rank(QUERY, CHAIN, top_n=1)  # fitted: a cut ranking will do
     best = explain(QUERY, list(ranking), ranker)[0]
-    assert {token.token for token in best.tokens if token.gain > 0} == {"the", "red", "fox"}
-    assert best.parts == ()
+    assert {token.name for token in best.tokens if token.value > 0} == {"the", "red", "fox"}
+    assert [term.name for term in best.terms] == [NOTHING, GAINS]
 
 
 def test_two_kinds_of_passages_tell_the_two_scores_of_a_pair():
@@ -212,7 +221,7 @@ def test_two_kinds_of_passages_tell_the_two_scores_of_a_pair():
         ranking = BRMGR().rank("Who wrote Emma?", found, written)
         explained = ranking.explain()
         add_up(explained, ranking)
-        assert [len(item.parts) for item in explained] == [2 if written else 1] * len(ranking)
+        assert [len(item.terms) for item in explained] == [2 if written else 1] * len(ranking)
     assert "Pair 1, generated" in str(explained[0])
 
 
@@ -221,11 +230,12 @@ def test_yes_and_no_are_told_where_there_are_no_contributions():
     found = ranking.explain()
     add_up(found, ranking)
     for item, entry in zip(found, ranking, strict=True):
-        true, false = (answer.log_prob for answer in item.answers)
-        assert (true, false) == (entry.details["log_true"], entry.details["log_false"])
-        assert item.parts[0].value == pytest.approx(true - false)
+        true, false = entry.details["log_true"], entry.details["log_false"]
+        assert [(term.name, term.value) for term in item.term(ODDS).terms] == [("true", true), ("false", -false)]
+        assert f"P = {math.exp(true):.4g}" in str(item)
+        assert f"margin {true - false:+.3f} nats" in str(item)
         assert item.tokens == ()
-        assert "no contribution of a token" in str(item)
+        assert "no contribution of a token" in " ".join(str(item).split())
 
 
 class Counting(HashModel):
@@ -258,7 +268,7 @@ def test_copies_compare_alike_and_do_not_remember():
     ranking = UPR().rank(QUERY, CHAIN)
     for same in (copy.copy(ranking), copy.deepcopy(ranking), pickle.loads(pickle.dumps(ranking))):
         assert same == ranking == list(ranking)
-        with pytest.raises(InvalidInput, match="takes the ranker, too"):
+        with pytest.raises(InvalidInput, match="does not know what ranked it"):
             same.explain()
         assert explain(QUERY, same) == ranking.explain()
     explained = ranking.explain()
@@ -277,6 +287,16 @@ def test_another_ranker_missing_candidates_and_another_question_are_refused():
     assert explain(QUERY, UPR().rank(QUERY, [])) == PathSearch(PromptRank(), CHAIN).search(QUERY)[:0].explain() == []
 
 
+def test_what_is_no_explanation_is_refused():
+    deep = {"name": "x", "value": 1.0}
+    for _ in range(100_000):
+        deep = {"name": "x", "value": 1.0, "terms": [deep]}
+    entry = {"rank": 1, "score": 1.0, "name": "x"}
+    for told in ({}, [], {"question": "", "entries": [3]}, {"question": "", "entries": [{**entry, "terms": [deep]}]}):
+        with pytest.raises(InvalidInput, match="These are no explanations"):
+            Explanations.from_dict(told)
+
+
 PIECES = [
     *["<script>alert(1)</script>", "[red]", "[/]", ":smile:", "&amp;", "<!--", "]]>", "'\"", "a", " ", "\n", "שלום"],
     *["漢字", "\x1b[31m", "\u202e", "\x00", "\ud83e", "\u2028", "\ufffe", "e\u0301"],
@@ -286,13 +306,16 @@ HOSTILE = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 
 def everything(text):
     """Every kind of explanation, with the same text wherever there is one."""
-    token = TokenContribution(text, 1.5, -3.0, (0.4, 0.6))
-    steps = (PathStep(text, "start", -1.0), PathStep(text, text, -2.0))
-    entry = Explanation(1, -2.0, text, (text, text), (token,), (Part(text, 0.5),), steps, note=text)
-    asked = Explanation(2, -3.0, text, answers=(Answer(text or "yes", -0.1), Answer("no", -3.0, at_most=True)))
-    viewed = Explanation(3, 0.02, text, views=(ViewRank("raw", 1, 1.0, 1 / 61),))
-    tree = [TreeNode(text, "document", 0, "opened", text), *[TreeNode(text, "paragraph", 1, "read", text, -1.0)] * 5]
-    return Explanations([entry, asked, viewed], text, tree)
+    path = Term.sum(PATH, [Term(text, -1.0, text="start"), Term(text, -2.0, text=text)], text)
+    gains = Term.sum(GAINS, [Term(text, 1.5, (Term(text, 0.6), Term(text, 0.9)))])
+    entry = Explanation(1, -2.0, text, (path, Term(NOTHING, -3.0), gains, Term(text, 0.5, text=text)), note=text)
+    viewed = Explanation(2, 0.02, text, (Term("raw view", 1 / 61, text=text),))
+    tree = [Node(text, "document", 0, "opened", text), *[Node(text, "paragraph", 1, "read", text, -1.0)] * 5]
+    return Explanations([entry, viewed, entry], text, tree)
+
+
+def without_blanks(text):
+    return "".join(text.split())
 
 
 class Texts(HTMLParser):
@@ -315,38 +338,109 @@ class Texts(HTMLParser):
 
 @given(HOSTILE)
 def test_text_is_data_in_notebooks_terminals_and_pictures(text):
-    found, shown = everything(text), on_one_line(text, 48)
+    found, shown = everything(text), without_blanks(on_one_line(text, 160))
     assert not CONTROL.search(shown.replace("\ufffd", ""))
     page = Texts(found._repr_html_())
-    assert page.tags <= {"div", "p", "b", "small", "span", "bdi", "br", "ul", "li"}
-    assert shown in "".join(page.texts)
+    assert page.tags <= {"pre", "span", "bdi"}
+    assert shown in without_blanks("".join(page.texts))
     picture = ET.fromstring(found.svg().encode("utf-8"))
-    assert {element.tag.rpartition("}")[2] for element in picture.iter()} <= {"svg", "title", "desc", "rect", "text"}
-    assert any(element.text == shown for element in picture.iter() if element.tag.endswith("}text")) or not shown
+    assert {element.tag.rpartition("}")[2] for element in picture.iter()} <= {
+        "svg",
+        "title",
+        "desc",
+        "style",
+        "g",
+        "rect",
+        "text",
+    }
+    drawn = "".join(element.text for element in picture.iter() if element.tag.endswith("}text"))
+    assert shown in without_blanks(drawn)
     console = Console(file=StringIO(), width=200, force_terminal=True, color_system="truecolor")
     console.print(found)
     written = console.file.getvalue()
     plain = re.sub(r"\x1b\[[\d;]*m", "", written)
     assert not CONTROL.search(plain.replace("\ufffd", ""))
-    assert shown.strip() in plain
+    assert shown in without_blanks(plain)
     assert json.loads(json.dumps(found.to_dict()))["question"] == text
 
 
-def test_a_long_question_wraps_inside_the_picture():
-    words = [f"word{number}" * 3 for number in range(60)]
-    tokens = tuple(TokenContribution(word, number / 10 - 3, -5.0) for number, word in enumerate(words))
-    picture = ET.fromstring(Explanation(1, -1.0, "a" * 500, ("a",), tokens, per=60).svg())
-    width = float(picture.get("width"))
-    for rect in picture.iter("{http://www.w3.org/2000/svg}rect"):
-        if rect.get("x"):
-            assert float(rect.get("x")) + float(rect.get("width")) <= width
-    heights = [float(text.get("y")) for text in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert max(heights) < float(picture.get("height"))
+def test_long_questions_and_long_words_wrap():
+    words = ["w" * 200, *[f"word{number}" * 3 for number in range(60)]]
+    gains = Term.sum(GAINS, (Term(word, number / 10 - 3) for number, word in enumerate(words)))
+    explained = Explanation(1, -1.0, "a" * 500, (Term(NOTHING, -300.0), gains), per=60)
+    shown = str(explained)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count("w" * 24) + shown.count("w" * 7 + "…") == 7
+    assert all(word in shown for word in words[1:])
+    picture = ET.fromstring(explained.svg())
+    left, top, width, height = map(float, picture.get("viewBox").split())
+    for element in picture.iter():
+        if element.tag.endswith("}rect"):
+            assert float(element.get("x")) + float(element.get("width").replace("%", "")) <= left + width
+        if element.tag.endswith("}text"):
+            assert top + 20 <= float(element.get("y")) < top + height
+
+
+def test_pictures_are_coloured_by_what_speaks_for_and_against():
+    strong, weak = Term("strong", 6.0), Term("weak", 0.5)
+    for sign, green in ((1, True), (-1, False)):
+        shown = Explanation(1, -1.0, "x", (Term("a", sign * strong.value), Term("b", sign * weak.value)))
+        for exported in (shown.svg(), shown._repr_html_()):
+            fills = re.findall(r'(?:background-color: |<rect fill=")#(..)(..)(..)', exported)
+            paler = [[int(part, 16) for part in fill] for fill in dict.fromkeys(fills)]
+            assert [(ground[1] > ground[0]) == green for ground in paler] == [True] * 2
+            assert sum(paler[0]) < sum(paler[1])
+        console = Console(file=StringIO(), force_terminal=True, color_system="standard", width=80)
+        console.print(shown)
+        assert ("\x1b[1;32m" in console.file.getvalue()) == green
+        assert ("\x1b[1;31m" in console.file.getvalue()) != green
+
+
+def test_one_before_another_is_told_word_by_word():
+    ranking = UPR(prior="retrieval").rank(QUERY, CHAIN, scores=[1.0, 2.0, 3.0, 4.0])
+    first, second, *_ = found = ranking.explain()
+    gap = first - second
+    assert gap.score == pytest.approx(ranking[0].score - ranking[1].score)
+    assert gap.total == pytest.approx(gap.score)
+    assert [token.name for token in gap.tokens] == [token.name for token in first.tokens]
+    for token, one, other in zip(gap.tokens, first.tokens, second.tokens, strict=True):
+        assert token.value == pytest.approx(one.value - other.value)
+    most = max(gap.tokens, key=lambda token: token.value)
+    assert f"{most.value:+.2f}" in str(gap)
+    assert f"Behind the one above by {gap.score:.3f}, mostly (" in str(found)
+    assert f"{most.name} {most.value:+.3f}" in str(found)
+    assert "Behind" not in str(found[0])
+    assert (first - Explanation(1, -1.0, "of another question", first.terms, first.per + 1)).terms == ()
+
+
+@given(st.lists(st.sampled_from("abc"), unique=True), st.lists(st.sampled_from("abc"), unique=True), st.data())
+def test_differences_add_up_whatever_one_lacks(ones, others, data):
+    one, other = (Term.sum("score", [Term(name, data.draw(NUMBERS)) for name in names]) for names in (ones, others))
+    gap = one - other
+    assert {term.name for term in gap.terms} == {*ones, *others}
+    assert sum(term.value for term in gap.terms) == pytest.approx(gap.value, abs=1e-9)
+
+
+def test_files(tmp_path):
+    found = everything("a [red] <fox>")
+    for name, shown in (("a.svg", found.svg()), ("b.html", found._repr_html_()), ("c.txt", str(found))):
+        found.save(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == shown
+    assert "svg" in Explanations().svg()
+
+
+def test_explaining_loads_nothing_that_shows():
+    """The bare library stays light: rich is loaded by what shows an explanation, and by nothing before."""
+    code = (
+        "import sys; from drillrank import UPR; found = UPR().rank('a fox?', ['a fox', 'an owl']).explain().to_dict(); "
+        "assert found['entries'] and 'rich' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_many_siblings_that_were_left_share_a_line():
-    tree = [TreeNode(f"Section {n}", "section", 1, "left", "by likelihood") for n in range(30)]
-    tree.insert(10, TreeNode("Opened", "section", 1, "opened", "by likelihood", -2.5))
+    tree = [Node(f"Section {n}", "section", 1, "left", "by likelihood") for n in range(30)]
+    tree.insert(10, Node("Opened", "section", 1, "opened", "by likelihood", -2.5))
     shown = str(Explanations(tree=tree))
     assert "Section 0" in shown
     assert "and 8 more sections" in shown

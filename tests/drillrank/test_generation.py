@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.dialogue import Usage, arun, run
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.generation import cluster_prompts, generated_passages
+from drillrank.llm import Usage, arun, run
 from drillrank.prompts import fill_question
 
 QUESTION = "Who wrote {question} Emma?"
@@ -50,7 +50,7 @@ def test_whatever_the_llm_does_distinct_passages_with_words_come_back(script):
     prompts = [f"{i}: {{question}}" for i in range(len(script))]
     llm = Scripted(script, [fill_question(prompt, QUESTION) for prompt in prompts])
     usage = Usage()
-    found = quietly(lambda: run(generated_passages(QUESTION, len(script), prompts), llm, usage))
+    found = quietly(lambda: run(generated_passages(QUESTION, len(script), prompts), llm, usage=usage))
     texts = [passage.text for passage in found]
     folded = [" ".join(text.casefold().split()) for text in texts]
     assert len(set(folded)) == len(folded)

@@ -8,7 +8,6 @@ from drillrank import D3
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.errors import InvalidInput
 from drillrank.prompts import check_places, filled
-from drillrank.structured import StructuredPrompt
 
 BOOK = "# Rhine\n\nIt is 1,230 km long.\n\n# Thames\n\nIt is 346 km long."
 QUESTION = "How long is the Rhine?"
@@ -36,12 +35,14 @@ def test_what_a_template_returns_is_what_the_llm_is_asked(sections_by):
     llm = Recorder()
     d3 = D3(
         llm,
-        sections_by=sections_by,
-        section_prompt=lambda outline, question, **_: Marked(f"{question}\n{outline}"),
-        paragraph_prompt=lambda paragraphs, question, **_: Marked(f"{paragraphs}\n{question}"),
+        settings={
+            "sections_by": sections_by,
+            "section_prompt": lambda outline, question, **_: Marked(f"{question}\n{outline}"),
+            "paragraph_prompt": lambda paragraphs, question, **_: Marked(f"{paragraphs}\n{question}"),
+        },
     )
     d3.retrieve(QUESTION, [BOOK])
-    given = [prompt.given if isinstance(prompt, StructuredPrompt) else prompt for prompt in llm.prompts]
+    given = llm.prompts
     assert len(given) == 2
     assert {type(prompt) for prompt in given} == {Marked}
     assert given[0].startswith(f"{QUESTION}\n")
@@ -49,7 +50,7 @@ def test_what_a_template_returns_is_what_the_llm_is_asked(sections_by):
 
 def test_a_question_may_bring_its_own_llm():
     usual, own = Recorder(), Recorder()
-    d3 = D3(usual, sections_by="ids")
+    d3 = D3(usual, settings={"sections_by": "ids"})
     assert texts(d3.retrieve(QUESTION, [BOOK], llm=own))[0] == "It is 1,230 km long."
     assert len(own.prompts) == 2
     assert not usual.prompts

@@ -12,6 +12,7 @@ from drillrank.prompts import Evidence
 from drillrank.rerank.presets import PRESETS, LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
+from drillrank.settings import keyword_arguments
 
 UPR_PRESETS = sorted(set(PRESETS) - {"promptrank"})
 texts = st.sampled_from(["a red fox", "a river. ", "", "{text}", "{path}?", "who crossed the river?"])
@@ -86,8 +87,8 @@ def test_the_preset_of_promptrank(word_model, question, paths):
             log_probs = word_model.log_probs(f"{before}{whole} {after}", target)
             found.append(sum(log_probs) / len(log_probs))
         expected.append(sum(found) / 2)
-    ranker = PromptRank(word_model(), preset="promptrank", instructions=instructions, ensemble="mean")
-    for same in (ranker, replace(ranker, model=word_model())):
+    ranker = PromptRank(word_model(), settings={"preset": "promptrank"}, instructions=instructions, ensemble="mean")
+    for same in (ranker, ranker.with_model(word_model())):
         assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
 
 
@@ -102,7 +103,7 @@ def test_parts_of_a_formula_can_be_replaced(word_model):
     assert item.score == item.details["log_likelihood"]
     summed = replace(PRESETS["promptrank"], reduce="sum", include_eos=True, max_prompt_tokens=9, max_target_tokens=1)
     path = Path((Passage("a river"), Passage("a fox")))
-    ranker = PromptRank(model, preset=summed, instructions=["{path} Ask."])
+    ranker = PromptRank(model, settings={"preset": summed}, instructions=["{path} Ask."])
     [(score, _)] = ranker.score_paths("which river", [path])
     assert model.requests[-1].prompt == (Evidence("Document: a river Document: a fox  Ask."),)
     assert (model.requests[-1].max_tokens, model.requests[-1].target) == (9, "which")
@@ -131,12 +132,12 @@ def test_presets_that_cannot_be_used(hash_model, options, message):
 def test_the_unigram_model_reads_no_wording(preset):
     ranker = PromptRank if preset == "promptrank" else UPR
     with pytest.raises(InvalidInput, match="neural"):
-        ranker("unigram", preset=preset)
+        ranker("unigram", **keyword_arguments(ranker, {"preset": preset}))
 
 
 def test_a_path_preset_is_needed_for_paths(hash_model):
     with pytest.raises(InvalidInput, match="another"):
-        PromptRank(hash_model(), preset="upr")
+        PromptRank(hash_model(), settings={"preset": "upr"})
 
 
 @pytest.mark.parametrize(

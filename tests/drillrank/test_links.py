@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
+from drillrank.llm import Fetch, Retrieve, run
 from drillrank.multihop.links import (
     MetadataLinks,
     RetrievedLinks,
@@ -14,7 +15,7 @@ from drillrank.multihop.links import (
     linked,
     links_from_metadata,
 )
-from drillrank.multihop.lookups import Fetch, Retrieval, run_steps
+from drillrank.multihop.lookups import handlers
 from drillrank.multihop.path_rerank import PathRerank, named_links
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
@@ -60,7 +61,7 @@ def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
     known = by_id(pool)
     reachable = {name: passage for name, passage in known.items() if name in at_hand}
     library = Library(pool)
-    found = run_steps(linked(bound_links(None, pool), QUERY, paths, reachable), library)
+    found = run(linked(bound_links(None, pool), QUERY, paths, reachable), handlers=handlers(library))
     targets = [dict.fromkeys(path.passages[-1].links) for path in paths]
     assert found == [
         [known[name] for name in of_path if name in known and name not in path.ids]
@@ -75,7 +76,11 @@ def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
 def test_cycles_dead_ends_and_more_hops_than_passages_end_in_simple_paths(graph, hops, beam, branch):
     pool = pool_of(graph)
     seen = []
-    search = PathSearch(PromptRank(UnigramModel()), pool, hops=hops, beam=beam, branch=branch)
+    search = PathSearch(
+        PromptRank(UnigramModel()),
+        pool,
+        settings={"hops": hops, "beam": beam, "branch": branch},
+    )
     ranking = search.search(QUERY, on_hop=seen.append)
     paths = [scored.passage.ids for hop in seen for scored in hop.paths]
     assert len(set(paths)) == len(paths)
@@ -93,8 +98,8 @@ def test_linked_passages_that_were_not_given_join_from_a_source_or_a_corpus(grap
         expected |= {target for name in expected for target in graph[name] if target in graph}
     prompt_rank = PromptRank(UnigramModel())
     wide = {"hops": hops, "beam": 99, "branch": 9}
-    from_source = PathRerank(prompt_rank, **wide).rank(QUERY, first, source=Library(pool))
-    in_corpus = PathRerank(prompt_rank, corpus=pool, **wide).rank(QUERY, first)
+    from_source = PathRerank(prompt_rank, settings=wide).rank(QUERY, first, source=Library(pool))
+    in_corpus = PathRerank(prompt_rank, corpus=pool, settings=wide).rank(QUERY, first)
     for ranking in (from_source, in_corpus):
         assert sorted(item.passage.id for item in ranking) == sorted(expected)
         assert all((item.details["position"] < len(first)) == (item.passage in first) for item in ranking)
@@ -105,7 +110,11 @@ def test_a_passage_that_links_to_all_costs_no_more_than_the_branch():
     pool = [Passage("a red hub", id="hub", links=[str(i) for i in range(500)])]
     pool += [Passage(f"river {i}", id=str(i)) for i in range(500)]
     hops = []
-    PathSearch(PromptRank(UnigramModel()), pool, pool=1, branch=3).search("red hub", on_hop=hops.append)
+    PathSearch(
+        PromptRank(UnigramModel()),
+        pool,
+        settings={"pool": 1, "branch": 3},
+    ).search("red hub", on_hop=hops.append)
     assert [len(hop.paths) for hop in hops] == [1, 3]
 
 
@@ -113,12 +122,12 @@ def test_links_that_see_the_question_and_the_path():
     class Asked:
         def follow(self, query, path):
             assert path.ids == ("a", "b")
-            return ["c", Passage("new", id="d"), Retrieval(query, 2)]
+            return ["c", Passage("new", id="d"), Retrieve(query, 2)]
 
     pool = [Passage(name, id=name) for name in "abce"]
     reachable = by_id(pool)
     library = Library([], found=[pool[3], pool[0], pool[2]])
-    [found] = run_steps(linked(bound_links(Asked(), pool), "who?", [Path(pool[:2])], reachable), library)
+    [found] = run(linked(bound_links(Asked(), pool), "who?", [Path(pool[:2])], reachable), handlers=handlers(library))
     assert [passage.id for passage in found] == ["c", "d", "e"]  # "a" is on the path
     assert library.queries == [("who?", 2)]
     assert library.fetched == []
@@ -128,11 +137,11 @@ def test_links_that_see_the_question_and_the_path():
 def test_the_lookups_of_a_hop_are_asked_for_together():
     class Both:
         def follow(self, query, path):
-            return [f"{path.ids[0]}-linked", Retrieval(path.ids[0], 1), Retrieval("the same", 1)]
+            return [f"{path.ids[0]}-linked", Retrieve(path.ids[0], 1), Retrieve("the same", 1)]
 
     paths = [Path([Passage("x", id=name)]) for name in "ab"]
     [lookups] = [next(linked(Both(), QUERY, paths, {}))]
-    assert lookups == [Fetch(("a-linked", "b-linked")), Retrieval("a", 1), Retrieval("the same", 1), Retrieval("b", 1)]
+    assert lookups == [Fetch(("a-linked", "b-linked")), Retrieve("a", 1), Retrieve("the same", 1), Retrieve("b", 1)]
 
 
 def test_a_second_retrieval_finds_what_the_question_does_not_name():
@@ -140,7 +149,12 @@ def test_a_second_retrieval_finds_what_the_question_does_not_name():
     holm = Passage("Ada Holm grew up in the port of Esbjerg.", id="holm")
     others = [Passage(f"Chapter {i} is about something else.", id=str(i)) for i in range(20)]
     query = "Where did the director of The Silent Pier grow?"
-    search = PathSearch(PromptRank(), [film, *others, holm], links=RetrievedLinks(n=1), pool=1, hops=2)
+    search = PathSearch(
+        PromptRank(),
+        [film, *others, holm],
+        links=RetrievedLinks(n=1),
+        settings={"pool": 1, "hops": 2},
+    )
     assert {item.passage.ids for item in search.search_paths(query)} == {("film",), ("film", "holm")}
 
 
@@ -162,7 +176,7 @@ def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
     turing = Passage("He was born in Maida Vale.", id="turing", title="Alan Turing")
     vale = Passage("It is a residential district of London.", id="vale", title="Maida Vale")
     query = "Which residential district was Alan Turing born in?"
-    by_pool = PathSearch(PromptRank(), [turing, vale], links=TitleMentions(), pool=1)
+    by_pool = PathSearch(PromptRank(), [turing, vale], links=TitleMentions(), settings={"pool": 1})
     by_candidates = PathSearch(PromptRank(), first_stage=lambda query, n: [turing, vale], links=TitleMentions())
     for search in (by_pool, by_candidates):
         assert search.search(query)[0].details["path"] == ("turing", "vale")
@@ -186,7 +200,7 @@ def test_names_of_links():
     names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
     links = bound_links(named_links(names, metadata_key="see"), pool)
     targets = list(links.follow("who?", Path([passage])))
-    assert targets == ["x", "y", "b", "t", Retrieval("who? It is in [Bern](b.md).", 4)]
+    assert targets == ["x", "y", "b", "t", Retrieve("who? It is in [Bern](b.md).", 4)]
     with pytest.raises(InvalidInput, match="not 'title'"):
         named_links(["title"])
 

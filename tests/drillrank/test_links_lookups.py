@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,8 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.lookups import Fetch, Hop, Nowhere, Retrieval, arun_steps, as_source, run_steps
+from drillrank.llm import Fetch, Retrieve, arun, run
+from drillrank.multihop.lookups import Hop, Nowhere, as_source, handlers
 from drillrank.multihop.path_rerank import PathRerank, named_links
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
@@ -31,13 +31,17 @@ class Library:
     def fetch(self, ids):
         return [self.passages[name] for name in ids if name in self.passages]
 
-    async def aretrieve(self, query, n):
-        await self._wait()
-        return self.retrieve(query, n)
+    @property
+    def handlers(self):
+        async def retrieve(request):
+            await self._wait()
+            return self.retrieve(request.query, request.n)
 
-    async def afetch(self, ids):
-        await self._wait()
-        return self.fetch(ids)
+        async def fetch(request):
+            await self._wait()
+            return self.fetch(request.ids)
+
+        return {Retrieve: retrieve, Fetch: fetch, Hop: id}
 
     async def _wait(self):
         self.at_once += 1
@@ -54,7 +58,7 @@ pools = st.lists(
 def ranked_by(pool, given_count):
     passages = [Passage(text, id=str(i), links=links) for i, (text, links) in enumerate(pool)]
     links = named_links(["relationships", "retrieval"])
-    reranker = PathRerank(PromptRank(UnigramModel().fit(TEXTS)), links=links, hops=3)
+    reranker = PathRerank(PromptRank(UnigramModel().fit(TEXTS)), links=links, settings={"hops": 3})
     return reranker, passages[:given_count], Library(passages)
 
 
@@ -67,11 +71,8 @@ def test_async_equals_sync(pool, given_count):
     reranker, first, library = ranked_by(pool, given_count)
     heard, aheard = [], []
 
-    async def listen(hop):
-        aheard.append(hop)
-
-    expected = run_steps(reranker.steps(QUERY, first), library, heard.append)
-    found = asyncio.run(arun_steps(reranker.steps(QUERY, first), library, listen))
+    expected = run(reranker.requests(QUERY, first), handlers=handlers(library, heard.append))
+    found = asyncio.run(arun(reranker.requests(QUERY, first), handlers=library.handlers | {Hop: aheard.append}))
     assert shown(found) == shown(expected)
     assert [[path.passage for path in hop.paths] for hop in heard] == [
         [path.passage for path in hop.paths] for hop in aheard
@@ -80,21 +81,8 @@ def test_async_equals_sync(pool, given_count):
 
 async def test_lookups_of_one_hop_are_done_at_the_same_time():
     reranker, first, library = ranked_by([("a red fox", ["4"]), ("the river", ["5"])] * 3, 4)
-    await arun_steps(reranker.steps(QUERY, first), library)
+    await arun(reranker.requests(QUERY, first), handlers=library.handlers)
     assert library.most_at_once >= 3
-
-
-async def test_the_computation_runs_on_another_thread():
-    threads = []
-
-    def steps():
-        threads.append(threading.get_ident())
-        yield [Hop(1, ())]
-        threads.append(threading.get_ident())
-
-    await arun_steps(steps(), Library([]))
-    assert len(threads) == 2
-    assert threading.get_ident() not in threads
 
 
 def test_an_error_of_the_source_reaches_the_caller():
@@ -106,7 +94,7 @@ def test_an_error_of_the_source_reaches_the_caller():
         yield [Fetch(("a",))]
 
     with pytest.raises(OSError, match="no such store"):
-        run_steps(steps(), Broken())
+        run(steps(), handlers=handlers(Broken()))
 
 
 def test_a_plain_retriever_function_fetches_nothing():
@@ -119,7 +107,3 @@ def test_a_plain_retriever_function_fetches_nothing():
 def test_what_retrieves_nothing_is_refused(source):
     with pytest.raises(InvalidInput, match="retrieves nothing"):
         as_source(source)
-
-
-def test_lookups_are_values():
-    assert len({Retrieval("a", 1), Retrieval("a", 1), Fetch(("a",)), Fetch(("a",))}) == 2

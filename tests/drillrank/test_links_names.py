@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.likelihood import UnigramModel
+from drillrank.llm import Fetch
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import Mention, given_links, linked
-from drillrank.multihop.lookups import Fetch
 from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.residual import Residual
@@ -160,5 +160,5 @@ def test_each_passage_is_read_once_a_question():
             return super().document_log_probs(target, texts)
 
     passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9)]) for i in range(9)]
-    PathSearch(PromptRank(Counted()), passages, links=given_links, hops=4).search("which fox?")
+    PathSearch(PromptRank(Counted()), passages, links=given_links, settings={"hops": 4}).search("which fox?")
     assert sorted(asked) == sorted(set(asked))

@@ -98,9 +98,11 @@ def test_by_name_in_both_hosts():
     question = "How is notice given, by letter?"
     documents = [Document(text, id=name, metadata=meta[name]) for name, text in texts.items()]
     nodes = [NodeWithScore(node=TextNode(text=text, id_=name, metadata=meta[name])) for name, text in texts.items()]
-    found = langchain_ext.PromptRankRerank(links=("references",), pairs=0).compress_documents(documents, question)
+    found = langchain_ext.PromptRankRerank(links=("references",), settings={"pairs": 0}).compress_documents(
+        documents, question
+    )
     assert len({document.metadata["relevance_score"] for document in found}) == 1  # that of the path of both
-    found = llama_index_ext.PromptRankRerank(links=("references",), pairs=0).postprocess_nodes(
+    found = llama_index_ext.PromptRankRerank(links=("references",), settings={"pairs": 0}).postprocess_nodes(
         nodes, query_str=question
     )
     assert len({node.score for node in found}) == 1

@@ -11,6 +11,7 @@ from llama_index.core import Document
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning, LLMFailure
+from drillrank.settings import keyword_arguments
 from tests.conformance import langchain_reader, llama_index_reader
 
 TEXT = "# Foxes\n\nThey hunt.\n"
@@ -25,13 +26,17 @@ def down(prompt):
 
 
 def langchain_views(**fields):
-    splitter = langchain_ext.MultiViewTextSplitter(llm=langchain_reader.Reader(answer=down), **fields)
+    splitter = langchain_ext.MultiViewTextSplitter(
+        llm=langchain_reader.Reader(answer=down), **keyword_arguments(langchain_ext.MultiViewTextSplitter, fields)
+    )
     documents = [LangChainDocument(TEXT)]
     return lambda: splitter.split_documents(documents), lambda: splitter.atransform_documents(documents)
 
 
 def llama_index_views(**fields):
-    parser = llama_index_ext.MultiViewNodeParser(llm=llama_index_reader.Reader(down), **fields)
+    parser = llama_index_ext.MultiViewNodeParser(
+        llm=llama_index_reader.Reader(down), **keyword_arguments(llama_index_ext.MultiViewNodeParser, fields)
+    )
     documents = [Document(text=TEXT)]
     return (
         lambda: parser.get_nodes_from_documents(documents),
@@ -41,25 +46,37 @@ def llama_index_views(**fields):
 
 def langchain_passages(**fields):
     inner = langchain_ext.D3Retriever(documents=[LangChainDocument(TEXT)])
-    retriever = langchain_ext.BRMGRRetriever(retriever=inner, llm=langchain_reader.Reader(answer=down), **fields)
+    retriever = langchain_ext.BRMGRRetriever(
+        retriever=inner,
+        llm=langchain_reader.Reader(answer=down),
+        **keyword_arguments(langchain_ext.BRMGRRetriever, fields),
+    )
     return lambda: retriever.invoke("Who hunts?"), lambda: retriever.ainvoke("Who hunts?")
 
 
 def llama_index_passages(**fields):
     inner = llama_index_ext.D3Retriever([Document(text=TEXT)])
-    retriever = llama_index_ext.BRMGRRetriever(inner, llama_index_reader.Reader(down), **fields)
+    retriever = llama_index_ext.BRMGRRetriever(
+        inner, llama_index_reader.Reader(down), **keyword_arguments(llama_index_ext.BRMGRRetriever, fields)
+    )
     return lambda: retriever.retrieve("Who hunts?"), lambda: retriever.aretrieve("Who hunts?")
 
 
 def langchain_paths(**fields):
     inner = langchain_ext.D3Retriever(documents=[LangChainDocument(TEXT)])
-    retriever = langchain_ext.PromptRankRetriever(retriever=inner, llm=langchain_reader.Reader(answer=down), **fields)
+    retriever = langchain_ext.PromptRankRetriever(
+        retriever=inner,
+        llm=langchain_reader.Reader(answer=down),
+        **keyword_arguments(langchain_ext.PromptRankRetriever, fields),
+    )
     return lambda: retriever.invoke("Who hunts?"), lambda: retriever.ainvoke("Who hunts?")
 
 
 def llama_index_paths(**fields):
     inner = llama_index_ext.D3Retriever([Document(text=TEXT)])
-    retriever = llama_index_ext.PromptRankRetriever(inner, llm=llama_index_reader.Reader(down), **fields)
+    retriever = llama_index_ext.PromptRankRetriever(
+        inner, llm=llama_index_reader.Reader(down), **keyword_arguments(llama_index_ext.PromptRankRetriever, fields)
+    )
     return lambda: retriever.retrieve("Who hunts?"), lambda: retriever.aretrieve("Who hunts?")
 
 

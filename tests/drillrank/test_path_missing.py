@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.dialogue import Usage
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.lookups import arun_steps, run_steps
-from drillrank.multihop.missing import MissingSettings, missing_query
+from drillrank.llm import Usage, arun, run
+from drillrank.multihop.lookups import handlers
+from drillrank.multihop.missing import missing_query
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
@@ -38,8 +40,8 @@ class Scripted:
         return answer
 
 
-def search(llm, **options):
-    return PathSearch(PromptRank(UnigramModel()), POOL, llm=llm, pool=3, **options)
+def search(llm, **settings):
+    return PathSearch(PromptRank(UnigramModel()), POOL, llm=llm, settings={"pool": 3, **settings})
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_no_answer_breaks_the_search(answer):
 
 
 def test_what_is_named_is_found_and_linked_to():
-    alone = PathSearch(PromptRank(UnigramModel()), POOL, pool=3).search(QUERY)
+    alone = PathSearch(PromptRank(UnigramModel()), POOL, settings={"pool": 3}).search(QUERY)
     assert "holm" not in {item.passage.id for item in alone}  # nothing links to it
     llm = Scripted("article on Ada Holm", "nothing")
     found = {item.passage.id: item for item in search(llm, hops=3).search(QUERY)}
@@ -122,7 +124,11 @@ def test_a_named_passage_is_as_near_as_a_linked_one():
 def test_nothing_missing_ends_the_asking_and_not_the_search():
     llm = Scripted("Nothing.")
     found = search(llm, hops=3).search(QUERY)
-    silent = PathSearch(PromptRank(UnigramModel()), POOL, pool=3, hops=3).search(QUERY)
+    silent = PathSearch(
+        PromptRank(UnigramModel()),
+        POOL,
+        settings={"pool": 3, "hops": 3},
+    ).search(QUERY)
     assert len(llm.prompts) == 1
     assert [(item.passage.id, item.score) for item in found] == [(item.passage.id, item.score) for item in silent]
 
@@ -135,7 +141,7 @@ def test_the_same_query_is_not_retrieved_twice():
         return POOL[-3:]
 
     llm = Scripted("Ada Holm")
-    PathSearch(PromptRank(UnigramModel()), first_stage=first_stage, llm=llm, hops=4).search(QUERY)
+    PathSearch(PromptRank(UnigramModel()), first_stage=first_stage, llm=llm, settings={"hops": 4}).search(QUERY)
     assert retrieved == [QUERY, "Ada Holm"]
     assert len(llm.prompts) == 3
 
@@ -147,19 +153,18 @@ def test_failed_calls_leave_the_links_and_are_told():
     assert "OSError: no answer" in found[0].details["problems"][0]
     assert found[0].details["missing"] == ("article on Ada Holm",)
     with pytest.raises(LLMFailure, match="no answer"):
-        search(Scripted(OSError("no answer")), missing=MissingSettings(on_failure="raise")).search(QUERY)
+        search(Scripted(OSError("no answer")), on_failure="raise").search(QUERY)
 
 
 def test_a_prompt_of_the_users_own():
     llm = Scripted("nothing")
-    settings = MissingSettings(missing_prompt="{question}? {documents} Was fehlt?")
-    search(llm, missing=settings).search(QUERY)
+    search(llm, missing_prompt="{question}? {documents} Was fehlt?").search(QUERY)
     assert llm.prompts[0].endswith("Was fehlt?")
     for broken in ("{documents}", "{question}", "no place"):
         with pytest.raises(InvalidInput, match=r"documents|question"):
-            MissingSettings(missing_prompt=broken)
+            PathSettings(missing_prompt=broken)
     with pytest.raises(InvalidInput, match="on_failure"):
-        MissingSettings(on_failure="ignore")
+        PathSettings(on_failure="ignore")
 
 
 def test_long_documents_are_shown_with_their_beginning():
@@ -169,24 +174,14 @@ def test_long_documents_are_shown_with_their_beginning():
     assert len(llm.prompts[0]) < 4000
 
 
-class AsyncPool:
-    def __init__(self, found):
-        self.found = found
-
-    async def aretrieve(self, query, n):
-        return self.found.retrieve(query, n)
-
-    async def afetch(self, ids):
-        return self.found.fetch(ids)
-
-
 def test_async_asks_the_same():
     async def llm(prompt):
         return "article on Ada Holm"
 
     made = search(Scripted("article on Ada Holm"))
     usage = Usage()
-    found = asyncio.run(arun_steps(made.steps(QUERY, usage=usage), AsyncPool(made._source), llm=llm, usage=usage))
+    source = {kind: AsyncMock(side_effect=answer) for kind, answer in handlers(made._source).items()}
+    found = asyncio.run(arun(made.requests(QUERY, usage=usage), llm, source, usage=usage))
     expected = made.search(QUERY)
     assert [(item.passage.id, item.score, item.details) for item in found] == [
         (item.passage.id, item.score, item.details) for item in expected
@@ -195,8 +190,8 @@ def test_async_asks_the_same():
 
 def test_a_search_that_asks_needs_somebody_to_ask():
     made = search(Scripted("nothing"))
-    with pytest.raises(InvalidInput, match="given none"):
-        run_steps(made.steps(QUERY), made._source)
+    with pytest.raises(InvalidInput, match="none was given"):
+        run(made.requests(QUERY), handlers=handlers(made._source))
 
 
 def test_paths_tell_what_they_cost_and_no_problems_where_there_were_none():

@@ -29,7 +29,7 @@ OPTIONS = st.fixed_dictionaries({**NUMBERS, "pairs": st.integers(0, 5), "link_pr
 @given(graphs(max_size=8), OPTIONS)
 def test_the_model_scores_no_more_paths_than_said_and_none_twice(hash_model, passages, options):
     model = hash_model()
-    paths = PathSearch(ranker(model), passages, **options).search_paths(QUERY)
+    paths = PathSearch(ranker(model), passages, settings=options).search_paths(QUERY)
     prompts = scored_prompts(model)
     assert len(prompts) == len(set(prompts)) == len(paths)
     hops, pairs = options["hops"], options["pairs"]
@@ -44,7 +44,11 @@ def test_the_number_of_scorings_in_a_dense_graph(hash_model):
     links = {passage.id: set(passage.links) for passage in passages}
     for hops in (1, 2, 3):
         model = hash_model()
-        search = PathSearch(ranker(model), passages, hops=hops, pool=40, beam=5, branch=3, pairs=6, link_prior=None)
+        search = PathSearch(
+            ranker(model),
+            passages,
+            settings={"hops": hops, "pool": 40, "beam": 5, "branch": 3, "pairs": 6, "link_prior": None},
+        )
         paths = search.search_paths(QUERY)
         best = [item.passage.ids[0] for item in paths if len(item.passage.ids) == 1][:6]
         unlinked = [
@@ -56,7 +60,13 @@ def test_the_number_of_scorings_in_a_dense_graph(hash_model):
 def test_by_default_the_papers_beam_and_a_wider_one_where_scores_cost_nothing(hash_model):
     passages = [Passage(f"river {i}", id=str(i), links=[str((i + k) % 60) for k in range(1, 11)]) for i in range(60)]
     paths = {
-        model: len(PathSearch(ranker(model), passages, pool=40, pairs=0).search_paths(QUERY))
+        model: len(
+            PathSearch(
+                ranker(model),
+                passages,
+                settings={"pool": 40, "pairs": 0},
+            ).search_paths(QUERY)
+        )
         for model in (hash_model(), UnigramModel())
     }
     assert list(paths.values()) == [40 + 5 * 3, 40 + 2 * 10 * 8]  # the paper's two hops, and three
@@ -65,7 +75,11 @@ def test_by_default_the_papers_beam_and_a_wider_one_where_scores_cost_nothing(ha
 @given(graphs(max_size=7), st.integers(2, 7))
 def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pairs):
     model = hash_model()
-    search = PathSearch(ranker(model), passages, pairs=pairs, link_prior=None, beam=100, branch=100)
+    search = PathSearch(
+        ranker(model),
+        passages,
+        settings={"pairs": pairs, "link_prior": None, "beam": 100, "branch": 100},
+    )
     paths = search.search_paths(QUERY)
     best = [item.passage.passages[0] for item in paths if len(item.passage.ids) == 1][:pairs]
     expected = {
@@ -80,7 +94,7 @@ def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pai
 @given(graphs(max_size=7), st.integers(1, 7))
 def test_longer_paths_go_on_to_the_best_passages_too(hash_model, passages, pairs):
     options = {"hops": 3, "pairs": pairs, "link_prior": None, "beam": 100, "branch": 100}
-    paths = PathSearch(ranker(hash_model()), passages, **options).search_paths(QUERY)
+    paths = PathSearch(ranker(hash_model()), passages, settings=options).search_paths(QUERY)
     best = {item.passage.ids[0] for item in [item for item in paths if len(item.passage.ids) == 1][:pairs]}
     linked = {passage.id: set(passage.links) for passage in passages}
     known = {passage.id for passage in passages}
@@ -115,8 +129,12 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
     passages = [replace(passage, title=title) for passage, title in zip(passages, [*titles, *[""] * 7], strict=False)]
     options = {"hops": hops, "beam": 100, "branch": 100}
     prior = PathPrior(jump=0.3, named=0.2, single=0.1)
-    with_prior = PathSearch(ranker(hash_model()), passages, link_prior=prior, **options).search_paths(question)
-    alone = PathSearch(ranker(hash_model()), passages, link_prior=None, pairs=0, **options).search_paths(question)
+    with_prior = PathSearch(ranker(hash_model()), passages, settings={"link_prior": prior, **options}).search_paths(
+        question
+    )
+    alone = PathSearch(
+        ranker(hash_model()), passages, settings={"link_prior": None, "pairs": 0, **options}
+    ).search_paths(question)
     likelihood = {item.passage.ids: item.score for item in alone}
     reader = prior.reader(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
     known = {passage.id: passage for passage in passages}
@@ -157,10 +175,12 @@ def test_a_question_that_compares_finds_both_though_they_do_not_link():
 def test_what_a_retrieval_brings_is_no_link_to_the_prior(hash_model):
     passages = [Passage(f"fox {word}", id=word) for word in ("a", "b", "c")]
     stated = [Passage("fox a", id="a", links=("b",)), *passages[1:]]
-    found = PathSearch(ranker(hash_model()), passages, links=RetrievedLinks(2), pairs=0).search_paths(QUERY)
-    linked = PathSearch(ranker(hash_model()), stated, links=[given_links, RetrievedLinks(2)], pairs=0).search_paths(
+    found = PathSearch(ranker(hash_model()), passages, links=RetrievedLinks(2), settings={"pairs": 0}).search_paths(
         QUERY
     )
+    linked = PathSearch(
+        ranker(hash_model()), stated, links=[given_links, RetrievedLinks(2)], settings={"pairs": 0}
+    ).search_paths(QUERY)
     prior = {item.passage.ids: item.details["log_prior"] for item in linked}
     jumps = {item.passage.ids: item.details["log_prior"] for item in found}
     assert jumps[("a", "b")] == jumps[("b", "c")] < prior[("a", "b")]
@@ -170,7 +190,11 @@ def test_what_a_retrieval_brings_is_no_link_to_the_prior(hash_model):
 @given(graphs(max_size=8), st.integers(1, 10), st.integers(1, 3))
 def test_a_cascade_asks_the_model_for_the_chosen_only_and_loses_nothing(hash_model, passages, cascade, hops):
     model = hash_model()
-    search = PathSearch(ranker(model), passages, hops=hops, beam=3, branch=2, cascade=cascade)
+    search = PathSearch(
+        ranker(model),
+        passages,
+        settings={"hops": hops, "beam": 3, "branch": 2, "cascade": cascade},
+    )
     told = []
     ranking = search.search(QUERY, on_hop=told.append)
     assert {item.passage.id for item in ranking} >= {passage.id for passage in passages}
@@ -186,7 +210,7 @@ def test_a_cascade_asks_the_model_for_the_chosen_only_and_loses_nothing(hash_mod
 def test_a_cascade_of_the_unigram_model_into_itself_changes_no_order(passages, cascade):
     whole = PathSearch(PromptRank(UnigramModel()), passages).search_paths(QUERY)
     first = [item.passage.ids for item in whole if len(item.passage.ids) == 1]
-    pruned = PathSearch(PromptRank(UnigramModel()), passages, cascade=cascade).search_paths(QUERY)
+    pruned = PathSearch(PromptRank(UnigramModel()), passages, settings={"cascade": cascade}).search_paths(QUERY)
     assert [item.passage.ids for item in pruned if len(item.passage.ids) == 1] == first
 
 
@@ -196,7 +220,11 @@ def test_cycles_links_to_nowhere_and_a_passage_that_links_to_all(hash_model, hop
     hub = Passage("fox hub", id="0", links=[*names, "nowhere", "0"])
     others = [Passage(f"river {i}", id=i, links=("0", "nowhere", i)) for i in names[1:]]
     model = hash_model()
-    paths = PathSearch(ranker(model), [hub, *others], hops=hops, beam=50, branch=50).search_paths(QUERY)
+    paths = PathSearch(
+        ranker(model),
+        [hub, *others],
+        settings={"hops": hops, "beam": 50, "branch": 50},
+    ).search_paths(QUERY)
     assert all(
         len(set(item.passage.ids)) == len(item.passage.ids) <= min(hops, 5) for item in paths
     )  # behind two, the best passages may follow unlinked
@@ -213,7 +241,12 @@ def test_the_links_of_a_path_are_asked_for_once(hash_model):
     asked = []
     passages = [Passage(f"fox {i}", id=str(i)) for i in range(8)]
     links = lambda passage: asked.append(passage.id) or [str((int(passage.id) + 1) % 8)]  # noqa: E731
-    PathSearch(ranker(hash_model()), passages, links=links, beam=3, pairs=5).search(QUERY)
+    PathSearch(
+        ranker(hash_model()),
+        passages,
+        links=links,
+        settings={"beam": 3, "pairs": 5},
+    ).search(QUERY)
     assert len(asked) == len(set(asked)) == 5
 
 
@@ -226,21 +259,31 @@ def test_links_are_told_the_question_within_the_beam_and_beyond(hash_model):
             return ()
 
     passages = [Passage(f"fox {i}", id=str(i)) for i in range(5)]
-    PathSearch(ranker(hash_model()), passages, links=Links(), beam=2, pairs=4).search(QUERY)
+    PathSearch(
+        ranker(hash_model()),
+        passages,
+        links=Links(),
+        settings={"beam": 2, "pairs": 4},
+    ).search(QUERY)
     assert {query for query, _ in asked} == {QUERY}
     assert len(asked) == 4
 
 
 def test_a_retrieval_leads_to_as_many_passages_as_were_asked_for(hash_model):
     passages = [Passage(f"fox {i}", id=str(i)) for i in range(8)]
-    search = PathSearch(ranker(hash_model()), passages, links=RetrievedLinks(1), pairs=0, beam=8, branch=8)
+    search = PathSearch(
+        ranker(hash_model()),
+        passages,
+        links=RetrievedLinks(1),
+        settings={"pairs": 0, "beam": 8, "branch": 8},
+    )
     starts = Counter(item.passage.ids[0] for item in search.search_paths(QUERY) if len(item.passage.ids) == 2)
     assert set(starts.values()) <= {1, 2}  # a passage is not always the most similar one to itself
 
 
 @given(graphs(), st.integers(1, 9), st.integers(1, 3))
 def test_paths_are_told_of_and_cut_like_passages(passages, top_n, hops):
-    search = PathSearch(PromptRank(), passages, hops=hops)
+    search = PathSearch(PromptRank(), passages, settings={"hops": hops})
     told = []
     paths = search.search_paths(QUERY, on_hop=told.append)
     assert search.search_paths(QUERY, top_n) == paths[:top_n]
@@ -250,8 +293,17 @@ def test_paths_are_told_of_and_cut_like_passages(passages, top_n, hops):
 
 def test_what_is_no_link_is_refused_beyond_the_beam_too(hash_model):
     passages = [Passage(f"fox {i}", id=str(i)) for i in range(3)]
-    paths = PathSearch(ranker(hash_model()), passages, hops=1, link_prior=None).search_paths(QUERY)
+    paths = PathSearch(
+        ranker(hash_model()),
+        passages,
+        settings={"hops": 1, "link_prior": None},
+    ).search_paths(QUERY)
     last = paths[-1].passage.ids[0]
     links = lambda passage: [None] if passage.id == last else []  # noqa: E731
     with pytest.raises(InvalidInput, match="A link leads to an id"):
-        PathSearch(ranker(hash_model()), passages, links=links, beam=1, pairs=3, link_prior=None).search(QUERY)
+        PathSearch(
+            ranker(hash_model()),
+            passages,
+            links=links,
+            settings={"beam": 1, "pairs": 3, "link_prior": None},
+        ).search(QUERY)

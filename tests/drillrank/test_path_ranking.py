@@ -80,8 +80,12 @@ def test_a_question_gets_the_hops_it_needs(question, hops):
     """A hop that explains nothing more costs its prior, and is the last one; a number that is given is kept to."""
     passages = [*chain(4), *(Passage(f"nothing at all {i}", id=f"x{i}") for i in range(60))]
     seen = []
-    PathSearch(PromptRank(), passages, pairs=0).search(question, on_hop=seen.append)
+    PathSearch(PromptRank(), passages, settings={"pairs": 0}).search(question, on_hop=seen.append)
     assert [hop.number for hop in seen] == list(range(1, hops + 1))
     seen.clear()
-    PathSearch(PromptRank(), passages, pairs=0, hops=4).search(question, on_hop=seen.append)
+    PathSearch(
+        PromptRank(),
+        passages,
+        settings={"pairs": 0, "hops": 4},
+    ).search(question, on_hop=seen.append)
     assert [hop.number for hop in seen] == [1, 2, 3, 4]

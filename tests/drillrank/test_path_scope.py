@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import Passage, Path, PathSearch, PromptRank
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, WarnOnce
+from drillrank.llm import run
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import bound_links, given_links, restricted_links
-from drillrank.multihop.lookups import run_steps
+from drillrank.multihop.lookups import handlers
 from drillrank.multihop.record_names import GivenPassages, RecordNames, differ
 from drillrank.multihop.search import Scope
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.once import Told
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]
@@ -54,11 +54,11 @@ def test_links_within_some_are_links_over_these(pool, ids, page):
 
 @given(POOLS, st.sets(st.integers(0, 5).map(str)), st.integers(1, 3))
 def test_a_passage_out_of_scope_is_not_found_scored_or_named(pool, ids, hops):
-    search = PathSearch(PromptRank(), pool, links=[Hyperlinks(), TitleMentions(), given_links], hops=hops)
+    search = PathSearch(PromptRank(), pool, links=[Hyperlinks(), TitleMentions(), given_links], settings={"hops": hops})
     first = [passage for passage in pool if passage.id in ids][:2]
     told = []
-    steps = search.steps("Which fox saw the Pier?", candidates=first, scope=Scope(ids))
-    found = run_steps(steps, search._collection, told.append)
+    requests = search.requests("Which fox saw the Pier?", candidates=first, scope=Scope(ids))
+    found = run(requests, handlers=handlers(search._collection, told.append))
     assert {item.passage.id for item in found} <= ids
     assert {id_ for hop in told for item in hop.paths for id_ in item.passage.ids} <= ids
 
@@ -82,8 +82,8 @@ def test_what_lends_its_structure_is_read_as_the_source_has_it(pool, there, hops
     records = {id_: Passage(f"record {id_}", id=id_, links=[str(int(id_) + 1)]) for id_ in there}
     first = [records.get(pool[0].id, pool[0])]
     shelf = Shelf(records.values())
-    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], hops=hops)
-    found = run_steps(search.steps("which record", candidates=first, scope=Scope(fetched=True)), shelf)
+    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], settings={"hops": hops})
+    found = run(search.requests("which record", candidates=first, scope=Scope(fetched=True)), handlers=handlers(shelf))
     for item in found:
         assert item.passage in (first[0], records.get(item.passage.id))
     assert len(shelf.asked) <= hops - 1
@@ -96,7 +96,7 @@ def test_a_source_may_call_what_it_fetches_otherwise():
 
     start = [Passage("a fox", id="fox", links=["there"]), Passage("the river", id="here")]
     search = PathSearch(PromptRank(), [], first_stage=Renaming([]))
-    found = run_steps(search.steps("which fox saw the river", candidates=start), Renaming([]))
+    found = run(search.requests("which fox saw the river", candidates=start), handlers=handlers(Renaming([])))
     assert sorted(item.passage.id for item in found) == ["fox", "here"]
     assert found[0].details["path"] == ("fox", "here")
 
@@ -112,10 +112,10 @@ def test_names_of_records():
     assert [records.own_id(name) for name in ("a", "2", taken, "c")] == ["1", "2", "a", "c"]
     changed = RecordNames(given_ones)
     changed.name(Passage("new", id="c"))
-    told = Told()
+    warned = WarnOnce()
     with pytest.warns(DrillrankWarning, match="as 'c'"):
-        changed.warn(["a"], told)
-    changed.warn(["a"], told)  # a second warning would be an error
+        changed.warn(["a"], warned)
+    changed.warn(["a"], warned)  # a second warning would be an error
 
 
 @pytest.mark.parametrize(

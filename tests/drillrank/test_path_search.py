@@ -17,6 +17,7 @@ from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.retrieval import TfidfIndex
+from drillrank.settings import keyword_arguments
 
 QUERY = "which red fox crossed the river"
 WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])
@@ -63,7 +64,7 @@ def simple_paths(passages, hops):
 @given(graphs(), st.integers(1, 8))
 def test_a_wide_beam_finds_the_best_path_of_every_passage(hash_model, passages, hops):
     model = hash_model()
-    search = PathSearch(ranker(model), passages, hops=hops, beam=10_000, branch=10, **PAPER)
+    search = PathSearch(ranker(model), passages, settings={"hops": hops, "beam": 10_000, "branch": 10, **PAPER})
     ranking = search.search(QUERY)
     paths = simple_paths(passages, hops)
     assert sorted(scored_prompts(model)) == sorted(map(whole_prompt, paths))  # each exactly once
@@ -90,7 +91,9 @@ def follow(passages, path, branch):
 @given(graphs(max_size=8), st.integers(1, 4), st.integers(1, 8), st.integers(1, 3), st.integers(1, 3))
 def test_the_beam_extends_the_best_paths_by_what_explains_most_then(hash_model, passages, hops, pool, beam, branch):
     model = hash_model()
-    search = PathSearch(ranker(model), passages, hops=hops, pool=pool, beam=beam, branch=branch, **PAPER)
+    search = PathSearch(
+        ranker(model), passages, settings={"hops": hops, "pool": pool, "beam": beam, "branch": branch, **PAPER}
+    )
     search.search(QUERY)
     similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
     first = sorted(range(len(passages)), key=lambda i: (-similar[i], i))[:pool]
@@ -113,7 +116,7 @@ def test_a_retriever_in_place_of_the_index(hash_model, passages):
         return passages[:number]
 
     model = hash_model()
-    ranking = PathSearch(ranker(model), first_stage=first_stage, pool=3).search(QUERY)
+    ranking = PathSearch(ranker(model), first_stage=first_stage, settings={"pool": 3}).search(QUERY)
     assert asked == [(QUERY, 3)]
     assert {entry.passage.id for entry in ranking} == {passage.id for passage in passages[:3]}
     starts = [prompt for prompt in scored_prompts(model) if prompt.count("Document:") == 1]
@@ -125,9 +128,9 @@ def test_a_retriever_over_the_pool_finds_what_the_index_finds(hash_model, passag
     similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
     order = sorted(range(len(passages)), key=lambda i: (-similar[i], i))
     search = PathSearch(
-        ranker(hash_model()), passages, first_stage=lambda _, n: [passages[i] for i in order[:n]], pool=4
+        ranker(hash_model()), passages, first_stage=lambda _, n: [passages[i] for i in order[:n]], settings={"pool": 4}
     )
-    expected = PathSearch(ranker(hash_model()), passages, pool=4).search(QUERY)
+    expected = PathSearch(ranker(hash_model()), passages, settings={"pool": 4}).search(QUERY)
     assert search.search(QUERY) == expected
 
 
@@ -136,7 +139,7 @@ def test_links_lead_from_the_retriever_into_the_pool_and_back(hash_model):
     inside = Passage("a river inside", id="in", links=("out", "back"))
     back = Passage("a town outside", id="back")
     model = hash_model()
-    search = PathSearch(ranker(model), [inside], first_stage=lambda *_: [out, back, out], hops=3, **PAPER)
+    search = PathSearch(ranker(model), [inside], first_stage=lambda *_: [out, back, out], settings={"hops": 3, **PAPER})
     assert {entry.passage for entry in search.search(QUERY)} == {out, inside, back}
     expected = [(out,), (back,), (out, inside), (out, inside, back)]  # what is found twice is scored once
     assert scored_prompts(model) == list(map(whole_prompt, expected))
@@ -150,7 +153,7 @@ def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
         model = hash_model()
         first = Passage("a river", id="start", links=links)
         found = [first, far, near]
-        PathSearch(ranker(model), pool, first_stage=lambda *_: found, branch=1, **PAPER).search(QUERY)  # noqa: B023
+        PathSearch(ranker(model), pool, first_stage=lambda *_: found, settings={"branch": 1, **PAPER}).search(QUERY)  # noqa: B023
         assert scored_prompts(model)[3:] == [whole_prompt([first, best])]
 
 
@@ -186,7 +189,7 @@ class Indifferent(LanguageModel):
 
 def test_ties_keep_the_order_of_the_first_stage_and_the_shorter_path():
     passages = [Passage(f"n{i}", id=str(i), links=("2", "1", "0")) for i in range(4)]
-    ranking = PathSearch(ranker(Indifferent()), passages, **PAPER).search(QUERY)
+    ranking = PathSearch(ranker(Indifferent()), passages, settings=PAPER).search(QUERY)
     assert [entry.details["path"] for entry in ranking] == [("0",), ("1",), ("2",), ("3",)]
 
 
@@ -207,7 +210,7 @@ def test_searching_again_gives_the_same_and_top_n_its_beginning(passages, top_n)
 def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages):
     fitted = PromptRank(UnigramModel().fit([passage.text for passage in passages]))
     by_id = {passage.id: passage for passage in passages}
-    for entry in PathSearch(PromptRank(), passages, link_prior=None).search(QUERY):
+    for entry in PathSearch(PromptRank(), passages, settings={"link_prior": None}).search(QUERY):
         path = Path(tuple(by_id[step] for step in entry.details["path"]))
         if not set(QUERY.split()).isdisjoint(path.text.split()):  # the others count alike
             assert entry.score == pytest.approx(fitted.score_paths(QUERY, [path])[0][0])
@@ -217,7 +220,7 @@ def test_a_model_that_is_already_fitted_stays_as_it_is():
     passages = [Passage("red fox", id="a"), Passage("river", id="b")]
     fitted = UnigramModel().fit(["another collection about foxes", "rivers"])
     expected = {r.passage.ids[0]: r.score for r in PromptRank(fitted).rank(QUERY, [Path((p,)) for p in passages])}
-    found = PathSearch(PromptRank(fitted), passages, **PAPER).search(QUERY)
+    found = PathSearch(PromptRank(fitted), passages, settings=PAPER).search(QUERY)
     assert {entry.passage.id: entry.score for entry in found} == pytest.approx(expected)
 
 
@@ -239,7 +242,7 @@ def test_a_model_that_is_already_fitted_stays_as_it_is():
 )
 def test_bad_arguments_are_refused_at_once(arguments, message):
     with pytest.raises(InvalidInput, match=message):
-        PathSearch(PromptRank(), **arguments)
+        PathSearch(PromptRank(), **keyword_arguments(PathSearch, arguments))
 
 
 def test_bad_questions():
@@ -274,8 +277,15 @@ def test_reranking_only_reorders(hash_model, passages, repeated, random, top_n):
 
 @given(graphs())
 def test_reranking_is_path_search_in_the_given_passages(hash_model, passages):
-    reranked = PathRerank(ranker(hash_model()), hops=3, beam=2, branch=2).rank(QUERY, passages)
-    searched = PathSearch(ranker(hash_model()), passages, hops=3, beam=2, branch=2).search(QUERY)
+    reranked = PathRerank(
+        ranker(hash_model()),
+        settings={"hops": 3, "beam": 2, "branch": 2},
+    ).rank(QUERY, passages)
+    searched = PathSearch(
+        ranker(hash_model()),
+        passages,
+        settings={"hops": 3, "beam": 2, "branch": 2},
+    ).search(QUERY)
     assert {e.passage.id: e.score for e in reranked} == {e.passage.id: e.score for e in searched}
     assert [e.passage.id for e in reranked] == [e.passage.id for e in searched]
 
@@ -300,4 +310,4 @@ def test_strings_and_nothing_can_be_reranked():
 @pytest.mark.parametrize("option", ["hops", "beam", "branch"])
 def test_numbers_below_one_are_refused_at_once(option):
     with pytest.raises(InvalidInput, match="at least 1"):
-        PathRerank(PromptRank(), **{option: 0})
+        PathRerank(PromptRank(), settings={option: 0})

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.llm import run
 from drillrank.multihop.link_prior import PathPrior
-from drillrank.multihop.lookups import Nowhere, run_steps
+from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
@@ -103,8 +103,8 @@ def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_docu
 
 
 def test_settings_go_with_a_changed_ranker(hash_model):
-    ranker = replace(PromptRank(prior="cosine"), model=hash_model())
-    assert (ranker.prior, replace(ranker, temperature=2.0).prior) == ("cosine", "cosine")
+    ranker = PromptRank(prior="cosine", settings={"prior_weight": 2.0}).with_model(hash_model())
+    assert (ranker.prior, ranker.settings.prior_weight) == ("cosine", 2.0)
 
 
 class Unasked(PromptRank):
@@ -131,7 +131,7 @@ def test_what_cannot_be_used_is_refused_before_a_model_is_asked():
         PromptRank(prior="uniform")
     for wrong in ("uniform", 1, True):
         with pytest.raises(InvalidInput, match="link_prior is a PathPrior or None"):
-            PathSearch(PromptRank(), POOL, link_prior=wrong)
+            PathSearch(PromptRank(), POOL, settings={"link_prior": wrong})
     with pytest.raises(InvalidInput, match="this ranker has no prior"):
         PathRerank(PromptRank()).rank("fox", POOL, scores=[1.0] * 5)
     with pytest.raises(InvalidInput, match="4 scores and 5 passages"):
@@ -153,9 +153,11 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
     options = {"hops": 2, "cascade": cascade}
     alone = {
         item.passage.ids: item
-        for item in _paths(PathRerank(PromptRank(), link_prior=links, **options).path_search, QUESTION, passages)
+        for item in _paths(
+            PathRerank(PromptRank(), settings={"link_prior": links, **options}).path_search, QUESTION, passages
+        )
     }
-    search = PathRerank(PromptRank(prior=prior), link_prior=links, **options).path_search
+    search = PathRerank(PromptRank(prior=prior), settings={"link_prior": links, **options}).path_search
     found = _paths(search, QUESTION, passages, scores)
     begun = {item.passage.ids[0]: item for item in found if len(item.passage.ids) == 1}
     assert set(begun) == {passage.id for passage in passages}
@@ -170,42 +172,14 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
 
 
 def _paths(search, query, passages, scores=None):
-    return run_steps(search.path_steps(query, candidates=passages, scores=scores), Nowhere())
-
-
-@given(QUERIES, st.permutations(POOL), st.lists(SCORES, min_size=5, max_size=5, unique=True))
-def test_the_old_ways_to_ask_for_it_go_on_for_one_release(query, passages, scores):
-    def ranked(path_rerank):
-        return [(item.passage.id, item.score) for item in path_rerank.rank(query, passages, scores=scores)]
-
-    expected = ranked(PathRerank(PromptRank(prior="retrieval")))
-    with pytest.warns(DeprecationWarning, match="PathPrior: 'first_stage' is called 'prior'"):
-        habits = PathPrior(first_stage="retrieval")
-    assert ranked(PathRerank(PromptRank(), link_prior=habits)) == expected
-    assert ranked(PathRerank(PromptRank(prior="cosine"), link_prior=habits)) == expected
-    with pytest.warns(DeprecationWarning, match="PathRerank: the prior over links is called 'link_prior'"):
-        assert ranked(PathRerank(PromptRank(), prior=habits)) == expected
-    for built in (
-        lambda: PathRerank(PromptRank(), prior="retrieval"),
-        lambda: PathRerank(prompt_rank=PromptRank("unigram", prior="cosine"), prior="retrieval"),
-    ):
-        with pytest.warns(DeprecationWarning, match="PathRerank: 'prior' is a setting of the PromptRank"):
-            assert ranked(built()) == expected
-
-
-def test_a_search_without_prior_goes_on_for_one_release():
-    with pytest.warns(DeprecationWarning, match="PathSearch: the prior over links is called 'link_prior'"):
-        assert PathSearch(PromptRank(), POOL, prior=None).link_prior is None
-    with pytest.warns(DeprecationWarning, match="link_prior"):
-        assert PathSearch(PromptRank(), POOL, prior={"jump": 0.2}).link_prior == PathPrior(jump=0.2)
-    assert PathSearch(PromptRank(), POOL).link_prior == PathPrior()
+    return run(search.path_requests(query, candidates=passages, scores=scores), handlers=handlers(Nowhere()))
 
 
 def test_a_search_counts_the_order_of_what_its_first_stage_brought():
     passages = [Passage(f"The {town} bridge crosses the river.", id=town) for town in ("Basel", "Bonn", "Worms")]
     for order in (passages, passages[::-1]):
         ranker = PromptRank(prior="retrieval")
-        search = PathSearch(ranker, first_stage=lambda query, n, order=tuple(order): order[:n], pairs=0)
+        search = PathSearch(ranker, first_stage=lambda query, n, order=tuple(order): order[:n], settings={"pairs": 0})
         found = search.search("Which bridge crosses the river?")
         assert [item.passage for item in found] == order
         assert found[0].score > found[1].score > found[2].score

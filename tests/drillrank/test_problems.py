@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from drillrank import D3, Passage, SelfAsk
-from drillrank.dialogue import Conversation, arun, conversation, run
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.generation import generated_passages
+from drillrank.llm import arun, run
 from drillrank.structure import parse_document
 from drillrank.views import ViewWriter
 
@@ -27,12 +27,12 @@ def down(prompt):
     raise Down("no route")
 
 
-def sync(dialogue, llm):
-    return run(dialogue, llm)
+def sync(requests, llm):
+    return run(requests, llm)
 
 
-def asynchronous(dialogue, llm):
-    return asyncio.run(arun(dialogue, llm))
+def asynchronous(requests, llm):
+    return asyncio.run(arun(requests, llm))
 
 
 drivers = pytest.mark.parametrize("drive", [sync, asynchronous])
@@ -44,11 +44,17 @@ drivers = pytest.mark.parametrize("drive", [sync, asynchronous])
 def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_by, drive):
     options = {"sections_by": sections_by, "on_failure": "raise"}
     with pytest.warns(DrillrankWarning, match="blank, which stands for nothing relevant"):
-        found = drive(D3(down, **options).dialogue(QUESTION, [BOOK]), lambda prompt: blank)
+        found = drive(D3(down, settings=options).requests(QUESTION, [BOOK]), lambda prompt: blank)
     assert list(found) == []
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections"]
     with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
-        found = drive(D3(down, **options, on_empty="likelihood").dialogue(QUESTION, [BOOK]), lambda prompt: blank)
+        found = drive(
+            D3(
+                down,
+                settings={"on_empty": "likelihood", **options},
+            ).requests(QUESTION, [BOOK]),
+            lambda prompt: blank,
+        )
     assert found[0].passage.text == "The Rhine is 1,230 km long."
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections", "paragraphs"]
     assert all("blank" in problem and problem.endswith(": chosen by likelihood") for problem in found.problems)
@@ -59,16 +65,22 @@ def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_
 @pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
 def test_no_answer_at_all_is_a_failure(sections_by, drive):
     with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
-        found = drive(D3(down, sections_by=sections_by).dialogue(QUESTION, [BOOK]), lambda prompt: None)
+        found = drive(D3(down, settings={"sections_by": sections_by}).requests(QUESTION, [BOOK]), lambda prompt: None)
     assert found[0].passage.text == "The Rhine is 1,230 km long."
     assert all("NoneType" in problem for problem in found.problems)
     with pytest.raises(LLMFailure, match="NoneType"):
-        drive(D3(down, sections_by=sections_by, on_failure="raise").dialogue(QUESTION, [BOOK]), lambda prompt: None)
+        drive(
+            D3(
+                down,
+                settings={"sections_by": sections_by, "on_failure": "raise"},
+            ).requests(QUESTION, [BOOK]),
+            lambda prompt: None,
+        )
 
 
 @pytest.mark.parametrize("answer", ["none", "None of the sections are relevant.", "N/A"])
 def test_an_answer_that_says_none_means_nothing(answer):
-    found = D3(lambda prompt: answer, on_failure="raise").retrieve(QUESTION, [BOOK])
+    found = D3(lambda prompt: answer, settings={"on_failure": "raise"}).retrieve(QUESTION, [BOOK])
     assert list(found) == []
     assert found.problems == ()
 
@@ -86,7 +98,7 @@ def test_all_that_went_wrong_is_told_with_what_was_done():
         return "Rhine, Danube" if "section names" in prompt else "what?"
 
     with pytest.warns(DrillrankWarning):
-        found = D3(llm, summarizer="llm").retrieve(QUESTION, [BOOK])
+        found = D3(llm, settings={"summarizer": "llm"}).retrieve(QUESTION, [BOOK])
     summary, unknown, unread = found.problems
     assert "no route" in summary
     assert summary.endswith("sentences of the text stand in")
@@ -106,19 +118,25 @@ generated = {"question": QUESTION, "on_failure": "raise"}
 
 @drivers
 @pytest.mark.parametrize(
-    ("dialogue", "llm"),
+    ("requests", "llm"),
     [
-        (lambda: D3(down, on_failure="raise").dialogue(QUESTION, [BOOK]), down),
-        (lambda: D3(down, on_failure="raise", summarizer="llm").dialogue(QUESTION, [BOOK]), summarising),
+        (lambda: D3(down, settings={"on_failure": "raise"}).requests(QUESTION, [BOOK]), down),
+        (
+            lambda: D3(
+                down,
+                settings={"on_failure": "raise", "summarizer": "llm"},
+            ).requests(QUESTION, [BOOK]),
+            summarising,
+        ),
         (lambda: writer.write(parse_document(BOOK), views=["keywords"]), down),
         (lambda: writer.write(parse_document(f"# A\n\n{LONG * 2}"), views=["summary"]), down),
         (lambda: generated_passages(**generated), down),
     ],
     ids=["choices", "summaries of the outline", "keywords", "summaries", "generation"],
 )
-def test_asked_to_raise_every_call_does_with_its_cause(dialogue, llm, drive):
+def test_asked_to_raise_every_call_does_with_its_cause(requests, llm, drive):
     with pytest.raises(LLMFailure, match="no route") as caught:
-        drive(dialogue(), llm)
+        drive(requests(), llm)
     assert isinstance(caught.value.__cause__, Down)
 
 
@@ -142,7 +160,13 @@ def test_self_ask_raises_at_each_of_its_calls(fails_at):
 
 def test_blank_summaries_and_keywords_are_failures_too():
     with pytest.raises(LLMFailure, match="no word"):
-        run(D3(down, on_failure="raise", summarizer="llm").dialogue(QUESTION, [BOOK]), lambda prompt: " ")
+        run(
+            D3(
+                down,
+                settings={"on_failure": "raise", "summarizer": "llm"},
+            ).requests(QUESTION, [BOOK]),
+            lambda prompt: " ",
+        )
     with pytest.raises(LLMFailure, match="nothing to use"):
         run(writer.write(parse_document(BOOK), views=["keywords"]), lambda prompt: " ")
     with pytest.raises(InvalidInput, match="on_failure"):
@@ -179,30 +203,18 @@ def test_a_generator_of_the_users_is_a_list_of_passages(source):
     assert asyncio.run(ask.aanswer(QUESTION)) == found
 
 
-def test_a_conversation_is_asked_and_counted():
-    @conversation
-    def searched(question):
-        [reply] = yield [f"Find passages for: {question}"]
-        return [reply.text]
-
-    assert isinstance(searched(QUESTION), Conversation)
-    assert isinstance(D3().dialogue(QUESTION, [BOOK]), Conversation)
-    found = SelfAsk(lambda p: FACTS[0] if p.startswith("Find") else two_hops(p), searched).answer(QUESTION)
-    assert (found.answer, found.usage.calls) == ("1,230 km", 4)
-
-
 def test_other_functions_may_return_generators_too():
     def embed(texts):
         yield from ([len(text), 1.0] for text in texts)
 
     assert len(D3(embed=embed).retrieve(QUESTION, [BOOK], 2)) == 2
-    found = D3(lambda prompt: "Rhine", summarizer=lambda texts: (text[:9] for text in texts)).retrieve(
+    found = D3(lambda prompt: "Rhine", settings={"summarizer": lambda texts: (text[:9] for text in texts)}).retrieve(
         QUESTION, [BOOK.replace("\n\nIt rises in the Alps.", "")]
     )
     assert len(found) == 1
     for wrong in (5, "one text"):
         with pytest.raises(InvalidInput, match="summarizer"):
-            D3(down, summarizer=lambda texts, wrong=wrong: wrong).retrieve(QUESTION, [BOOK])
+            D3(down, settings={"summarizer": lambda texts, wrong=wrong: wrong}).retrieve(QUESTION, [BOOK])
 
 
 @drivers
@@ -211,9 +223,9 @@ def test_raw_answers_are_logged_at_debug_only(caplog, drive):
     with caplog.at_level(logging.INFO, logger="drillrank"):
         drive(generated_passages(QUESTION, 1), lambda prompt: "A raw answer.")
     assert not caplog.records
-    with caplog.at_level(logging.DEBUG, logger="drillrank.dialogue"):
+    with caplog.at_level(logging.DEBUG, logger="drillrank.llm"):
         drive(generated_passages(QUESTION, 1), lambda prompt: "A raw answer.")
     assert [(record.name, "A raw answer." in record.getMessage()) for record in caplog.records] == [
-        ("drillrank.dialogue", True)
+        ("drillrank.llm", True)
     ]
     assert logging.getLogger("drillrank").level == level

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from drillrank.likelihood import UnigramModel
 from drillrank.passages import Passage, Path
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.settings import keyword_arguments
 
 texts = st.text(max_size=5) | st.sampled_from(["a red fox", "a river", "{path}", " ", "?!"])
 paths = st.lists(st.lists(st.builds(Passage, texts, title=texts), min_size=1, max_size=3).map(Path), max_size=4)
@@ -54,7 +54,10 @@ def test_the_score_of_a_path_is_that_of_the_question_after_its_prompts(
 @given(paths)
 def test_budgets_go_with_every_request(hash_model, paths):
     model = hash_model()
-    PromptRank(model, max_document_tokens=7, max_prompt_tokens=31).score_paths("q", paths)
+    PromptRank(
+        model,
+        settings={"max_document_tokens": 7, "max_prompt_tokens": 31},
+    ).score_paths("q", paths)
     assert len(model.requests) == 5 * len(paths)
     assert {request.max_tokens for request in model.requests} <= {31}
     limits = {part.max_tokens for request in model.requests for part in request.prompt if not isinstance(part, str)}
@@ -89,14 +92,14 @@ def test_the_cut_is_the_largest_over_the_instructions():
     fitted = Attentive().fit(["w fox"])
     [(_, per_document)] = PromptRank(fitted).score_paths("fox", [path])
     assert per_document["cut_tokens"] == 70
-    [(_, per_prompt)] = PromptRank(fitted, max_prompt_tokens=40).score_paths("fox", [path])
+    [(_, per_prompt)] = PromptRank(fitted, settings={"max_prompt_tokens": 40}).score_paths("fox", [path])
     wording = max(len(instruction.replace("{path}", "").split()) for instruction in PROMPTRANK_INSTRUCTIONS[:5])
     assert per_prompt["cut_tokens"] == 301 - (40 - wording - 2)  # two prefixes of one word
 
 
 def test_a_budget_below_the_instruction_is_refused():
     with pytest.raises(InvalidInput, match="shorten the instruction"):
-        PromptRank(max_prompt_tokens=5).rank("fox", [Path((Passage("red fox"),))])
+        PromptRank(settings={"max_prompt_tokens": 5}).rank("fox", [Path((Passage("red fox"),))])
 
 
 def test_blank_documents_neither_help_nor_harm():
@@ -117,9 +120,9 @@ def test_the_same_settings_around_another_model(hash_model, ensemble):
         "max_prompt_tokens": 20,
     }
     model, path = hash_model(), Path((Passage("red fox"), Passage("river")))
-    expected = PromptRank(hash_model(), **settings).score_paths("who is it", [path])
-    original = PromptRank("unigram", **settings)
-    moved = replace(original, model=model)
+    expected = PromptRank(hash_model(), **keyword_arguments(PromptRank, settings)).score_paths("who is it", [path])
+    original = PromptRank("unigram", **keyword_arguments(PromptRank, settings))
+    moved = original.with_model(model)
     assert moved.score_paths("who is it", [path]) == expected
     assert {request.max_tokens for request in model.requests} == {20}
     assert {request.prompt[2].max_tokens for request in model.requests} == {3}
@@ -148,7 +151,7 @@ def test_no_paths_no_ranking(hash_model):
 )
 def test_bad_options_are_refused_at_once(options):
     with pytest.raises(InvalidInput):
-        PromptRank(**options)
+        PromptRank(**keyword_arguments(PromptRank, options))
 
 
 @pytest.mark.parametrize("query", ["", "  ", None])

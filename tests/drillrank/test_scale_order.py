@@ -56,8 +56,8 @@ def holds_on_every_scale(ranking):
 def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
     """The toy model counts other tokens than the unigram model of the cascade."""
     wording = {"instructions": [INSTRUCTION, "{path} Ask:"], "ensemble": ensemble}
-    dear = PromptRank(**wording) if lexical else PromptRank(hash_model(), preset=formula, **wording)
-    holds_on_every_scale(PathRerank(dear, links=given_links, **options).rank(query, passages))
+    dear = PromptRank(**wording) if lexical else PromptRank(hash_model(), settings={"preset": formula}, **wording)
+    holds_on_every_scale(PathRerank(dear, links=given_links, settings=options).rank(query, passages))
 
 
 @given(graphs(), QUERIES, st.sampled_from(["mean", "sum"]), st.booleans())
@@ -99,7 +99,9 @@ def test_a_sum_and_a_mean_give_one_posterior(hash_model, passages, query):
     tokens = len(query.split())
     mean = LikelihoodFormula("{path}")
     rankings = [
-        PathSearch(PromptRank(hash_model(), instructions=[INSTRUCTION], preset=formula), passages).search_paths(query)
+        PathSearch(
+            PromptRank(hash_model(), instructions=[INSTRUCTION], settings={"preset": formula}), passages
+        ).search_paths(query)
         for formula in (mean, replace(mean, reduce="sum"))
     ]
     averaged, added = ({item.passage.ids: item.score for item in ranking} for ranking in rankings)
@@ -112,7 +114,12 @@ def test_a_sum_and_a_mean_give_one_posterior(hash_model, passages, query):
 def test_every_path_is_scored_once_whatever_leads_to_it(hash_model, passages, pairs, hops):
     model = hash_model()
     links = [given_links, RetrievedLinks()]
-    search = PathSearch(PromptRank(model, instructions=[INSTRUCTION]), passages, links=links, pairs=pairs, hops=hops)
+    search = PathSearch(
+        PromptRank(model, instructions=[INSTRUCTION]),
+        passages,
+        links=links,
+        settings={"pairs": pairs, "hops": hops},
+    )
     paths = [item.passage.ids for item in search.search_paths("which red fox crossed the river?")]
     assert len(model.requests) == len(paths) == len(set(paths))
 
@@ -120,7 +127,7 @@ def test_every_path_is_scored_once_whatever_leads_to_it(hash_model, passages, pa
 @given(graphs(max_size=5), st.integers(1, 3))
 def test_every_result_has_details_of_its_own(hash_model, passages, hops):
     told = []
-    search = PathSearch(PromptRank(hash_model(), instructions=[INSTRUCTION]), passages, hops=hops)
+    search = PathSearch(PromptRank(hash_model(), instructions=[INSTRUCTION]), passages, settings={"hops": hops})
     ranking = search.search("which red fox?", on_hop=told.append)
     before = [[{**item.details} for item in hop.paths] for hop in told]
     kept = [{**item.details} for item in ranking]

@@ -8,15 +8,16 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from drillrank.dialogue import Reply
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.likelihood.embedding_model import KAPPA
+from drillrank.llm import Ask, Reply, Retrieve, run
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import Mention
-from drillrank.multihop.lookups import Ask, Nowhere, Retrieval, run_steps
-from drillrank.multihop.missing import Missing, MissingSettings, missing_query
+from drillrank.multihop.lookups import Nowhere, handlers
+from drillrank.multihop.missing import Missing, missing_query
 from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathScorer, PathWithPrior
 from drillrank.multihop.search import PathSearch, Scope
@@ -73,7 +74,7 @@ def told_of(state, path="a", to="b"):
 
 
 def test_mentions_of_one_passage_add_up_and_stand_apart_from_links():
-    targets = [Mention("b", 0.25), "nowhere", Retrieval("x", 2), "a", Mention("b", 0.5), Mention("c", 0.125), "d"]
+    targets = [Mention("b", 0.25), "nowhere", Retrieve("x", 2), "a", Mention("b", 0.5), Mention("c", 0.125), "d"]
     links, mentions = told_of(state_of(*targets, reader=Telling()))
     assert links == {"d"}
     assert mentions == {"b": 0.75, "c": 0.125}
@@ -213,11 +214,11 @@ def answered(steps, *answers):
 def test_an_llm_reads_the_documents_of_the_path_apart_and_as_many_passages_are_looked_for_as_wanted():
     path = Path((PASSAGES["a"], PASSAGES["b"]))
     [[ask], [retrieval]], found = answered(
-        Missing(MissingSettings(), QUERY).after(path, 2), [Reply("the river", None)], [[PASSAGES["c"]] * 3]
+        Missing(PathSettings(), QUERY).after(path, 2), [Reply("the river", None)], [[PASSAGES["c"]] * 3]
     )
     assert isinstance(ask, Ask)
     assert "fox\n\nred" in ask.prompt
-    assert retrieval == Retrieval("the river", 2)
+    assert retrieval == Retrieve("the river", 2)
     assert list(found) == [PASSAGES["c"]] * 2
 
 
@@ -236,7 +237,7 @@ def test_which_words_of_an_answer_are_the_query(answer, query):
 
 def test_settings_of_a_call_go_before_those_of_the_search():
     passages = [Passage("red fox", id="1"), Passage("river", id="2")]
-    steps = PathSearch(PromptRank(), passages).steps(QUERY, missing=MissingSettings(), candidates=passages)
+    steps = PathSearch(PromptRank(), passages).requests(QUERY, missing=PathSettings(), candidates=passages)
     asked, answer = [], None
     try:
         while True:
@@ -254,10 +255,10 @@ def test_what_is_out_of_scope_is_not_named_either():
     rhine, basel = Passage("a river", id="1", title="Rhine"), Passage("a town", id="2", title="Basel")
     zurich = Passage("another town", id="3", title="Zürich")
     query = "Is Basel on the Rhine?"
-    steps = PathSearch(PromptRank(), [rhine, basel, zurich]).path_steps(
+    steps = PathSearch(PromptRank(), [rhine, basel, zurich]).path_requests(
         query, candidates=[basel, zurich], scope=Scope({"2", "3"})
     )
-    scoped = run_steps(steps, Nowhere())
+    scoped = run(steps, handlers=handlers(Nowhere()))
     alone = PathSearch(PromptRank(), [basel, zurich]).search_paths(query)
     priors = [{item.passage.ids: item.details["log_prior"] for item in paths} for paths in (scoped, alone)]
     assert priors[0] == pytest.approx(priors[1])
@@ -276,7 +277,7 @@ class Meaning(UnigramModel):
 
 def test_a_model_that_reads_meaning_is_the_first_stage():
     passages = [Passage("a long text on foxes", id="1"), Passage("a fox", id="2", title="T"), Passage("b", id="3")]
-    search = PathSearch(PromptRank(Meaning().fit(["a fox"])), passages, hops=1)
+    search = PathSearch(PromptRank(Meaning().fit(["a fox"])), passages, settings={"hops": 1})
     found = search._source.retrieve(QUERY, 2)
     assert [passage.id for passage in found] == ["3", "2"]
     assert Meaning.asked[-1] == (QUERY, [passage.titled_text for passage in passages])

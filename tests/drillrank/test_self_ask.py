@@ -113,12 +113,14 @@ def test_drilling_down_for_each_follow_up_counts_as_one():
 
     llm = Both()
     d3 = D3(llm)
-    both = SelfAsk(llm, lambda question: d3.dialogue(question, [book]))
+    both = SelfAsk(llm, lambda question: d3.retrieve(question, [book]))
     found = both.answer(QUESTION)
     assert found.answer == "1,230 km"
     assert found.usage.calls == len(llm.prompts) == 9
-    llm.prompts.clear()
-    assert asyncio.run(both.aanswer(QUESTION)) == found
+    for retrieve in (both.retrieve, lambda question: d3.aretrieve(question, [book])):
+        llm.prompts.clear()
+        assert asyncio.run(SelfAsk(llm, retrieve).aanswer(QUESTION)) == found
+        assert len(llm.prompts) == 9
 
 
 def test_prompts_may_be_functions():

@@ -1,4 +1,4 @@
-"""A file of settings, in the core and in both hosts' components; and files that are none."""
+"""A file of settings, in the core and in both hosts' components; files that are none, and files that attack."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from llama_index.core.retrievers import BaseRetriever as LlamaIndexRetriever
 import drillrank
 import langchain_ext
 import llama_index_ext
-from drillrank.drilldown.settings import D3Settings
+from drillrank import load_settings
+from drillrank.cli import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.path_settings import PathSearchSettings
-from drillrank.rerank.promptrank import PromptRankSettings
-from drillrank.rerank.upr import UPRSettings
-from drillrank.views import MultiViewIndex, ViewIndexSettings
+from drillrank.views import MultiViewIndex
 
 SETTINGS = {
-    "UPRSettings": {"prior": "retrieval", "prior_weight": 0.5, "model": "unigram", "model_options": {"mu": 1000.0}},
-    "PathSearchSettings": {"hops": 3, "link_prior": {"jump": 0.2, "named": 0.5}},
-    "PromptRankSettings": {
+    "UPR": {"prior": "retrieval", "prior_weight": 0.5, "model": "unigram", "model_options": {"mu": 1000.0}},
+    "PathSearch": {"hops": 3, "link_prior": {"jump": 0.2, "named": 0.5}},
+    "PromptRank": {
         "temperature": 1.4,
+        "prior_weight": 2.0,
         "instructions": ["{path} Ask. Question:"],
         "model": "unigram",
         "model_options": {"mu": 50.0},
     },
-    "D3Settings": {"sections": 3, "model": "unigram", "model_options": {"mu": 500.0}},
-    "ViewIndexSettings": {"retriever": "tfidf", "weights": {"raw": 2.0}},
+    "D3": {"sections": 3, "model": "unigram", "model_options": {"mu": 500.0}},
+    "MultiViewIndex": {"retriever": "tfidf", "weights": {"raw": 2.0}},
 }
 HOSTS = [llama_index_ext, langchain_ext]
 
@@ -60,63 +59,59 @@ def written(folder, content):
     return path
 
 
+def of(section, name="UPR"):
+    return {"format": "drillrank-settings-1", "settings": {name: section}}
+
+
 def test_the_core_loads_what_concerns_it(file):
-    upr = drillrank.UPR.load(file)
+    upr = drillrank.UPR(**load_settings(file, "UPR"))
     assert (upr.prior, upr.prior_weight, upr.language_model.options) == ("retrieval", 0.5, {"mu": 1000.0})
-    prompt_rank = drillrank.PromptRank.load(file)
-    assert (prompt_rank.temperature, prompt_rank.language_model.options) == (1.4, {"mu": 50.0})
-    search = drillrank.PathSearch.load(file, prompt_rank, ["Basel lies on the Rhine."])
-    assert (search.hops, search.link_prior.jump) == (3, 0.2)
-    d3 = drillrank.D3.load(file)
-    assert (d3.sections, d3.language_model.options) == (3, {"mu": 500.0})
-    assert MultiViewIndex.load(file, []).weights == {"raw": 2.0}
-
-
-@pytest.mark.parametrize("cls", [UPRSettings, PathSearchSettings, PromptRankSettings, D3Settings, ViewIndexSettings])
-def test_settings_classes_load_what_is_theirs(file, cls):
-    given = {name: value for name, value in SETTINGS[cls.__name__].items() if not name.startswith("model")}
-    assert cls.load(file) == cls.from_dict(given)
+    prompt_rank = drillrank.PromptRank(**load_settings(file, drillrank.PromptRank))
+    assert (prompt_rank.temperature, prompt_rank.settings.prior_weight) == (1.4, 2.0)
+    assert prompt_rank.language_model.options == {"mu": 50.0}
+    search = drillrank.PathSearch(prompt_rank, ["Basel on the Rhine."], **load_settings(file, "PathSearch"))
+    assert (search.settings.hops, search.settings.link_prior.jump) == (3, 0.2)
+    d3 = drillrank.D3(**load_settings(file, "D3"))
+    assert (d3.settings.sections, d3.language_model.options) == (3, {"mu": 500.0})
+    assert MultiViewIndex([], **load_settings(file, "MultiViewIndex")).weights == {"raw": 2.0}
 
 
 @both_hosts
 def test_components_of_both_hosts_load_the_file(file, host):
-    upr = host.UPRRerank.load(file, top_n=7)
-    assert (upr.prior, upr.prior_weight, upr.model_options, upr.top_n) == ("retrieval", 0.5, {"mu": 1000.0}, 7)
-    paths = host.PromptRankRerank.load(file)
-    assert (paths.hops, paths.link_prior.jump, paths.temperature, paths.model_options) == (3, 0.2, 1.4, {"mu": 50.0})
-    search = host.PromptRankRetriever.load(file, retriever=RETRIEVERS[host]())
-    assert (search.hops, search.instructions) == (3, ("{path} Ask. Question:",))
-    d3 = host.D3Retriever.load(file, documents=[])
-    assert (d3.sections, d3.model_options) == (3, {"mu": 500.0})
-    views = host.MultiViewRetriever.load(file, **{"documents" if host is langchain_ext else "nodes": []})
+    for component in ("UPR", host.UPRRerank):
+        upr = host.UPRRerank(**load_settings(file, component), top_n=7)
+        assert (upr.prior, upr.prior_weight, upr.model_options, upr.top_n) == ("retrieval", 0.5, {"mu": 1000.0}, 7)
+    paths = host.PromptRankRerank(**load_settings(file, host.PromptRankRerank))
+    assert (paths.settings.hops, paths.settings.temperature, paths.model_options) == (3, 1.4, {"mu": 50.0})
+    search = host.PromptRankRetriever(retriever=RETRIEVERS[host](), **load_settings(file, host.PromptRankRetriever))
+    assert search._paths._search_of(())[1].prompt_rank.instructions == ("{path} Ask. Question:",)
+    for component in ("D3", host.D3Retriever, type("Mine", (host.D3Retriever,), {})):
+        d3 = host.D3Retriever(documents=[], **load_settings(file, component))
+        assert d3._drilling._d3.settings.sections == 3
+        assert d3._drilling._d3.language_model.options == {"mu": 500.0}
+    given = {"documents" if host is langchain_ext else "nodes": []}
+    views = host.MultiViewRetriever(**given, **load_settings(file, "MultiViewIndex"))
     assert (views.retriever, dict(views.weights)) == ("tfidf", {"raw": 2.0})
 
 
-@both_hosts
-def test_what_is_given_takes_the_place_of_the_file(file, host):
-    assert host.UPRRerank.load(file, prior=None).prior is None
-    assert host.UPRRerank.load(file, model_options={"mu": 9.0}).model_options == {"mu": 9.0}
-    assert drillrank.UPR.load(file, prior_weight=2.0).prior_weight == 2.0
-    assert drillrank.PromptRank.load(file, "unigram").language_model.options == {"mu": 50.0}
+def test_a_class_of_the_hosts_is_given_itself(file):
+    with pytest.raises(InvalidInput, match="give the class itself, or 'PathSearch'"):
+        load_settings(file, "PromptRankRetriever")
+    with pytest.raises(InvalidInput, match="No component is called 'dict'"):
+        load_settings(file, dict)
 
 
-@both_hosts
-def test_settings_of_another_model_warn(file, host):
+def test_settings_of_another_model_warn(file):
     own = UnigramModel(mu=20.0)
     said = r"chosen with 'unigram' and \{'mu': 1000.0\}, not with 'unigram' and \{'mu': 20.0\}"
-    for cls in (host.UPRRerank, drillrank.UPR):
-        with pytest.warns(DrillrankWarning, match=said):
-            ranker = cls.load(file, model=own)
-        assert own in (getattr(ranker, "_language_model", None), getattr(ranker, "language_model", None))
+    with pytest.warns(DrillrankWarning, match=said):
+        assert load_settings(file, "UPR", model=own)["model"] is own
     with pytest.warns(DrillrankWarning, match=r"not with 'hf:gpt2'"):
-        drillrank.PromptRank.load(file, "hf:gpt2")
+        assert load_settings(file, "PromptRank", model="hf:gpt2")["model"] == "hf:gpt2"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        drillrank.UPR.load(file, UnigramModel(mu=1000.0))
-
-
-def of(section, name="UPRSettings"):
-    return {"format": "drillrank-settings-1", "settings": {name: section}}
+        load_settings(file, "UPR", model=UnigramModel(mu=1000.0))
+        assert load_settings(file, "PromptRank", model="unigram")["model"].options == {"mu": 50.0}
 
 
 @pytest.mark.parametrize(
@@ -124,16 +119,16 @@ def of(section, name="UPRSettings"):
     [
         ("{", "is no JSON"),
         ("\xff", "is no JSON"),
+        ("[" * 200_000, "is no JSON"),
+        ('{"format": "drillrank-settings-1", "settings": {"UPR": {"template": ' + "[" * 200_000, "is no JSON"),
         ([], "is no file of settings"),
         ({"format": "drillrank-settings-2", "settings": {}}, "is no file of settings"),
         ({"format": "drillrank-settings-1"}, 'settings.json: "settings" holds'),
-        ({"format": "drillrank-settings-1", "settings": {"UPRSettings": 3}}, 'settings.json: "settings" holds'),
-        (of({}, "D3Settings"), "holds D3Settings; nothing for UPR"),
+        ({"format": "drillrank-settings-1", "settings": {"UPR": 3}}, 'settings.json: "settings" holds'),
+        (of({}, "D3"), "holds D3; nothing for UPR"),
         ({"format": "drillrank-settings-1", "settings": {}}, "holds no settings; nothing for UPR"),
-        (of({"priors": None}), r"settings.json, UPRSettings: Settings of UPRSettings are .*prior.*not \{'priors'"),
-        (of({"prior": "unknown"}), "settings.json, UPRSettings: The prior of passages is"),
-        (of({"prior_weight": "much"}), "settings.json, UPRSettings: prior_weight is a positive number"),
-        (of({"template": 5}), "settings.json, UPRSettings"),
+        (of({"priors": None}), r"settings.json, UPR: settings are .*prior.*; not priors"),
+        (of({"language_model": 5}), r"settings.json, UPR: settings are .*; not language_model"),
         (of({"model": 5}), '"model" is a specification'),
         (of({"model_options": [5]}), '"model_options" a mapping'),
     ],
@@ -141,11 +136,99 @@ def of(section, name="UPRSettings"):
 def test_a_file_that_cannot_be_used_is_told(tmp_path, content, said):
     path = tmp_path / "settings.json"
     path.write_bytes(content.encode("latin-1") if isinstance(content, str) else json.dumps(content).encode())
-    for cls in (drillrank.UPR, llama_index_ext.UPRRerank, langchain_ext.UPRRerank):
-        with pytest.raises(InvalidInput, match=said.replace("for UPR", f"for {cls.__name__}")):
-            cls.load(path)
+    for component in ("UPR", llama_index_ext.UPRRerank, langchain_ext.UPRRerank):
+        with pytest.raises(InvalidInput, match=said):
+            load_settings(path, component)
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"hops": 0}, "settings.json, PathSearch: hops must be"),
+        ({"link_prior": {"jumps": 1}}, "settings.json, PathSearch: A PathPrior has"),
+        ({"pool": "many"}, "settings.json, PathSearch: pool must be"),
+        ({"links": ["titles"]}, "settings.json, PathSearch: settings are .*; not links"),
+    ],
+)
+def test_values_in_settings_are_checked_with_the_file_s_name(tmp_path, section, said):
+    with pytest.raises(InvalidInput, match=said):
+        load_settings(written(tmp_path, of(section, "PathSearch")), "PathSearch")
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InvalidInput, match=r"no\.json cannot be read: No such file"):
-        drillrank.UPR.load(tmp_path / "no.json")
+        load_settings(tmp_path / "no.json", "UPR")
+
+
+ATTACKS = {
+    "an address": ({"model": "http://127.0.0.1:9/v1#m"}, '"model" is'),
+    "an address over TLS": ({"model": "https://example.org/v1#m"}, '"model" is'),
+    "a folder": ({"model": "hf:/tmp/model"}, '"model" is'),
+    "a folder beside": ({"model": "hf:./model"}, '"model" is'),
+    "a folder of the user's": ({"model": "hf:~/model"}, '"model" is'),
+    "a folder above": ({"model": "unigram:../model"}, '"model" is'),
+    "a folder that looks like a hub's name": ({"model": "hf:model"}, '"model" is'),
+    "a share": ({"model": r"hf:\\server\share"}, '"model" is'),
+    "a converted model": ({"model": "ct2:model"}, '"model" is'),
+    "a sum": ({"model": "unigram+http://127.0.0.1:9/v1#m"}, '"model" is'),
+    "code": ({"model": "hf:a/b", "model_options": {"trust_remote_code": True}}, "'trust_remote_code'"),
+    "arguments": ({"model": "hf:a/b", "model_options": {"model_kwargs": {"x": 1}}}, "'model_kwargs'"),
+    "a secret": ({"model": "unigram", "model_options": {"api_key_env": "AWS_SECRET_ACCESS_KEY"}}, "'api_key_env'"),
+    "another server": ({"model": "unigram", "model_options": {"base_url": "http://a"}}, "'base_url'"),
+}
+each_attack = pytest.mark.parametrize(("section", "said"), ATTACKS.values(), ids=ATTACKS)
+
+
+@each_attack
+def test_what_reaches_beyond_the_file_is_refused(tmp_path, monkeypatch, section, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    monkeypatch.setattr("drillrank.evaluation.settings_file.load_language_model", None)
+    monkeypatch.setattr("drillrank.evaluation.settings_file.load_evidence_model", None)
+    for name in ("UPR", "PromptRank", "D3"):
+        with pytest.raises(InvalidInput, match=f"settings.json, {name}: .*{said}.*trust"):
+            load_settings(written(tmp_path, of(section, name)), name)
+
+
+@each_attack
+def test_the_command_line_loads_it_with_a_flag_alone(tmp_path, monkeypatch, capsys, section, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "doc.md").write_text("# A\n\nThe notice period is a month.\n")
+    rows = [{"question": "Which notice?", "gold": ["1"], "candidates": [{"id": "1", "text": "The notice."}]}]
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    loaded = []
+
+    def load(spec, **options):
+        loaded.append(spec)
+        raise InvalidInput(f"{spec} was loaded")
+
+    monkeypatch.setattr("drillrank.evaluation.settings_file.load_evidence_model", load)
+    monkeypatch.setattr("drillrank.evaluation.own.load_language_model", load)
+    monkeypatch.setattr("drillrank.drilldown.d3.load_evidence_model", load)
+    written(tmp_path, {"format": "drillrank-settings-1", "settings": {"D3": section, "UPR": section}})
+    commands = (["ask", "doc.md", "notice", "--no-cache"], ["compare", "asked.jsonl"])
+    for command in commands:
+        assert main([*command, "--settings", "settings.json"]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert said.strip("'") in told
+        assert "--trust-settings" in told
+    assert loaded == []
+    for command in commands:
+        assert main([*command, "--settings", "settings.json", "--trust-settings"]) == 2
+    assert loaded == [section["model"]] * 2
+
+
+def test_a_model_that_the_user_names_needs_no_trust_but_its_options_do(tmp_path):
+    file = written(tmp_path, of({"model": "hf:./mine", "prior": "retrieval"}))
+    assert load_settings(file, "UPR", model="hf:./mine") == {"model": "hf:./mine", "prior": "retrieval"}
+    file = written(tmp_path, of({"model": "hf:./mine", "model_options": {"trust_remote_code": True}}))
+    with pytest.raises(InvalidInput, match="trust_remote_code"):
+        load_settings(file, "UPR", model="hf:./mine")
+
+
+def test_a_model_of_the_hub_and_numbers_are_no_attack(tmp_path):
+    section = {"model": "hf:Qwen/Qwen3-0.6B", "prior": "retrieval"}
+    assert load_settings(written(tmp_path, of(section)), "UPR") == section
+    section = {"model": "unigram", "model_options": {"mu": 5.0}}
+    assert load_settings(written(tmp_path, of(section)), "UPR")["model"].options == {"mu": 5.0}

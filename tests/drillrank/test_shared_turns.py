@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.calling import to_thread
 from drillrank.errors import Overloaded
 from drillrank.likelihood import shared_turns
-from drillrank.likelihood.shared_turns import SharedTurns
+from drillrank.likelihood.shared_turns import SharedTurns, to_thread
 
 
 class Gate:

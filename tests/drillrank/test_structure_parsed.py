@@ -136,7 +136,7 @@ def test_pageindex_over_pages_keeps_titles_pages_and_summaries():
         prompts.append(prompt)
         return "Deep Sea" if "section names" in prompt else "1"
 
-    (found,) = D3(llm, summarizer=tree).retrieve("Is it dark?", [tree.document])
+    (found,) = D3(llm, settings={"summarizer": tree}).retrieve("Is it dark?", [tree.document])
     assert "All about the sea." in prompts[0]
     assert "Its depth." in prompts[0]
     assert "dark" in found.passage.text

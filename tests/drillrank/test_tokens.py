@@ -123,7 +123,7 @@ def test_a_function_a_tokenizer_or_a_model_counts_where_the_user_names_it(tokens
     units = make_cutter("fixed", max_tokens=6, tokens=tokens)(parse_document(document))
     assert [len(unit.text.split()) for unit in units] == [6, 6]
     prompts = []
-    d3 = D3(lambda prompt: prompts.append(prompt) or "none", tokens=tokens)
+    d3 = D3(lambda prompt: prompts.append(prompt) or "none", settings={"tokens": tokens})
     assert d3.retrieve("Which?", [document]).usage.prompt_tokens == sum(len(prompt.split()) for prompt in prompts)
     asked = SelfAsk(lambda prompt: "So the final answer is: snow", lambda question: [], tokens=tokens).answer("Which?")
     assert asked.usage.completion_tokens == 6
@@ -141,7 +141,11 @@ def test_a_model_that_counts_is_not_asked_unless_it_is_named():
 
 @pytest.mark.parametrize("tokens", ["cl100k_base", "tiktoken:", "hf:gpt2", 3, "tiktoken:no_such", str.upper, object()])
 def test_what_cannot_count_is_refused_at_once(tokens):
-    for make in (token_counter, lambda tokens: D3(tokens=tokens), lambda tokens: make_cutter("section", tokens=tokens)):
+    for make in (
+        token_counter,
+        lambda tokens: D3(settings={"tokens": tokens}),
+        lambda tokens: make_cutter("section", tokens=tokens),
+    ):
         with pytest.raises(InvalidInput, match="tiktoken"):
             make(tokens)
 

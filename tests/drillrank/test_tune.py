@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import drillrank
 import langchain_ext
 import llama_index_ext
-from drillrank import UPR
+from drillrank import UPR, load_settings
 from drillrank.cli import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, tune
@@ -83,7 +83,8 @@ def test_settings_that_help_are_found_saved_and_loaded_everywhere(tmp_path):
     file = tmp_path / "settings.json"
     tuned.save(file)
     for cls in (UPR, llama_index_ext.UPRRerank, langchain_ext.UPRRerank):
-        assert (cls.load(file).prior, cls.load(file).prior_weight) == ("retrieval", 8.0)
+        loaded = cls(**load_settings(file, cls))
+        assert (loaded.prior, loaded.prior_weight) == ("retrieval", 8.0)
     found = compare(
         rows,
         {
@@ -108,7 +109,7 @@ def test_noise_keeps_the_defaults_and_says_so(tmp_path):
     assert tuned.gain.low <= 0
     assert "kept" in tuned.advice
     tuned.save(tmp_path / "settings.json")
-    assert UPR.load(tmp_path / "settings.json").to_dict() == UPR().to_dict()
+    assert load_settings(tmp_path / "settings.json", "UPR") == {"model": "unigram"}
 
 
 def test_nothing_better_keeps_the_defaults():
@@ -246,10 +247,11 @@ def test_other_components_are_tuned_and_load_their_file(tmp_path, component, row
     file = tmp_path / "settings.json"
     tuned.save(file)
     first = {drillrank.PathSearch: [drillrank.PromptRank(), CORPUS], MultiViewIndex: [[]]}.get(cls, [])
-    loaded = cls.load(file, *first)
+    loaded = cls(*first, **load_settings(file, cls))
     if cls is drillrank.PathSearch:  # whose prompts are a section of their own
-        drillrank.PromptRank.load(file)
-    assert {name: value for name, value in tuned.settings.items() if getattr(loaded, name, value) != value} == {}
+        drillrank.PromptRank(**load_settings(file, "PromptRank"))
+    held = {**vars(loaded), **(vars(loaded.settings) if hasattr(loaded, "settings") else {})}
+    assert {name: value for name, value in tuned.settings.items() if held.get(name, value) != value} == {}
 
 
 def test_one_file_holds_the_settings_of_several_components(tmp_path):
@@ -259,8 +261,8 @@ def test_one_file_holds_the_settings_of_several_components(tmp_path):
     tune(rows, {"component": "PromptRank", "temperature": 1.4}, grid={"mu": [], "prior": [], "prior_weight": []}).save(
         file
     )
-    assert UPR.load(file).prior_weight == 8.0
-    assert drillrank.PromptRank.load(file).temperature == 1.4
+    assert UPR(**load_settings(file, "UPR")).prior_weight == 8.0
+    assert drillrank.PromptRank(**load_settings(file, "PromptRank")).temperature == 1.4
     assert set(json.loads(file.read_text())["tuned"]) == {"UPR", "PromptRank"}
     other = tmp_path / "notes.json"
     other.write_text("{}")
@@ -349,7 +351,7 @@ def test_what_is_given_stays_and_is_saved(tmp_path):
     tuned = tune(GOLD, given, CORPUS, grid={"mu": [], "prior": ["retrieval"]})
     assert tuned.settings == {"mu": 20.0, "max_passage_tokens": 50}
     tuned.save(tmp_path / "settings.json")
-    loaded = UPR.load(tmp_path / "settings.json")
+    loaded = UPR(**load_settings(tmp_path / "settings.json", "UPR"))
     assert (loaded.max_passage_tokens, loaded.language_model.options) == (50, {"mu": 20.0})
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,9 +8,11 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
+from drillrank.prompts import Evidence
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
-from drillrank.rerank.tuning import LabelledQuestion, tune
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.promptrank_settings import PromptRankSettings
+from drillrank.rerank.tuning import LabelledQuestion, TunedSettings, tune
 
 PASSAGES = [Passage(text, id=text) for text in ("fox", "river", "town", "rhine", "basel")]
 INSTRUCTIONS = ["{path} A:", "{path} B:", "C. {path}", "D. {path} D:"]
@@ -26,8 +26,8 @@ labelled = st.lists(
 ).filter(lambda items: any(item.answerable for item in items))
 
 
-def tuned(instructions, ensemble, temperature) -> PromptRankSettings:
-    return PromptRankSettings(instructions=tuple(instructions), ensemble=ensemble, temperature=temperature)
+def tuned(instructions, ensemble, temperature) -> TunedSettings:
+    return TunedSettings(tuple(instructions), ensemble, temperature)
 
 
 def naive_recall(hash_model, items, settings) -> float:
@@ -36,7 +36,7 @@ def naive_recall(hash_model, items, settings) -> float:
     for item in items:
         if not item.paths:
             continue
-        scored = PromptRank(hash_model(), **settings.to_dict()).score_paths(item.question, item.paths)
+        scored = PromptRank(hash_model(), **settings._asdict()).score_paths(item.question, item.paths)
         documents = {}
         for path, (score, _) in zip(item.paths, scored, strict=True):
             for id_ in path.ids:
@@ -77,7 +77,7 @@ def test_each_path_and_prompt_is_scored_once_at_each_temperature(hash_model, ite
     demonstrations = [Demonstration(Path((PASSAGES[0],)), f"shot {i}") for i in range(shots)]
     model = Model()
     tuning = tune(
-        PromptRank(model, demonstrations=demonstrations, demonstrations_per_prompt=1),
+        PromptRank(model, demonstrations=demonstrations, settings={"demonstrations_per_prompt": 1}),
         items,
         instructions=INSTRUCTIONS,
         temperatures=temperatures,
@@ -102,16 +102,16 @@ def test_contexts_make_ensembles_of_one_instruction(hash_model):
             return text
 
     shots = [Demonstration(Path((PASSAGES[0],)), f"shot {i}") for i in range(2)]
-    ranker = PromptRank(Model(), demonstrations=shots, demonstrations_per_prompt=1)
+    ranker = PromptRank(Model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1})
     items = [LabelledQuestion("fox?", [Path((passage,)) for passage in PASSAGES], Path(PASSAGES[:1]))]
     tuning = tune(ranker, items, instructions=["{path} A:"], temperatures=[1.0])
     assert [settings.ensemble for settings in tuning.trials] == ["max", "mean"]
     for settings, recall in tuning.trials.items():
         scores = [
             score
-            for score, _ in PromptRank.configured(settings, ranker.model, demonstrations=shots).score_paths(
-                "fox?", items[0].paths
-            )
+            for score, _ in PromptRank(
+                ranker.language_model, demonstrations=shots, settings=ranker.settings, **settings._asdict()
+            ).score_paths("fox?", items[0].paths)
         ]
         assert recall == items[0].found(scores)
 
@@ -136,42 +136,18 @@ def test_the_report_and_the_bar(hash_model, capfd):
     assert "Tuning" in err
 
 
-def test_settings_survive_json_and_bring_the_same_scores(hash_model):
-    settings = tuned(INSTRUCTIONS[:2], "mean", 1.4)
-    again = PromptRankSettings.from_dict(json.loads(json.dumps(settings.to_dict())))
-    assert again == settings
-    assert hash(again) == hash(settings)
-    path = Path((PASSAGES[0],))
-    expected = PromptRank(hash_model(), instructions=INSTRUCTIONS[:2], ensemble="mean", temperature=1.4)
-    scores = expected.score_paths("who?", [path])
-    assert PromptRank(hash_model(), **again.to_dict()).score_paths("who?", [path]) == scores
-    assert PromptRank.configured(again, hash_model()).score_paths("who?", [path]) == scores
+def test_what_is_not_tuned_stays_while_others_are_tried(hash_model):
+    asked = []
 
+    class Model(hash_model):
+        def _log_likelihood(self, requests, temperature, include_eos):
+            asked.extend(requests)
+            return super()._log_likelihood(requests, temperature, include_eos)
 
-def test_what_is_not_tuned_stays_in_the_settings_that_tuning_finds(hash_model):
     items = [LabelledQuestion("fox?", [Path((passage,)) for passage in PASSAGES], Path(PASSAGES[:1]))]
-    tuning = tune(PromptRank(hash_model(), max_document_tokens=9), items, instructions=INSTRUCTIONS)
-    assert {settings.max_document_tokens for settings in tuning.trials} == {9}
-    assert PromptRank.configured(tuning.settings, hash_model()).max_document_tokens == 9
-
-
-def test_settings_tuned_in_an_earlier_release_are_still_settings():
-    saved = {"instructions": INSTRUCTIONS[:1], "ensemble": "mean", "temperature": 1.4}
-    assert PromptRankSettings.from_dict(saved) == PromptRankSettings(**saved) == tuned(INSTRUCTIONS[:1], "mean", 1.4)
-
-
-def test_old_names_go_on_for_one_release(hash_model):
-    ranker = PromptRank(hash_model(), max_document_tokens=9)
-    with pytest.warns(DeprecationWarning, match="PromptRankSettings.configured"):
-        assert ranker.settings == PromptRankSettings(max_document_tokens=9)
-    with pytest.warns(DeprecationWarning, match="dataclasses.replace"):
-        other = ranker.with_settings(tuned(INSTRUCTIONS, "mean", 1.4))
-    assert PromptRankSettings.configured(other) == replace(tuned(INSTRUCTIONS, "mean", 1.4), max_document_tokens=9)
-    with pytest.warns(DeprecationWarning, match="dataclasses.replace"):
-        assert other.with_language_model(hash_model()).temperature == 1.4
-    path = Path((PASSAGES[0],))
-    with pytest.warns(DeprecationWarning, match="rank_paths is called rank"):
-        assert ranker.rank_paths("who?", [path]) == ranker.rank("who?", [path])
+    tune(PromptRank(Model(), settings={"max_document_tokens": 9}), items, instructions=INSTRUCTIONS)
+    limits = {part.max_tokens for request in asked for part in request.prompt if isinstance(part, Evidence)}
+    assert limits == {9}
 
 
 ITEM = LabelledQuestion("fox?", [Path((PASSAGES[0],))], Path(PASSAGES[:1]))
@@ -194,9 +170,9 @@ ITEM = LabelledQuestion("fox?", [Path((PASSAGES[0],))], Path(PASSAGES[:1]))
         lambda: LabelledQuestion(" ", [], Path(PASSAGES[:1])),
         lambda: LabelledQuestion("fox?", PASSAGES, Path(PASSAGES[:1])),
         lambda: LabelledQuestion("fox?", [], None),
-        lambda: PromptRankSettings(instructions=()),
-        lambda: PromptRankSettings(temperature=-1),
-        lambda: PromptRankSettings.from_dict({"instruction": []}),
+        lambda: PromptRank(instructions=()),
+        lambda: PromptRank(temperature=-1),
+        lambda: PromptRankSettings.from_dict({"preset_": 1}),
         lambda: PromptRankSettings.from_dict(None),
     ],
 )

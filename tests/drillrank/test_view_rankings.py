@@ -5,36 +5,34 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.hosts.lookups import Search, run_lookups
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_rankings import in_sight, of_hits, of_store, texts_of
+from drillrank.llm import Retrieve, run
 
 VIEWS = ("raw", "keywords", "summary")
 
 
-def record(view, number, old=False):
-    id_ = f"{'old' if old else 'new' if view else 'foreign'} {number}"
-    return StoredSection(None, id_, view, old, None, "", {}, (), {})
+def record(view, number):
+    return StoredSection(None, f"{'section' if view else 'foreign'} {number}", view, None, "", {}, (), {})
 
 
 class Store:
-    """Records, nearest first; heeds a filter by either key, or none, and may bring less than it is asked for."""
+    """Records, nearest first; heeds a filter or none, and may bring less than it is asked for."""
 
     def __init__(self, records, most=None, careless=False):
         self.records, self.most, self.careless = records, most, careless
         self.searches = []
 
     def answer(self, search):
-        assert isinstance(search, Search)
-        self.searches.append(dict(search.wanted))
+        self.searches.append(dict(search.where))
         found = self.records
-        for key, view in {} if self.careless else search.wanted.items():
-            found = [one for one in found if one.view == view and one.old is (key == "view")]
-        return found[: search.k if self.most is None else min(search.k, self.most)]
+        for view in () if self.careless else search.where.values():
+            found = [one for one in found if one.view == view]
+        return found[: search.n if self.most is None else min(search.n, self.most)]
 
 
 def rankings(store, k):
-    found, _ = run_lookups(of_store(k, lambda one: one), store.answer)
+    found, _ = run(of_store(k, lambda one: one), handlers={Retrieve: store.answer})
     return {view: [section.section_id for section in own] for view, own in found.items()}
 
 
@@ -59,17 +57,8 @@ def test_raw_texts_that_are_far_from_the_question_are_searched_for():
     ]
 
 
-def test_old_views_that_are_far_from_the_question_are_searched_for_once_an_old_record_is_in_sight():
-    near = [record("raw", number, old=True) for number in range(3)]
-    near += [record(view, number) for number in range(60) for view in VIEWS]
-    records = near + [record(view, number, old=True) for number in range(3) for view in VIEWS[1:]]
-    store = Store(records)
-    assert rankings(store, 5) == expected(records, 5)
-    assert [wanted for wanted in store.searches if "view" in wanted] == [{"view": view} for view in VIEWS]
-
-
 def test_a_small_store_is_searched_three_times_though_it_has_less_than_is_wanted():
-    records = [record(view, number, old) for number in range(2) for view in VIEWS for old in (True, False)]
+    records = [record(view, number) for number in range(4) for view in VIEWS]
     store = Store([*records, record(None, 0)])
     assert rankings(store, 9) == expected(store.records, 9)
     assert len(store.searches) == 3
@@ -81,15 +70,14 @@ def test_an_index_that_brings_less_than_it_is_asked_for_is_searched_again():
 
 
 def test_a_store_that_heeds_no_filter_shows_what_is_in_sight():
-    records = [record(view, number, old) for number in range(6) for view in VIEWS for old in (True, False)]
+    records = [record(view, number) for number in range(12) for view in VIEWS]
     assert rankings(Store(records, careless=True), 6) == expected(records, 6)
 
 
 @settings(max_examples=100, deadline=None)
 @given(
     st.permutations(
-        [record(view, number, old) for number in range(4) for view in VIEWS for old in (True, False)]
-        + [record(None, number) for number in range(4)]
+        [record(view, number) for number in range(8) for view in VIEWS] + [record(None, number) for number in range(4)]
     ),
     st.integers(1, 6),
 )

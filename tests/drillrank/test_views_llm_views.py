@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.dialogue import Usage, run
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.llm import Ask, Usage, run
 from drillrank.structure import parse_document
 from drillrank.views import (
     MultiViewChunker,
@@ -26,7 +26,6 @@ from drillrank.views import (
     together,
     whole_sections,
 )
-from drillrank.views.progress import aask, ask
 from tests.drillrank.test_structure_linear import lines_run
 
 LONG = "Foxes hunt mice at night. " * 60
@@ -95,7 +94,7 @@ def test_without_an_answer_the_views_are_computed_and_it_is_said_once():
 def test_a_failed_call_is_repeated():
     usage = Usage()
     script = [ValueError(), "A summary.", "[b]", "[a]"]
-    written = run(ViewWriter().write(DOCUMENT), scripted(script), usage)
+    written = run(ViewWriter().write(DOCUMENT), scripted(script), usage=usage)
     assert written.keyword_lists == [[], ["a"], ["b"], []]
     assert written.summary_texts[1] == "A summary."
     assert (usage.calls, usage.failures) == (4, 1)
@@ -152,19 +151,6 @@ def test_writers_with_one_cache_ask_for_what_they_share_once(together_too):
         thread.join(60)
     assert found[0] == found[1]
     assert len(prompts) == len(set(prompts)) == len(cache)
-
-
-def test_who_waited_in_vain_asks_for_itself():
-    cache: dict[str, str] = {}
-    failing = ViewWriter("m", cache, retries=0).write(DOCUMENT)
-    asked = next(failing)
-    waiting = ViewWriter("m", cache, retries=0).write(DOCUMENT)
-    assert next(waiting) == []
-    failing.close()
-    for _ in asked[1:]:
-        assert waiting.send([]) == []
-    assert waiting.send([]) == asked
-    waiting.close()
 
 
 def test_failures_are_not_remembered_and_a_broken_cache_entry_is_asked_for_again():
@@ -236,14 +222,14 @@ def test_no_answer_takes_more_than_linear_work(answer):
 
 @given(st.lists(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4), max_size=5))
 def test_together_equals_one_after_the_other(scripts):
-    def dialogue(rounds):
+    def asks(rounds):
         heard = []
         for prompts in rounds:
-            heard += [reply.text for reply in (yield prompts)]
+            heard += [reply.text for reply in (yield list(map(Ask, prompts)))]
         return heard
 
-    assert run(together([dialogue(rounds) for rounds in scripts]), str.upper) == [
-        run(dialogue(rounds), str.upper) for rounds in scripts
+    assert run(together([asks(rounds) for rounds in scripts]), str.upper) == [
+        run(asks(rounds), str.upper) for rounds in scripts
     ]
 
 
@@ -268,7 +254,7 @@ class Watched:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_calls_run_at_once_but_no_more_than_workers(workers):
     llm = Watched()
-    chunker = MultiViewChunker(chunking="paragraph", llm=llm, workers=workers)
+    chunker = MultiViewChunker(chunking="paragraph", llm=llm, settings={"workers": workers})
     foxes, mice = (
         parse_document("\n\n".join(f"Paragraph number {i} about {animals}." for i in range(8)))
         for animals in ("foxes", "mice")
@@ -296,14 +282,16 @@ async def test_an_asynchronous_llm_is_awaited():
             await asyncio.sleep(0)
             return "[later]"
 
-    written = await aask(ViewWriter().write(DOCUMENT), Both(), show_progress=True)
-    assert written.keyword_lists[1] == ["later"]
+    [chunks] = await MultiViewChunker(llm=Both()).achunks([("d", DOCUMENT)], show_progress=True)
+    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"later"}
 
 
 def test_the_progress_bar_counts_every_call(capsys):
-    written = ask(ViewWriter().write(DOCUMENT), lambda prompt: "[a]", show_progress=True)
-    assert written.keyword_lists[1] == ["a"]
-    assert "Writing views" in capsys.readouterr().err
+    chunker = MultiViewChunker(llm=lambda prompt: "[a]")
+    [chunks] = chunker.chunks([("d", DOCUMENT)], show_progress=True)
+    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"a"}
+    assert "Writing views" in (told := capsys.readouterr().err)
+    assert "100%" in told
 
 
 def test_a_summariser_takes_the_llms_place():

@@ -20,6 +20,7 @@ import transformers
 from drillrank import UPR, Relevance, load_language_model
 from drillrank.errors import DrillrankError, LacksCapability
 from drillrank.likelihood import HuggingFaceModel, ServedModel
+from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.test_trusted_wording import CHAT
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
@@ -103,7 +104,9 @@ def own(folder) -> Iterator[str]:
 
 def assert_same(there, here, question: str, texts: list[str], **asked) -> int:
     """What the server tells is what the model here says, and what it bounds is no more than that; how many it told."""
-    found, expected = (Relevance(model, **asked).rank(question, texts) for model in (there, here))
+    found, expected = (
+        Relevance(model, **keyword_arguments(Relevance, asked)).rank(question, texts) for model in (there, here)
+    )
     of = {item.details["position"]: item.details for item in expected}
     told = 0
     for item in found:

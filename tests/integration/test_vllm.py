@@ -18,6 +18,7 @@ from drillrank import UPR, Passage, PromptRank, Relevance, load_language_model
 from drillrank import Path as DocumentPath
 from drillrank.errors import DrillrankError
 from drillrank.likelihood import HuggingFaceModel, ServedModel
+from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.test_trusted_wording import CHAT
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
@@ -117,7 +118,10 @@ def test_likelihoods_are_those_of_the_model_here(vllm, chat):
 @pytest.mark.parametrize("preset", ["monot5", "qwen3-reranker", "yes-no"])
 def test_relevance_is_that_of_the_model_here(vllm, preset):
     there, here = load_language_model(vllm.address), HuggingFaceModel(str(vllm.folder), dtype="float32")
-    found, expected = (Relevance(model, preset=preset, **ASKED).rank(QUESTION, TEXTS) for model in (there, here))
+    found, expected = (
+        Relevance(model, preset=preset, **keyword_arguments(Relevance, ASKED)).rank(QUESTION, TEXTS)
+        for model in (there, here)
+    )
     assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-3)
     assert [item.details["position"] for item in found] == [item.details["position"] for item in expected]
 

@@ -79,8 +79,9 @@ def test_a_wrapped_model_is_held_to_json(wrap, how):
     def prose(prompt: str) -> str:
         raise AssertionError("asked in words")
 
-    retriever = D3Retriever(documents=[DOCUMENT], llm=wrap(Clerk(answer=prose)), sections_by="json")
-    retriever.on_failure = "raise"
+    retriever = D3Retriever(
+        documents=[DOCUMENT], llm=wrap(Clerk(answer=prose)), settings={"sections_by": "json", "on_failure": "raise"}
+    )
     found = retriever.invoke(QUESTION) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION))
     assert [document.page_content for document in found] == ["They hunt mice."]
 
@@ -88,7 +89,7 @@ def test_a_wrapped_model_is_held_to_json(wrap, how):
 def test_what_cannot_be_held_to_json_says_so():
     llm = RunnableLambda(lambda prompt: "[1]")
     with pytest.warns(DrillrankWarning, match="RunnableLambda cannot be held to JSON"):
-        D3Retriever(documents=[DOCUMENT], llm=llm, sections_by="json").invoke(QUESTION)
+        D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json"}).invoke(QUESTION)
 
 
 # Runs
@@ -189,7 +190,7 @@ METERED = {
 @pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 def test_what_a_model_reports_is_what_a_retrieval_has_cost(wrap, model, how):
     log = Customs()
-    retriever = D3Retriever(documents=[DOCUMENT], llm=wrap(model()), sections_by="json")
+    retriever = D3Retriever(documents=[DOCUMENT], llm=wrap(model()), settings={"sections_by": "json"})
     config = {"callbacks": [log]}
     found = retriever.invoke(QUESTION, config) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION, config))
     cost = {"prompt_tokens": 700, "completion_tokens": 30, "llm_calls": 1}
@@ -217,7 +218,7 @@ class Customs(BaseCallbackHandler):
 @pytest.mark.parametrize("usage", [None, {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}])
 def test_what_is_not_reported_is_counted_and_said_to_be_estimated(usage):
     llm = metered('{"ids": [1]}', usage_metadata=usage)
-    [found] = D3Retriever(documents=[DOCUMENT], llm=llm, sections_by="json").invoke(QUESTION)
+    [found] = D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json"}).invoke(QUESTION)
     assert found.metadata["drillrank_prompt_tokens"] > 20
     assert found.metadata["drillrank_tokens_estimated"] is True
 

@@ -11,7 +11,7 @@ from langchain_core.load import dumpd, dumps, load, loads
 from langchain_core.retrievers import BaseRetriever
 
 import langchain_ext
-from drillrank import registry
+from drillrank.components import component as row_of
 from langchain_ext import MultiViewTextSplitter
 from tests.conformance.readers import Reading
 
@@ -33,7 +33,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("name", langchain_ext.__all__)
 def test_a_component_is_told_to_be_one_that_cannot_be_loaded(name):
-    neural = {"model": Reading()} if "neural model" in registry.component(name).needs else {}
+    neural = {"model": Reading()} if "neural model" in row_of(name).needs else {}
     component = getattr(langchain_ext, name)(**neural, **FIELDS.get(name, {}))
     stored = dumpd(component)
     assert stored["type"] == "not_implemented"

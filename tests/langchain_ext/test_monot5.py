@@ -30,7 +30,7 @@ def test_the_model_reads_title_and_metadata_as_asked_within_its_limit():
         ({"title_key": "none"}, "Basel lies on the Rhine."),
         ({"title_key": "none", "metadata_fields": ("page",)}, "page: 3\nBasel lies on the Rhine."),
     ):
-        MonoT5Rerank(model, max_passage_tokens=7, **fields).compress_documents([document], "Where?")
+        MonoT5Rerank(model, max_passage_tokens=7, settings=fields).compress_documents([document], "Where?")
         assert [request.prompt for request in model.requests] == [
             ("Query: ", "Where?", " Document: ", Evidence(text, 7), " Relevant:")
         ] * 2

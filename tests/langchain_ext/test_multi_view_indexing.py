@@ -134,7 +134,7 @@ def test_documents_without_an_id_are_followed_by_their_source():
 async def test_drilling_down_puts_the_document_together_under_the_ids_that_the_host_gives():
     indexed = Indexed("sync")
     await indexed.take(book(), note(), cleanup="full")
-    retriever = D3Retriever(source=indexed.store, max_documents=1, top_n=100)
+    retriever = D3Retriever(source=indexed.store, settings={"max_documents": 1}, top_n=100)
     found = retriever.invoke(QUESTION)
     whole = D3Retriever(documents=[book()], top_n=100).invoke(QUESTION)
     assert Counter(hit.page_content for hit in found) == Counter(hit.page_content for hit in whole)

@@ -12,7 +12,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import ValidationError
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.terms import terms
@@ -202,7 +201,7 @@ def test_an_empty_store_finds_nothing_and_says_so():
 
 
 def test_unusable_settings_are_named():
-    with pytest.raises(ValidationError, match="weight"):
+    with pytest.raises(InvalidInput, match="weight"):
         MultiViewRetriever(documents=PIECES, weights={"raw": -1.0})
     with pytest.raises(InvalidInput, match="source"):
         MultiViewRetriever(documents=PIECES, source={})

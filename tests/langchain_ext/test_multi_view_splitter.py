@@ -69,7 +69,7 @@ def test_other_views_lead_to_their_section_and_hold_no_copy_of_it():
 
 
 def test_metadata_is_kept_and_flat_and_the_path_is_whole():
-    pieces = MultiViewTextSplitter(separator=" / ").split_documents(documents()[:1])
+    pieces = MultiViewTextSplitter(settings={"separator": " / "}).split_documents(documents()[:1])
     assert all(piece.metadata["source"] == "a.md" for piece in pieces)
     assert all(isinstance(value, str | int) for piece in pieces for value in piece.metadata.values())
     assert [p.metadata["drillrank_section_path"] for p in pieces if p.metadata["drillrank_view"] == "raw"] == [
@@ -192,6 +192,11 @@ def test_senseless_settings_are_rejected(settings):
 
 
 def test_what_counts_tokens_is_named():
-    settings = {"views": ["raw"], "chunking": "fixed", "max_tokens": 4, "tokens": lambda text: len(text.split())}
+    settings = {
+        "views": ["raw"],
+        "chunking": "fixed",
+        "max_tokens": 4,
+        "settings": {"tokens": lambda text: len(text.split())},
+    }
     pieces = MultiViewTextSplitter(**settings).split_text("One two three four five six seven eight nine.")
     assert [len(piece.page_content.split()) for piece in pieces] == [4, 4, 1]

@@ -79,19 +79,6 @@ def namespaced(metadata):
     return {"namespace_key": "tenant"} if "tenant" in metadata else {}
 
 
-def old(found):
-    """The pieces as releases before the prefix wrote them, with a copy of the section in each view."""
-    raw = {piece.id: piece.page_content for piece in found}
-    written = []
-    for piece in found:
-        metadata = {key.removeprefix("drillrank_"): value for key, value in piece.metadata.items()}
-        del metadata["start"], metadata["end"]
-        if metadata["view"] != "raw":
-            metadata["section_text"] = raw[metadata["section_id"]]
-        written.append(piece.model_copy(update={"metadata": metadata}))
-    return written
-
-
 def asked(retriever, question=QUESTION):
     """The same sync and async, warnings included."""
     told = []
@@ -136,32 +123,24 @@ def test_every_result_s_text_is_what_the_store_holds_at_that_moment(data):
             assert held["metadata"]["drillrank_view"] == "raw"
 
 
-@pytest.mark.parametrize("make", [pieces, lambda: old(pieces())])
-def test_a_view_is_a_reference_that_nothing_redacted_comes_back_through(make):
-    store = CountedStore(make())
+def test_a_view_is_a_reference_that_nothing_redacted_comes_back_through():
+    store = CountedStore(pieces())
     for id_, entry in list(store.store.items()):
-        if (
-            "Basel and Cologne" in entry["text"]
-            and entry["metadata"].get("drillrank_view", entry["metadata"].get("view")) == "raw"
-        ):
+        if "Basel and Cologne" in entry["text"] and entry["metadata"]["drillrank_view"] == "raw":
             store.change(id_, text="[redacted]")
     for source in (store, store.as_retriever(search_kwargs={"k": 20})):
-        found, _ = asked(MultiViewRetriever(documents=make(), source=source, top_n=9))
+        found, _ = asked(MultiViewRetriever(documents=pieces(), source=source, top_n=9))
         assert "[redacted]" in text_of(found)
         assert not any("Cologne" in text for text in text_of(found))
 
 
-@pytest.mark.parametrize("make", [pieces, lambda: old(pieces())])
-def test_a_section_whose_raw_record_is_deleted_is_left_out_and_told(make):
-    made = make()
+def test_a_section_whose_raw_record_is_deleted_is_left_out_and_told():
+    made = pieces()
     gone = next(piece for piece in made if "flows through Basel" in piece.page_content)
     store = CountedStore(made)
     store.delete([gone.id])
     found, told = asked(MultiViewRetriever(documents=made, source=store, top_n=9))
-    assert (
-        len(found)
-        == len({piece.metadata.get("section_id", piece.metadata.get("drillrank_section_id")) for piece in made}) - 1
-    )
+    assert len(found) == len({piece.metadata["drillrank_section_id"] for piece in made}) - 1
     assert gone.page_content not in text_of(found)
     assert "no longer in the store" in "".join(told)
 
@@ -399,26 +378,6 @@ def test_what_is_no_filter_is_refused():
 
 
 # Old stores, other splitters' chunks, users' keys
-
-
-def test_a_store_filled_before_the_prefix_goes_on_working():
-    made = pieces()
-    expected = [
-        hit.page_content for hit in MultiViewRetriever(source=CountedStore(made), expand="neighbours").invoke(QUESTION)
-    ]
-    store = CountedStore(old(made))
-    found, told = asked(MultiViewRetriever(source=store, expand="neighbours"))
-    assert text_of(found) == expected
-    assert {hit.metadata["view"] for hit in found} == {"raw"}
-    assert told == []
-    assert not any("section_text" in hit.metadata for hit in found)
-
-
-def test_an_old_view_without_a_store_is_its_own_record():
-    views = [piece for piece in old(pieces()) if piece.metadata["view"] == "summary"]
-    found, told = asked(MultiViewRetriever(source=lambda question: views, top_n=1))
-    assert text_of(found) == [views[0].metadata["section_text"]]
-    assert told == []
 
 
 def test_chunks_of_another_splitter_are_ranked_as_they_are_with_one_warning():

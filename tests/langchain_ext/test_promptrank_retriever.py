@@ -107,7 +107,12 @@ def test_a_store_of_bytes_is_a_clear_error_and_can_be_wrapped():
 
 def test_a_second_retrieval_whose_query_is_the_path():
     base = Words(documents=DOCUMENTS, top_k=2)
-    retriever = PromptRankRetriever(retriever=base, links=["retrieval"], top_n=None, beam=1, hops=2)
+    retriever = PromptRankRetriever(
+        retriever=base,
+        links=["retrieval"],
+        top_n=None,
+        settings={"beam": 1, "hops": 2},
+    )
     retriever.invoke("the silent pier")
     assert base._queries == ["the silent pier", f"the silent pier The Silent Pier {FILM.page_content}"]
 
@@ -115,7 +120,7 @@ def test_a_second_retrieval_whose_query_is_the_path():
 def test_links_to_nowhere_and_cycles_end():
     one = Document("a red fox", id="1", metadata={"links": ["2", "nowhere", "1"]})
     two = Document("a river", id="2", metadata={"links": ["1", "2"]})
-    retriever = PromptRankRetriever(retriever=Words(documents=[one]), docstore=stored([one, two]), hops=4)
+    retriever = PromptRankRetriever(retriever=Words(documents=[one]), docstore=stored([one, two]), settings={"hops": 4})
     assert sorted(document.id for document in retriever.invoke("which red fox")) == ["1", "2"]
 
 
@@ -166,7 +171,10 @@ def test_a_document_that_is_retrieved_twice_comes_once():
 @pytest.mark.parametrize("base", [Words, AsyncWords])
 async def test_async_equals_sync(base):
     retriever = PromptRankRetriever(
-        retriever=base(documents=DOCUMENTS[:2], top_k=2), docstore=stored(), links=["metadata", "retrieval"], hops=3
+        retriever=base(documents=DOCUMENTS[:2], top_k=2),
+        docstore=stored(),
+        links=["metadata", "retrieval"],
+        settings={"hops": 3},
     )
     expected = outcome(retriever.invoke(QUESTION))
     assert outcome(await retriever.ainvoke(QUESTION)) == expected
@@ -194,7 +202,9 @@ def test_the_result_is_that_of_the_core(graph, retrieved, hops, in_corpus):
     base = Words(documents=documents, top_k=retrieved)
     search = {"hops": hops, "beam": 4, "branch": 2, "pairs": 3}
     known = {"documents": documents} if in_corpus else {"docstore": stored(documents)}
-    found = PromptRankRetriever(retriever=base, links=["metadata"], top_n=None, **search, **known).invoke("silent pier")
+    found = PromptRankRetriever(retriever=base, links=["metadata"], top_n=None, settings=search, **known).invoke(
+        "silent pier"
+    )
 
     class Source:
         def retrieve(self, query, n):
@@ -203,7 +213,7 @@ def test_the_result_is_that_of_the_core(graph, retrieved, hops, in_corpus):
         def fetch(self, ids):
             return [passage for passage in passages if passage.id in ids]
 
-    expected = PathSearch(PromptRank(), passages if in_corpus else None, first_stage=Source(), **search)
+    expected = PathSearch(PromptRank(), passages if in_corpus else None, first_stage=Source(), settings=search)
     assert outcome(found) == [
         (item.passage.id, item.score, " > ".join(item.details["path"])) for item in expected.search("silent pier")
     ]
@@ -229,7 +239,7 @@ class AsyncListener(AsyncCallbackHandler, Listener):
 
 
 async def test_every_hop_is_told_and_inner_runs_are_children():
-    retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, hops=4)
+    retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, settings={"hops": 4})
     listener, alistener = Listener(), AsyncListener()
     retriever.invoke(QUESTION, {"callbacks": [listener]})
     await retriever.ainvoke(QUESTION, {"callbacks": [alistener]})
@@ -252,7 +262,7 @@ async def test_events_stream():
 
 def test_a_reranker_in_a_run_tells_of_its_hops_and_of_what_it_retrieves():
     listener = Listener()
-    reranker = PromptRankRerank(retriever=Words(documents=[WHALE]), hops=2)
+    reranker = PromptRankRerank(retriever=Words(documents=[WHALE]), settings={"hops": 2})
     pipeline = ContextualCompressionRetriever(
         base_compressor=reranker, base_retriever=Words(documents=[FILM, HOLM], top_k=2)
     )
@@ -281,7 +291,9 @@ def test_two_documents_of_the_same_id_are_refused_as_a_corpus():
 
 def test_settings_reach_the_search_and_survive_pickle():
     retriever = PromptRankRetriever(
-        retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, hops=1, instructions=["{path} Ask. Question:"]
+        retriever=Words(documents=DOCUMENTS),
+        documents=DOCUMENTS,
+        settings={"hops": 1, "instructions": ["{path} Ask. Question:"]},
     )
     assert [document.metadata["drillrank_path"] for document in retriever.invoke(QUESTION)] == ["film"]
     assert outcome(pickle.loads(pickle.dumps(retriever)).invoke(QUESTION)) == outcome(retriever.invoke(QUESTION))

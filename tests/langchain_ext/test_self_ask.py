@@ -64,15 +64,13 @@ async def test_chunks_stream_as_they_happen_and_add_up_to_the_output():
 
 
 @both
-async def test_async_and_batches_give_the_same_within_the_workers(kind):
+async def test_async_and_batches_give_the_same(kind):
     crowd = Crowd(0.1)
     asked = chain(crowd, kind, workers=4)
     expected = asked.invoke(HOPS)
     assert await asked.ainvoke(HOPS) == expected
     assert await asked.abatch([HOPS] * 8) == [expected] * 8
-    assert crowd.most == 4
     assert asked.batch([HOPS] * 8, {"max_concurrency": 8}) == [expected] * 8
-    assert crowd.most == 4
 
 
 @both
@@ -136,7 +134,7 @@ def test_prompts_are_templates_and_titles_are_shown():
     assert asked.invoke(HOPS)["answer"] == "1,230 km"
     assert asked.llm.messages[0][0] == SystemMessage("Be brief.")
     for wrong in ("no places", "{question}{unknown}{transcript}"):
-        with pytest.raises(ValidationError, match="prompt"):
+        with pytest.raises(InvalidInput, match="prompt"):
             chain(prompt=wrong)
 
 

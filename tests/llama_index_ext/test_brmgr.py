@@ -16,6 +16,7 @@ from pydantic import PrivateAttr
 
 from drillrank import BRMGR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.settings import keyword_arguments
 from llama_index_ext import BRMGRRerank, BRMGRRetriever
 from tests.conformance.corpus import ticks_during
 
@@ -80,8 +81,8 @@ def marked(texts, key="drillrank_origin", value="generated"):
 
 def test_the_reranker_is_the_core_s():
     nodes = [*marked([TRUE, FALSE]), *marked(FOUND, value="")]
-    merged = BRMGRRerank(guard=0.2, first="retrieved").postprocess_nodes(nodes, query_str=QUERY)
-    expected = BRMGR(guard=0.2, first="retrieved").rank(QUERY, FOUND, [TRUE, FALSE])
+    merged = BRMGRRerank(guard=0.2, settings={"first": "retrieved"}).postprocess_nodes(nodes, query_str=QUERY)
+    expected = BRMGR(guard=0.2, settings={"first": "retrieved"}).rank(QUERY, FOUND, [TRUE, FALSE])
     assert [(node.node.text, node.score) for node in merged] == [(item.passage.text, item.score) for item in expected]
 
 
@@ -91,7 +92,9 @@ def test_the_key_that_marks_generated_nodes_is_configurable():
         *marked([TRUE], "source", "generated"),
         *marked([FALSE], "drillrank_origin", "generated"),
     ]
-    merged = BRMGRRerank(origin_key="source", metadata_mode=MetadataMode.NONE).postprocess_nodes(nodes, query_str=QUERY)
+    merged = BRMGRRerank(
+        settings={"origin_key": "source", "metadata_mode": MetadataMode.NONE},
+    ).postprocess_nodes(nodes, query_str=QUERY)
     expected = BRMGR().rank(QUERY, [*FOUND, FALSE], [TRUE])
     assert [node.node.text for node in merged] == [item.passage.text for item in expected]
 
@@ -120,7 +123,11 @@ def test_bad_fields_are_rejected_at_construction(fields):
 
 @pytest.mark.parametrize("guard", [False, True, 0.5, 1.0])
 def test_the_guard_survives_the_round_trip(guard):
-    component = BRMGRRerank(guard=guard, first="retrieved", generated_share=0.5, origin_key="k")
+    component = BRMGRRerank(
+        guard=guard,
+        settings={"first": "retrieved", "origin_key": "k"},
+        generated_share=0.5,
+    )
     copy = BRMGRRerank.from_json(component.to_json())
     assert (copy.guard, type(copy.guard)) == (guard, type(guard))
     assert copy.to_dict() == component.to_dict()
@@ -142,7 +149,13 @@ def test_generated_nodes_are_marked_and_merged():
 def test_options_reach_the_merge():
     llm = Scripted(script=[TRUE, FALSE, "Emma was a queen."])
     retriever = BRMGRRetriever(
-        Listed(), llm, 3, top_n=3, first="retrieved", guard=0.2, generated_share=0.4, origin_key="by"
+        Listed(),
+        llm,
+        3,
+        top_n=3,
+        settings={"first": "retrieved", "origin_key": "by"},
+        guard=0.2,
+        generated_share=0.4,
     )
     found = retriever.retrieve(QUERY)
     assert [node.node.metadata.get("by") for node in found] == [None, "generated", None]
@@ -150,12 +163,14 @@ def test_options_reach_the_merge():
 
 
 def test_prompts_reach_the_llm():
-    found = BRMGRRetriever(Listed([]), MockLLM(), 2, prompts=["1 {question} {x}", "2 {question}"]).retrieve(QUERY)
+    found = BRMGRRetriever(
+        Listed([]), MockLLM(), 2, settings={"prompts": ["1 {question} {x}", "2 {question}"]}
+    ).retrieve(QUERY)
     assert sorted(node.node.text for node in found) == [f"1 {QUERY} {{x}}", f"2 {QUERY}"]
 
 
 def test_without_an_llm_the_settings_are_asked_at_the_query():
-    retriever = BRMGRRetriever(Listed([]), n_generated=1, prompts=["{question}"])
+    retriever = BRMGRRetriever(Listed([]), n_generated=1, settings={"prompts": ["{question}"]})
     before = Settings._llm
     Settings.llm = MockLLM()
     try:
@@ -192,7 +207,8 @@ options = st.fixed_dictionaries(
 def test_no_llm_loses_a_retrieved_node_and_async_equals_sync(script, fields):
     def retriever():
         # One after the other: the script is told by the order of the calls, which threads do not keep.
-        return BRMGRRetriever(Listed(), Scripted(script=script), len(script), workers=1, **fields)
+        own = keyword_arguments(BRMGRRetriever, {**fields, "workers": 1})
+        return BRMGRRetriever(Listed(), Scripted(script=script), len(script), **own)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
@@ -212,7 +228,7 @@ def test_a_failing_llm_is_a_warning():
 
 async def test_the_llm_s_own_async_call_is_awaited_with_bounded_workers():
     llm = Scripted(script=["one", "two", "three", "four", "five", "six"], seconds=0.05)
-    retriever = BRMGRRetriever(Listed(), llm, 6, workers=2)
+    retriever = BRMGRRetriever(Listed(), llm, 6, settings={"workers": 2})
     assert await ticks_during(retriever.aretrieve(QUERY)) >= 3  # one of each round of two calls
     assert llm._most == 2
     assert llm._calls == 6

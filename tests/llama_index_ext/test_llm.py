@@ -112,7 +112,7 @@ each_model = pytest.mark.parametrize("model", METERED.values(), ids=METERED)
 
 
 def retrieved(llm: Any, how: str) -> dict[str, Any]:
-    retriever = D3Retriever([DOCUMENT], llm, sections_by="json")
+    retriever = D3Retriever([DOCUMENT], llm, settings={"sections_by": "json"})
     [found] = retriever.retrieve(QUESTION) if how == "sync" else asyncio.run(retriever.aretrieve(QUESTION))
     assert found.node.get_content() == "They hunt mice."
     metadata = found.node.metadata.items()

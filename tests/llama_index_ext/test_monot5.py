@@ -25,7 +25,9 @@ def test_the_model_reads_the_node_as_asked_within_its_limit():
     model = Undecided()
     node = NodeWithScore(node=TextNode(text="Basel lies on the Rhine.", metadata={"page": 3}))
     for mode, text in ((MetadataMode.EMBED, "page: 3\n\nBasel lies on the Rhine."), (MetadataMode.NONE, node.text)):
-        MonoT5Rerank(model, metadata_mode=mode, max_passage_tokens=7).postprocess_nodes([node], query_str="Where?")
+        MonoT5Rerank(model, settings={"metadata_mode": mode}, max_passage_tokens=7).postprocess_nodes(
+            [node], query_str="Where?"
+        )
         assert [request.prompt for request in model.requests] == [
             ("Query: ", "Where?", " Document: ", Evidence(text, 7), " Relevant:")
         ] * 2

@@ -116,7 +116,13 @@ def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
         def summaries(self, texts):
             return [text.lower() for text in texts]
 
-    settings = [{}, {"views": ["raw"]}, {"context": ["headings"]}, {"chunking": "paragraph"}, {"separator": "/"}]
+    settings = [
+        {},
+        {"views": ["raw"]},
+        {"context": ["headings"]},
+        {"chunking": "paragraph"},
+        {"settings": {"separator": "/"}},
+    ]
     settings += [{"summarizer": Upper()}, {"summarizer": Lower()}]
     results = set()
     for fields in settings:

@@ -41,19 +41,6 @@ def nodes(text=BOOK, id_="book", **metadata):
     return MultiViewNodeParser(namespace_key=key)([Document(text=text, id_=id_, metadata=metadata)])
 
 
-def old(found):
-    """The nodes as releases before the prefix wrote them, with a copy of the raw node in each view."""
-    written = {}
-    for node in found:
-        metadata = {key.removeprefix("drillrank_"): value for key, value in node.metadata.items()}
-        del metadata["start"], metadata["end"]
-        written[node.node_id] = node.model_copy(update={"metadata": metadata})
-    return [
-        node.model_copy(update={"obj": written[node.index_id].model_copy()}) if isinstance(node, IndexNode) else node
-        for node in written.values()
-    ]
-
-
 class Held:
     """An index, over vectors with a document store or over a store of texts, and what it holds."""
 
@@ -148,9 +135,8 @@ class Redact(TransformComponent):
 
 
 @kinds
-@pytest.mark.parametrize("before", [False, True])
-def test_what_a_later_step_of_the_pipeline_redacts_does_not_come_back(kind, before):
-    made = IngestionPipeline(transformations=[Redact()]).run(nodes=old(nodes()) if before else nodes())
+def test_what_a_later_step_of_the_pipeline_redacts_does_not_come_back(kind):
+    made = IngestionPipeline(transformations=[Redact()]).run(nodes=nodes())
     held = Held(kind, made)
     for source in held.sources():
         found, _ = asked(MultiViewRetriever(source=source, top_n=9))
@@ -159,9 +145,8 @@ def test_what_a_later_step_of_the_pipeline_redacts_does_not_come_back(kind, befo
 
 
 @kinds
-@pytest.mark.parametrize("before", [False, True])
-def test_a_section_whose_raw_node_is_deleted_is_left_out_and_told(kind, before):
-    made = old(nodes()) if before else nodes()
+def test_a_section_whose_raw_node_is_deleted_is_left_out_and_told(kind):
+    made = nodes()
     gone = next(node for node in made if "flows through Basel" in node.text)
     held = Held(kind, made)
     held.delete(gone.node_id)
@@ -301,17 +286,6 @@ def test_what_is_no_filter_is_refused():
 
 
 # Old stores, other parsers' nodes, users' keys
-
-
-@kinds
-def test_an_index_filled_before_the_prefix_goes_on_working(kind):
-    made = nodes()
-    expected, _ = asked(MultiViewRetriever(source=Held(kind, made).index, expand="neighbours"))
-    for source in Held(kind, old(made)).sources():
-        found, told = asked(MultiViewRetriever(source=source, top_n=5, expand="neighbours"))
-        assert set(texts(found)) == set(texts(expected))
-        assert {node.metadata["view"] for node in found} == {"raw"}
-        assert told == []
 
 
 @kinds

@@ -12,11 +12,15 @@ from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.prompts import prompt_text
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank import PromptRankSettings
 from llama_index_ext import PromptRankRerank
 
 SHOTS = (Demonstration(Path((Passage("It lies on the Rhine.", title="Basel"),)), "Where is Basel?", "bridge"),)
-SETTINGS = PromptRankSettings(instructions=("{path} Ask. Question:",), ensemble="mean", temperature=1.4)
+SETTINGS = {
+    "demonstrations": SHOTS,
+    "instructions": ("{path} Ask. Question:",),
+    "ensemble": "mean",
+    "temperature": 1.4,
+}
 
 
 class WordModel(LanguageModel):
@@ -39,15 +43,14 @@ class WordModel(LanguageModel):
 
 
 def test_settings_and_demonstrations_survive_json():
-    given = PromptRankRerank(demonstrations=SHOTS, **SETTINGS.to_dict())
+    given = PromptRankRerank(settings=SETTINGS)
     again = PromptRankRerank.from_json(given.to_json())
-    assert again.demonstrations == SHOTS
-    assert (again.instructions, again.ensemble, again.temperature) == (SETTINGS.instructions, "mean", 1.4)
+    assert {name: getattr(again.settings, name) for name in SETTINGS} == SETTINGS
 
 
 def test_they_reach_the_language_model():
     model = WordModel()
-    reranker = PromptRankRerank(model, demonstrations=SHOTS, **SETTINGS.to_dict())
+    reranker = PromptRankRerank(model, settings=SETTINGS)
     reranker.postprocess_nodes([NodeWithScore(node=TextNode(text="a red fox"))], query_str="what colour")
     [request] = model.requests
     assert prompt_text(request.prompt) == (
@@ -76,7 +79,7 @@ def rerank(reranker, *nodes):
 def test_linked_nodes_are_fetched_from_a_docstore():
     docstore = SimpleDocumentStore()
     docstore.add_documents([FILM, HOLM, WHALE])
-    found = rerank(PromptRankRerank(docstore=docstore, keep_retrieval_score=True), FILM, WHALE)
+    found = rerank(PromptRankRerank(docstore=docstore, settings={"keep_retrieval_score": True}), FILM, WHALE)
     assert sorted(item.node.node_id for item in found) == ["film", "holm", "whale"]
     assert {item.node.node_id: item.node.metadata["retrieval_score"] for item in found}["holm"] is None
     assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
@@ -116,12 +119,12 @@ def test_unknown_links_are_refused(links):
 def test_settings_of_the_search_survive_json_and_reach_it():
     search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "link_prior": PathPrior(jump=0.1), "cascade": 7}
     budgets = {"demonstrations_per_prompt": 1, "max_document_tokens": 5, "max_prompt_tokens": 40}
-    given = PromptRankRerank(**search, **budgets)
+    given = PromptRankRerank(settings={**search, **budgets})
     again = PromptRankRerank.from_json(given.to_json())
-    assert {name: getattr(again, name) for name in (*search, *budgets)} == {**search, **budgets}
+    assert {name: getattr(again.settings, name) for name in (*search, *budgets)} == {**search, **budgets}
     model = WordModel()
     long = "one two three four five six seven"
-    rerank(PromptRankRerank(model, **{**search, **budgets}), TextNode(text=long))
+    rerank(PromptRankRerank(model, settings={**search, **budgets}), TextNode(text=long))
     assert {request.max_tokens for request in model.requests} == {40}
     assert {part.max_tokens for request in model.requests for part in request.prompt if not isinstance(part, str)} == {
         5

@@ -95,7 +95,12 @@ def test_reaches_what_was_not_retrieved(source, links):
 
 def test_a_second_retrieval_whose_query_is_the_path():
     base = Words(NODES, top_k=2)
-    found = PromptRankRetriever(base, links=["retrieval"], top_n=None, beam=1, hops=2).retrieve("the silent pier")
+    found = PromptRankRetriever(
+        base,
+        links=["retrieval"],
+        top_n=None,
+        settings={"beam": 1, "hops": 2},
+    ).retrieve("the silent pier")
     assert base.queries[0] == "the silent pier"
     assert base.queries[1] == f"the silent pier The Silent Pier {FILM.text}"
     assert len(base.queries) == 2
@@ -122,7 +127,7 @@ def test_links_to_nowhere_and_cycles_end():
     two = TextNode(text="a river", id_="2", metadata={"links": ["1", "2"]})
     docstore = SimpleDocumentStore()
     docstore.add_documents([one, two])
-    found = PromptRankRetriever(Words([one]), docstore=docstore, hops=4).retrieve("which red fox")
+    found = PromptRankRetriever(Words([one]), docstore=docstore, settings={"hops": 4}).retrieve("which red fox")
     assert sorted(item.node.node_id for item in found) == ["1", "2"]
 
 
@@ -162,7 +167,7 @@ async def test_async_equals_sync(base):
     docstore = SimpleDocumentStore()
     docstore.add_documents(NODES)
     links = ["metadata", "retrieval"]
-    retriever = PromptRankRetriever(base(NODES[:2], top_k=2), docstore=docstore, links=links, hops=3)
+    retriever = PromptRankRetriever(base(NODES[:2], top_k=2), docstore=docstore, links=links, settings={"hops": 3})
     expected = outcome(retriever.retrieve(QUESTION))
     assert outcome(await retriever.aretrieve(QUESTION)) == expected
     many = await asyncio.gather(*(retriever.aretrieve(QUESTION) for _ in range(40)))  # more than there are threads
@@ -191,7 +196,7 @@ def test_the_result_is_that_of_the_core(graph, retrieved, hops, in_corpus):
     docstore = SimpleDocumentStore()
     docstore.add_documents(nodes)
     known = {"nodes": nodes} if in_corpus else {"docstore": docstore}
-    found = PromptRankRetriever(base, links=["metadata"], top_n=None, **search, **known).retrieve("silent pier")
+    found = PromptRankRetriever(base, links=["metadata"], top_n=None, settings=search, **known).retrieve("silent pier")
 
     class Source:
         def retrieve(self, query, n):
@@ -200,7 +205,7 @@ def test_the_result_is_that_of_the_core(graph, retrieved, hops, in_corpus):
         def fetch(self, ids):
             return [passage for passage in passages if passage.id in ids]
 
-    expected = PathSearch(PromptRank(), passages if in_corpus else None, first_stage=Source(), **search)
+    expected = PathSearch(PromptRank(), passages if in_corpus else None, first_stage=Source(), settings=search)
     assert outcome(found) == [
         (item.passage.id, item.score, " > ".join(item.details["path"])) for item in expected.search("silent pier")
     ]
@@ -229,7 +234,7 @@ def heard():
 
 
 async def test_every_hop_is_told(heard):
-    retriever = PromptRankRetriever(Words(NODES), nodes=NODES, hops=4)
+    retriever = PromptRankRetriever(Words(NODES), nodes=NODES, settings={"hops": 4})
     retriever.retrieve(QUESTION)
     told = [(event.query, event.hop, event.paths, event.best_path) for event in heard]
     assert told == [(QUESTION, 1, 1, ["film"]), (QUESTION, 2, 1, ["film", "holm"])]
@@ -266,7 +271,11 @@ def test_settings_that_cannot_be_used_are_refused_at_once(wrong):
 
 
 def test_settings_reach_the_search_and_survive_pickle():
-    retriever = PromptRankRetriever(Words(NODES), nodes=NODES, hops=1, instructions=["{path} Ask. Question:"])
+    retriever = PromptRankRetriever(
+        Words(NODES),
+        nodes=NODES,
+        settings={"hops": 1, "instructions": ["{path} Ask. Question:"]},
+    )
     assert [item.node.metadata["drillrank_path"] for item in retriever.retrieve(QUESTION)] == ["film"]
     copy = pickle.loads(pickle.dumps(retriever))
     assert outcome(copy.retrieve(QUESTION)) == outcome(retriever.retrieve(QUESTION))

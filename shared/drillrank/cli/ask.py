@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from drillrank.cli import terminal
-from drillrank.cli.library import Library
+from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
 from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
 from drillrank.drilldown.d3 import D3, EvidenceRanking
@@ -41,20 +40,24 @@ class Asked:
         questions: At least one.
         model: A language model's specification; None for that of the settings, or the unigram model.
         settings: A file of settings; None for the defaults.
+        trust: Whether that file may name folders, addresses, code and keys.
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
         cache: Where documents are cached; None for nowhere.
+        follow_links: Whether links that lead outside a folder are followed.
     """
 
     files: Sequence[str]
     questions: Sequence[str]
     model: str | None
     settings: str | None
+    trust: bool
     top_n: int
     as_json: bool
     explain: bool
     cache: Path | None
+    follow_links: bool
 
 
 def asked_of(given: Any, cache: Path | None) -> Asked:
@@ -79,7 +82,18 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
     for question in questions:
         check_query(question)
     check_top_n(given.top_n)
-    return Asked(files, questions, given.model, given.settings, given.top_n, given.json, given.explain, cache)
+    return Asked(
+        files,
+        questions,
+        given.model,
+        given.settings,
+        given.trust_settings,
+        given.top_n,
+        given.json,
+        given.explain,
+        cache,
+        given.follow_links,
+    )
 
 
 def readable(argument: str) -> str:
@@ -106,18 +120,17 @@ def _questions_in(file: str) -> list[str]:
 
 def run_ask(asked: Asked) -> bool:
     """Print evidence for each question; whether there was any."""
-    d3 = D3.load(asked.settings, model=asked.model) if asked.settings else D3(model=asked.model or "unigram")
+    d3 = D3(**_settings(asked))
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
-    with found_sources(asked.files) as (sources, skipped):
-        library = Library(sources, asked.cache, _tracked)
-    with closing(library):
-        skipped = [*skipped, *library.skipped]
-        _tell_skipped(len(library.names), skipped)
-        if not library.names:
+    with found_sources(asked.files, follow_links=asked.follow_links) as (sources, skipped):
+        corpus = FileCorpus(sources, asked.cache, _tracked)
+        skipped = [*skipped, *corpus.skipped]
+        _tell_skipped(len(corpus.names), skipped)
+        if not corpus.names:
             raise InvalidInput("There is no file to read among those given.")
         found_any = False
-        for question, chosen, ranking in _rankings(d3, library, asked):
+        for question, chosen, ranking in _rankings(d3, corpus, asked):
             names = [name for name, _ in chosen]
             matched = bool(ranking) and not ranking[0].details.get("nothing_matched")
             found_any = found_any or matched
@@ -133,12 +146,21 @@ def run_ask(asked: Asked) -> bool:
     return found_any
 
 
-def _rankings(d3: D3, library: Library, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking]]:
+def _settings(asked: Asked) -> dict[str, Any]:
+    """The arguments of D3."""
+    if asked.settings is None:
+        return {"model": asked.model or "unigram"}
+    from drillrank.evaluation.settings_file import load_settings
+
+    return load_settings(asked.settings, "D3", model=asked.model, trust=asked.trust)
+
+
+def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking]]:
     """Each question, the documents that were drilled into, and its evidence."""
     ready: PreparedDocuments | None = None
     prepared: Sequence[str] = ()
     for question in asked.questions:
-        chosen = library.documents(question, d3.max_documents)
+        chosen = corpus.documents(question, d3.settings.max_documents)
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
             ready, prepared = d3.prepare([document for _, document in chosen]), names
@@ -215,8 +237,8 @@ def _tell_skipped(read: int, skipped: Sequence[Skipped]) -> None:
             tell("yellow", f"and {len(skipped) - _TOLD} more.")
 
 
-def _tracked(sources: Sequence[Source]) -> Iterable[Source]:
-    """The sources, with a progress bar where somebody sees it."""
+def _tracked(sources: Sequence[tuple[str, Source]]) -> Iterable[tuple[str, Source]]:
+    """Files that are read, with a progress bar where somebody sees it."""
     console = terminal.Terminal(stderr=True, highlight=False)
     if not console.is_terminal or len(sources) < _SLOW:
         yield from sources

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,14 @@ from rich.table import Column, Table
 
 from drillrank.cli import terminal
 from drillrank.errors import InvalidInput
+from drillrank.limits import read_json
 from drillrank.whole_files import check_target, whole_file
 
 if TYPE_CHECKING:
     from drillrank.evaluation import Comparison
+
+
+TRUST_SETTINGS = "let the file of settings name folders, addresses, code and keys: only if it is your own"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings", metavar="FILE", help="settings of the components, as `drillrank tune` writes them"
     )
+    parser.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
     parser.add_argument("--measure", action="append", metavar="NAME", help="several times; the first one decides")
     parser.add_argument("--html", metavar="FILE", help="write a report that needs no network")
     parser.set_defaults(run=run_compare)
@@ -62,7 +66,11 @@ def run_compare(given: argparse.Namespace) -> bool:
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
     if given.settings:
         components = {
-            name: {"settings": given.settings, **({"component": what} if isinstance(what, str) else what)}
+            name: {
+                "settings": given.settings,
+                "trust_settings": given.trust_settings,
+                **({"component": what} if isinstance(what, str) else what),
+            }
             for name, what in components.items()
         }
     with terminal.progress("questions") as on_progress:
@@ -129,10 +137,7 @@ def component(said: str) -> tuple[str, Any]:
     if not equals or "{" in name:
         name = what = said
     if what.startswith("{"):
-        try:
-            return name, json.loads(what)
-        except json.JSONDecodeError as problem:
-            raise InvalidInput(f"--component {name}: no JSON ({problem.msg}).") from problem
+        return name, read_json(what, f"--component {name:.50}")
     return name, what
 
 
@@ -144,5 +149,5 @@ def column(said: str) -> tuple[str, str]:
     """
     ours, equals, theirs = said.partition("=")
     if not equals:
-        raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r}.")
+        raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r:.200}.")
     return ours, theirs

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
+from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
+from drillrank.files import files_below, leads_outside, warn_of_links, why_not_read
 
 STANDARD_INPUT = "-"
-LARGEST = 100_000_000  # bytes of a file that is found in a folder
-_UNNAMED = "(standard input)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,17 @@ class Skipped:
 
 
 @contextmanager
-def found_sources(arguments: Sequence[str]) -> Iterator[tuple[list[Source], list[Skipped]]]:
+def found_sources(
+    arguments: Sequence[str], *, follow_links: bool = False
+) -> Iterator[tuple[list[Source], list[Skipped]]]:
     """The files that arguments name, each once, in order; those of a folder by name.
 
-    Folders are walked with all that is in them, but for names that begin with a dot; links are followed, in circles
-    once. What is no plain file, such as a pipe or standard input, is copied to a file that lives as long as the
-    context.
+    Folders are walked with all that is in them, but for names that begin with a dot. What is named and is no plain
+    file, such as a pipe or standard input, is copied to a file that lives as long as the context.
+
+    Args:
+        arguments: Files, folders, patterns, or `-` for standard input.
+        follow_links: Whether links that lead outside their folder, or that of a pattern, are followed.
 
     Raises:
         InvalidInput: something that was named does not exist, or a pattern matches nothing.
@@ -63,89 +68,84 @@ def found_sources(arguments: Sequence[str]) -> Iterator[tuple[list[Source], list
     skipped: list[Skipped] = []
     with tempfile.TemporaryDirectory(prefix="drillrank-") as copies:
         for argument in arguments:
-            for source in _named(argument, copies):
-                if source.path.is_dir():
-                    in_folder, left_out = _walked(source.path)
-                    sources += in_folder
-                    skipped += left_out
-                else:
-                    sources.append(source)
+            path = Path(argument)
+            try:
+                mode = 0 if argument == STANDARD_INPUT else path.stat().st_mode
+            except (OSError, ValueError) as cause:
+                matches = _matching(argument, cause, follow_links)
+            else:
+                matches = [path] if stat.S_ISDIR(mode) else []
+                if not matches:
+                    sources.append(Source(argument, path) if stat.S_ISREG(mode) else _copied(argument, copies))
+            for match in matches:
+                is_folder = match.is_dir()
+                found = files_below(match, follow_links=follow_links) if is_folder else [(match, why_not_read(match))]
+                for file, problem in found:
+                    if problem:
+                        skipped.append(Skipped(str(file), f"{file} {problem}."))
+                    else:
+                        sources.append(Source(str(file), file, named=matches == [file]))
         yield list({os.path.realpath(source.path): source for source in reversed(sources)}.values())[::-1], skipped
 
 
 @contextmanager
 def reported(source: Source) -> Iterator[None]:
-    """Errors name the file as the user knows it."""
+    """Errors name the file as the user knows it; one that takes more memory than there is is an error like others."""
     try:
         yield
     except DrillrankError as error:
         raise type(error)(str(error).replace(str(source.path), source.name)) from error
+    except (MemoryError, RecursionError) as error:
+        raise InvalidInput(f"{source.name} cannot be read: {type(error).__name__}.") from error
 
 
-def _named(argument: str, copies: str) -> list[Source]:
-    """The files and folders of one argument, in order."""
-    if argument == STANDARD_INPUT:
-        return [_copied(_UNNAMED, copies)]
-    path = Path(argument)
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as cause:
-        matches = sorted(glob.glob(argument, recursive=True)) if glob.has_magic(argument) else []
-        if matches:
-            return [Source(match, Path(match), named=len(matches) == 1) for match in matches]
-        what = "matches no file" if glob.has_magic(argument) else getattr(cause, "strerror", None) or str(cause)
-        raise InvalidInput(f"{argument} cannot be read: {what}.") from cause
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-        return [Source(argument, path)]
-    return [_copied(argument, copies)]
+def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[Path]:
+    """Files and folders that a pattern matches, by name.
+
+    Raises:
+        InvalidInput: there are none, or it is no pattern, but a name that cannot be read for this cause.
+    """
+    is_pattern = glob.has_magic(pattern)
+    found = sorted(set(_expanded(Path(pattern).parts))) if is_pattern else []
+    if not found:
+        what = "matches no file" if is_pattern else getattr(cause, "strerror", None) or str(cause)
+        raise InvalidInput(f"{pattern:.200} cannot be read: {what}.") from cause
+    if follow_links:
+        return found
+    folder = Path(*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
+    inside = [path for path in found if not leads_outside(path, folder)]
+    warn_of_links(len(found) - len(inside), folder)
+    return inside
+
+
+def _expanded(parts: Sequence[str]) -> Iterator[Path]:
+    """As `glob`, but that `**` enters no link, and no folder deeper than all are read."""
+    if "**" not in parts:
+        yield from map(Path, glob.glob(os.path.join(*parts)))
+        return
+    at = parts.index("**")
+    for top in _expanded(parts[:at]) if at else [Path()]:
+        if at + 1 == len(parts):
+            yield from filter(Path.is_dir, [top])  # a folder stands for all that is in it
+            continue
+        for here, folders, _ in os.walk(top):
+            too_deep = len(Path(here).parts) - len(top.parts) >= limits.FOLDER_DEPTH
+            folders[:] = [] if too_deep else [name for name in folders if not name.startswith(".")]
+            yield from _expanded((glob.escape(here), *parts[at + 1 :]))
 
 
 def _copied(name: str, copies: str) -> Source:
     """A copy of what can be read only once; its name may tell its format."""
-    path = Path(tempfile.mkdtemp(dir=copies)) / ("input" if name == _UNNAMED else Path(name).name)
+    shown = "(standard input)" if name == STANDARD_INPUT else name
+    path = Path(tempfile.mkdtemp(dir=copies)) / ("input" if name == STANDARD_INPUT else Path(name).name)
     try:
-        with path.open("wb") as copy:
-            if name == _UNNAMED:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
-            else:
-                with Path(name).open("rb") as stream:
-                    shutil.copyfileobj(stream, copy)
+        with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as stream:
+            content = stream.read(limits.FILE_BYTES + 1)
+        path.write_bytes(content)
     except (OSError, AttributeError) as cause:  # AttributeError: there is no standard input
-        raise InvalidInput(f"{name} cannot be read: {getattr(cause, 'strerror', None) or 'it is closed'}.") from cause
-    return Source(name, path)
-
-
-def _walked(folder: Path) -> tuple[list[Source], list[Skipped]]:
-    """The plain files below a folder, and what was left out."""
-    sources: list[Source] = []
-    skipped: list[Skipped] = []
-    seen: set[tuple[int, int]] = set()
-
-    def cannot(error: OSError) -> None:
-        skipped.append(Skipped(str(error.filename), f"{error.filename} cannot be read: {error.strerror}."))
-
-    for here, folders, files in os.walk(folder, onerror=cannot, followlinks=True):
-        known = Path(here).stat()
-        if (known.st_dev, known.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((known.st_dev, known.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(name for name in files if not name.startswith(".")):
-            path = Path(here, name)
-            reason = _reason_to_skip(path)
-            if reason:
-                skipped.append(Skipped(str(path), f"{path} {reason}."))
-            else:
-                sources.append(Source(str(path), path, named=False))
-    return sources, skipped
-
-
-def _reason_to_skip(path: Path) -> str | None:
-    try:
-        found = path.stat()
-    except OSError as cause:
-        return f"cannot be read: {cause.strerror}"
-    if not stat.S_ISREG(found.st_mode):
-        return "is no file"
-    return f"is larger than {LARGEST // 1_000_000} MB: name it to have it read" if found.st_size > LARGEST else None
+        raise InvalidInput(f"{shown} cannot be read: {getattr(cause, 'strerror', None) or 'it is closed'}.") from cause
+    if len(content) > limits.FILE_BYTES:
+        raise InvalidInput(
+            f"{shown} has more than {limits.FILE_BYTES // 1_000_000} MB: save it as a file, and name that."
+        )
+    return Source(shown, path)

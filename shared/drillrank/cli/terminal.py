@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.segment import Segment
 
-from drillrank.explanation.text import CONTROL
+from drillrank.explanation.terms import CONTROL
 
 EXCERPT = 110
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from rich.markup import escape
 from drillrank.cli import terminal
 from drillrank.cli.compare import add_questions, column, component
 from drillrank.errors import InvalidInput
-from drillrank.settings_file import read_settings_file
+from drillrank.limits import read_json
 from drillrank.whole_files import check_target
 
 _WRITTEN = 20  # instructions that a model writes
@@ -57,6 +56,7 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 def run_tune(given: argparse.Namespace) -> None:
     """Tune, print what was tried, and write the settings."""
     from drillrank.evaluation import tune
+    from drillrank.evaluation.settings_file import read_settings_file
 
     _, what = component(given.component)
     grid = _grid(given, what)
@@ -95,10 +95,7 @@ def _grid(given: argparse.Namespace, what: Any) -> dict[str, Any]:
     grid: dict[str, Any] = {}
     for said in given.candidates_of:
         name, _, values = said.partition("=")
-        try:
-            grid[name] = json.loads(values)
-        except json.JSONDecodeError as problem:
-            raise InvalidInput(f"--try is SETTING=LIST, such as mu=[30,300]; not {said!r}.") from problem
+        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {said[:50]!r}")
     if given.instructions:
         wordings = _instructions(given.instructions)
         kind = what if isinstance(what, str) else what.get("component")
@@ -117,7 +114,8 @@ def _instructions(given: str) -> list[str]:
     try:
         lines = Path(given).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        raise InvalidInput(f"{given} cannot be read: {problem}.") from problem
+        why = getattr(problem, "strerror", None) or problem
+        raise InvalidInput(f"{given:.200} cannot be read: {why}.") from problem
     found = [line.strip() for line in lines if line.strip()]
     if not found:
         raise InvalidInput(f"{given} holds no instruction: write one on each line.")

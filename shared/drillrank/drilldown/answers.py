@@ -41,8 +41,8 @@ from drillrank.drilldown.answer_forms import in_words, without_tables
 from drillrank.drilldown.answer_reading import read
 from drillrank.drilldown.answer_tokens import tokens_of
 from drillrank.drilldown.answer_words import KINDS, plain
+from drillrank.llm import strip_reasoning
 from drillrank.terms import WORD
-from drillrank.thinking import without_thoughts
 
 LIKENESS = 0.88  # of a misspelled name, as `SequenceMatcher.ratio`: 1 is equal
 
@@ -142,7 +142,7 @@ def _choice(said: str, count: int, names: Sequence[Sequence[int]] | None = None,
 
 def _said(answer: str) -> str | None:
     """What counts of an answer, in words; None if it never gets beyond its thoughts."""
-    spoken = without_thoughts(answer)
+    spoken = strip_reasoning(answer)
     if spoken is None:
         labels = list(_ANSWER.finditer(answer))
         return answer[labels[-1].end() :] if labels else None

@@ -9,14 +9,13 @@ import hashlib
 from collections.abc import Sequence
 from typing import Literal
 
-from drillrank.dialogue import Dialogue
 from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
-from drillrank.once import Once
+from drillrank.last_used import LastUsed
+from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
 from drillrank.terms import WORD
-from drillrank.thinking import without_thoughts
 from drillrank.tokens import TokenCount, count_tokens
 from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summaries, summarized, summary
 
@@ -24,7 +23,7 @@ SummarizeBy = Summarizer | Summarize | Literal["llm"] | None
 
 Summaries = tuple[tuple[str, ...], Sequence[str]]  # and what went wrong
 
-_REMEMBERED = 256  # documents
+_DOCUMENTS, _ANSWERS = 256, 10_000  # that are remembered
 
 
 class Condenser:
@@ -68,41 +67,59 @@ class Condenser:
                 f"max_prompt_tokens={max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the instruction for "
                 f"the text to summarise; it takes {LEAST}."
             )
-        self._once: Once[Summaries] = Once(_REMEMBERED, keep=_whole)
+        self._known: LastUsed[str, Summaries] = LastUsed(_DOCUMENTS)
+        self._answers: LastUsed[str, str] = LastUsed(_ANSWERS)
 
-    def condensed(self, passages: Sequence[Passage]) -> Dialogue[Summaries]:
+    def condensed(self, passages: Sequence[Passage]) -> Requests[Summaries]:
         """Summaries of passages that belong together, each on one line, and what went wrong.
 
         Raises:
             InvalidInput: the given function does not return one string a text.
             LLMFailure: a call failed or brought no word, and `on_failure` is `"raise"`.
         """
-        return self._once.steps(_digest(passages), lambda: self._made(passages))
+        key = _digest(passages)
+        if self._summarizer != "llm":
+            return self._known.make(key, lambda: self._computed(passages))
+        known: Summaries | None = self._known.get(key)
+        if known is None:
+            known = yield from self._written(passages, key)
+            if not known[1]:
+                self._known[key] = known
+        return known
 
-    def _made(self, passages: Sequence[Passage]) -> Dialogue[Summaries]:
+    def _sentences(self, passages: Sequence[Passage]) -> tuple[list[str], list[int]]:
+        """Of each text some sentences, or all of it if it is short; and the places of those that are not."""
         texts = [passage.text for passage in passages]
         short = summaries(texts, self._words, self._words)
+        return short, [position for position, text in enumerate(texts) if short[position] != text]
+
+    def _computed(self, passages: Sequence[Passage]) -> Summaries:
+        short, long = self._sentences(passages)
+        if long and self._summarizer is not None and not isinstance(self._summarizer, str):
+            given = [passages[position].text for position in long]
+            for position, text, summarised in zip(long, given, summarized(self._summarizer, given), strict=True):
+                if summarised != text:
+                    short[position] = self._bounded(summarised)
+        return _on_one_line(short), []
+
+    def _written(self, passages: Sequence[Passage], key: str) -> Requests[Summaries]:
+        short, long = self._sentences(passages)
         problems: list[str] = []
-        long = [position for position, text in enumerate(texts) if short[position] != text]
-        if long and self._summarizer == "llm":
-            replies = yield [self._prompt(passages[position]) for position in long]
-            written = [without_thoughts(reply.text) or "" for reply in replies]
-            for position, text in zip(long, written, strict=True):
-                if WORD.search(text):
-                    short[position] = self._bounded(text)
-            silent = [reply.failure for reply, text in zip(replies, written, strict=True) if not WORD.search(text)]
+        if long:
+            memos = [Memo(self._answers, f"{key}:{position}", _has_word) for position in long]
+            prompts = [self._prompt(passages[position]) for position in long]
+            replies = yield [Ask(prompt, memo=memo) for prompt, memo in zip(prompts, memos, strict=True)]
+            for position, reply in zip(long, replies, strict=True):
+                if _has_word(reply.text):
+                    short[position] = self._bounded(strip_reasoning(reply.text) or "")
+            silent = [reply.failure for reply in replies if not _has_word(reply.text)]
             if silent:
                 reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
                 said = f"{len(silent)} of {len(long)} summaries failed ({reason})"
                 if self._on_failure == "raise":
                     raise next(filter(None, silent), LLMFailure(f"{said}."))
                 problems.append(f"{said}: sentences of the text stand in")
-        elif long and self._summarizer is not None and not isinstance(self._summarizer, str):
-            returned = summarized(self._summarizer, [texts[position] for position in long])
-            for position, text in zip(long, returned, strict=True):
-                if text != texts[position]:
-                    short[position] = self._bounded(text)
-        return tuple(" ".join(text.split()) for text in short), problems
+        return _on_one_line(short), problems
 
     def _bounded(self, written: str) -> str:
         """A summary that others wrote, who count in their own way."""
@@ -121,14 +138,18 @@ class Condenser:
             limit = min(limit, self._count(shown)) - over
 
 
-def _whole(made: Summaries) -> bool:
-    return not made[1]
+def _has_word(answer: str) -> bool:
+    return bool(WORD.search(strip_reasoning(answer) or ""))
 
 
-def _digest(passages: Sequence[Passage]) -> bytes:
+def _on_one_line(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()) for text in texts)
+
+
+def _digest(passages: Sequence[Passage]) -> str:
     content = hashlib.blake2b(digest_size=16)
     for passage in passages:
         for text in (passage.title, passage.text):
             data = text.encode("utf-8", "surrogatepass")
             content.update(len(data).to_bytes(8, "big") + data)
-    return content.digest()
+    return content.hexdigest()

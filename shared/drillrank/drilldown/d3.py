@@ -9,10 +9,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
-from drillrank.dialogue import LLM, Dialogue, Usage, arun, conversation, limited, run
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Drill, Plan, Step
 from drillrank.drilldown.evidence import Evidence, load_evidence_model
@@ -21,14 +19,17 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
+from drillrank.embedding import Embed
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.shared_turns import to_thread
+from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
 from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.upr import UPR
-from drillrank.settings import method, renamed
+from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.tokens import token_counter
 
@@ -62,9 +63,7 @@ class EvidenceRanking(Explainable[Ranked[Passage]]):
             self[:] = [replace(item, details={**item.details, "problems": self.problems}) for item in self]
 
 
-@renamed(lm="model", documents="max_documents", summarise="summarizer")
-@method
-class D3(D3Settings):
+class D3:
     """Finds evidence paragraphs in long structured documents by drilling down their sections.
 
     Args:
@@ -72,8 +71,8 @@ class D3(D3Settings):
             `complete` and, if it has one, `acomplete`. None chooses by likelihood.
         model: A language model, or its specification: scores paragraphs, and chooses where there is no LLM or it fails.
             A lexical model that has not been fitted is fitted with the documents' sections and paragraphs, on a copy.
-
-    The keyword arguments are the fields of `D3Settings`.
+        embed: A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.
+        settings: How it drills down.
 
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
     the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
@@ -106,38 +105,31 @@ class D3(D3Settings):
     (['Charge it over night.'], 2)
     """
 
-    llm: LLM | None = None
-    model: str | LanguageModel = "unigram"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._count = token_counter(self.tokens)
-        self._workers = limited(self.workers)
-        condenser = Condenser(self.summarizer, self.summary_words, self.max_prompt_tokens, self._count, self.on_failure)
-        plan = Plan(self, self.llm is not None, None, condenser)
-        if self.llm is None and ("base" in plan.strategy or self.summarizer == "llm"):
+    def __init__(
+        self,
+        llm: LLM | None = None,
+        model: str | LanguageModel = "unigram",
+        *,
+        embed: Embed | None = None,
+        settings: D3Settings | Mapping[str, Any] = D3Settings(),
+    ) -> None:
+        if embed is not None and not callable(embed):
+            raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
+        self.llm = llm
+        self.language_model = load_evidence_model(model)
+        self.embed = embed
+        self.settings = settings = as_settings(D3Settings, settings)
+        self._count = token_counter(settings.tokens)
+        condenser = Condenser(
+            settings.summarizer, settings.summary_words, settings.max_prompt_tokens, self._count, settings.on_failure
+        )
+        plan = Plan(settings, llm is not None, None, condenser)
+        if llm is None and ("base" in plan.strategy or settings.summarizer == "llm"):
             raise InvalidInput(
-                f"paragraphs={plan.strategy!r} with summarizer={self.summarizer!r} needs an LLM: give llm."
+                f"paragraphs={plan.strategy!r} with summarizer={settings.summarizer!r} needs an LLM: give llm."
             )
-        if self.embed is not None and not callable(self.embed):
-            raise InvalidInput(f"embed is a function from texts to vectors, not {self.embed!r:.100}.")
         needed = "monot5" in plan.strategy
-        self._plan = replace(plan, monot5=(self.monot5 or MonoT5(self.language_model)) if needed else None)
-
-    @cached_property
-    def language_model(self) -> LanguageModel:
-        """The model, loaded as far as it has to be before it is asked."""
-        return load_evidence_model(self.model)
-
-    @classmethod
-    def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"model": load_evidence_model(model, **options) if options else model}
-
-    @property
-    def lm(self) -> LanguageModel:
-        """Old name of `language_model`."""
-        warnings.warn("lm is called language_model now.", DeprecationWarning, stacklevel=2)
-        return self.language_model
+        self._plan = replace(plan, monot5=(settings.monot5 or MonoT5(self.language_model)) if needed else None)
 
     def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> PreparedDocuments:
         """Parse and index documents once, for many questions; `embed` runs here.
@@ -174,8 +166,8 @@ class D3(D3Settings):
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
-        instruction = filled(self.prompts[1], paragraphs="", question="")
-        return max((self.max_prompt_tokens - self._count(instruction)) // 2, LEAST)
+        instruction = filled(self.settings.prompts[1], paragraphs="", question="")
+        return max((self.settings.max_prompt_tokens - self._count(instruction)) // 2, LEAST)
 
     def retrieve(
         self,
@@ -205,8 +197,10 @@ class D3(D3Settings):
             LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`; the call's own error is its cause.
         """
         usage = Usage(count=self._count)
-        dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
-        return run(dialogue, llm or self.llm or _no_llm, usage, workers=self._workers)
+        if self.llm is None:
+            return self._likely(question, documents, top_n, on_step, usage)
+        requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
+        return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
     async def aretrieve(
         self,
@@ -218,12 +212,13 @@ class D3(D3Settings):
         on_step: Callable[[Step], object] | None = None,
     ) -> EvidenceRanking:
         """As `retrieve`, without blocking the event loop; prompts of one step are asked at the same time."""
+        if self.llm is None:
+            return await to_thread(self.retrieve, question, documents, top_n, on_step=on_step)
         usage = Usage(count=self._count)
-        dialogue = self.dialogue(question, documents, top_n, on_step=on_step, usage=usage)
-        return await arun(dialogue, llm or self.llm or _no_llm, workers=self._workers, usage=usage)
+        requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
+        return await arun(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
-    @conversation
-    def dialogue(
+    def requests(
         self,
         question: str,
         documents: Documents,
@@ -231,8 +226,8 @@ class D3(D3Settings):
         *,
         on_step: Callable[[Step], object] | None = None,
         usage: Usage | None = None,
-    ) -> Dialogue[EvidenceRanking]:
-        """What `retrieve` runs, for other dialogues to hold: it yields prompts and returns the ranking.
+    ) -> Requests[EvidenceRanking]:
+        """What `retrieve` runs, as a generator of requests for other generators: it returns the ranking.
 
         Args:
             question: The question.
@@ -241,21 +236,48 @@ class D3(D3Settings):
             on_step: As for `retrieve`.
             usage: Where the caller counts, to be found in the result.
         """
+        usage = usage or Usage(count=self._count)
+        if self.llm is None:
+            return self._likely(question, documents, top_n, on_step, usage)
+        drill = self._drill(question, documents, top_n, on_step)
+        return self._found(drill, (yield from drill.asked(top_n)), usage)
+
+    def _likely(
+        self,
+        question: str,
+        documents: Documents,
+        top_n: int | None,
+        on_step: Callable[[Step], object] | None,
+        usage: Usage,
+    ) -> EvidenceRanking:
+        drill = self._drill(question, documents, top_n, on_step)
+        return self._found(drill, drill.likely(top_n), usage)
+
+    def _drill(
+        self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
+    ) -> Drill:
         check_query(question)
         check_top_n(top_n)
         ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
+        settings = self.settings
         selection = Selection(
-            question, self.max_prompt_tokens, self.max_calls, self.on_failure, self.on_empty, self._count
+            question,
+            settings.max_prompt_tokens,
+            settings.max_calls,
+            settings.on_failure,
+            settings.on_empty,
+            self._count,
         )
-        drill = Drill(self._plan, ready, selection, on_step)
-        ranking = yield from drill.ranking(top_n)
-        found = EvidenceRanking(ranking, usage or Usage(count=self._count), drill.steps, drill.explain)
+        return Drill(self._plan, ready, selection, on_step)
+
+    def _found(self, drill: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
+        found = EvidenceRanking(ranking, usage, drill.steps, drill.explain)
         if problems := found.problems:
             warnings.warn(
-                f"Drilling down for {question!r:.100}: {'; '.join(problems[:5])}"
+                f"Drilling down for {drill.question!r:.100}: {'; '.join(problems[:5])}"
                 f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}.",
                 DrillrankWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return found
 
@@ -263,7 +285,3 @@ class D3(D3Settings):
 def _under(name: str, passage: Passage) -> Passage:
     """The passage as it is scored: under its name in the outline, which leaves out what is above all sections."""
     return replace(passage, title="" if name == BEGINNING else name)
-
-
-def _no_llm(prompt: str) -> str:
-    raise AssertionError(f"the LLM-free mode asked for {prompt!r:.100}")

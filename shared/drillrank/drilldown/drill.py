@@ -1,14 +1,13 @@
-"""One question's way down: documents, sections, paragraphs (D3, Nair et al. 2023, section 3), as one dialogue."""
+"""One question's way down: documents, sections, paragraphs (D3, Nair et al. 2023, section 3)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from drillrank.dialogue import Dialogue
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import PreparedDocuments
@@ -16,6 +15,7 @@ from drillrank.drilldown.selection import Item, Selection
 from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
 from drillrank.drilldown.tree import Decision, Way, beginning
 from drillrank.explanation import Explanation, Explanations
+from drillrank.llm import Requests
 from drillrank.passages import Passage, Ranked, ranked
 from drillrank.rerank.base import Scored
 from drillrank.rerank.monot5 import MonoT5
@@ -87,6 +87,7 @@ class Drill:
     ) -> None:
         self._plan = plan
         self.ready = ready
+        self.question = selection.question
         self._selection = selection
         self._likelihoods = Likelihoods(ready, selection.question)
         self._on_step = on_step
@@ -94,44 +95,65 @@ class Drill:
         self._way = Way()
         self.steps: list[Step] = []
 
-    def ranking(self, top_n: int | None) -> Dialogue[list[Ranked[Passage]]]:
-        """The evidence, best first."""
-        ready, plan = self.ready, self._plan
-        if plan.with_llm:
-            self._selection.check(*plan.settings.prompts)
+    def likely(self, top_n: int | None) -> list[Ranked[Passage]]:
+        """The evidence by likelihood alone, best first."""
         scope = self._proposed_documents()
-        likely: dict[int, Ranked[Passage]] = {}
-        if plan.with_llm:
-            opened = yield from self._sections(scope)
-        else:
-            likely = self._likely_sections(scope)
-            opened = sorted(likely)
-        guarded = set(self._guarded(scope, opened)) if plan.settings.guard_tokens else set()
-        chosen = sorted({*ready.inside(opened), *guarded})
+        sections = self._likely_sections(scope)
+        opened = sorted(sections)
+        chosen, guarded = self._candidates(scope, opened)
+        for stage in _STAGES[self._plan.strategy]:
+            chosen = self._computed(stage, chosen, top_n)
+        return self._ranked(scope, opened, chosen, guarded, sections, top_n)
+
+    def asked(self, top_n: int | None) -> Requests[list[Ranked[Passage]]]:
+        """The evidence with an LLM, best first."""
+        self._selection.check(*self._plan.settings.prompts)
+        scope = self._proposed_documents()
+        opened = yield from self._sections(scope)
+        chosen, guarded = self._candidates(scope, opened)
         alone = len(chosen) == 1  # nothing for the LLM to choose
-        for stage in _STAGES[plan.strategy]:
-            if stage == "monot5":
-                chosen = self._monot5(chosen, top_n)
+        for stage in _STAGES[self._plan.strategy]:
+            if stage in ("monot5", "likelihood"):
+                chosen = self._computed(stage, chosen, top_n)
                 alone = len(chosen) == 1
-            elif stage == "likelihood":
-                chosen = self._likelihood(chosen, top_n)
             elif not alone:
                 chosen = yield from self._paragraphs(chosen, stage)
+        return self._ranked(scope, opened, chosen, guarded, None, top_n)
+
+    def _candidates(self, scope: Sequence[int], opened: Sequence[int]) -> tuple[list[int], set[int]]:
+        """Paragraphs of the opened sections, and those that the guard adds; and which these are."""
+        guarded = set(self._guarded(scope, opened)) if self._plan.settings.guard_tokens else set()
+        return sorted({*self.ready.inside(opened), *guarded}), guarded
+
+    def _computed(self, stage: str, candidates: Sequence[int], top_n: int | None) -> list[int]:
+        return (self._monot5 if stage == "monot5" else self._likelihood)(candidates, top_n)
+
+    def _ranked(
+        self,
+        scope: Sequence[int],
+        opened: Sequence[int],
+        chosen: list[int],
+        guarded: set[int],
+        likely: Mapping[int, Ranked[Passage]] | None,
+        top_n: int | None,
+    ) -> list[Ranked[Passage]]:
+        """What was chosen, best first; `likely` are the opened sections where likelihood chose them."""
+        ready = self.ready
         scored = [self._judged[at] for at in chosen] if self._judged else self._likelihoods.scored(chosen)
-        chosen_by = {"nothing_matched": False} if plan.with_llm else {}
+        chosen_by = {"nothing_matched": False} if likely is None else {}
         details = [
             {
                 **more,
                 **chosen_by,
                 "guarded": position in guarded,
-                **_section_details(likely.get(ready.section_indices[position])),
+                **_section_details((likely or {}).get(ready.section_indices[position])),
             }
             for position, (_, more) in zip(chosen, scored, strict=True)
         ]
         scores = [score for score, _ in scored]
         found = ranked([ready.paragraphs[at] for at in chosen], scores, details, top_n)
         way, self._chosen = self._way, chosen
-        way.scope, way.opened, way.guarded = scope, opened, guarded
+        way.scope, way.opened, way.guarded = list(scope), list(opened), guarded
         way.evidence = [chosen[item.details["position"]] for item in found]
         way.beyond = set(chosen).difference(way.evidence)
         way.scores = {at: score for at, (score, _) in self._judged.items()} | dict(zip(chosen, scores, strict=True))
@@ -169,7 +191,7 @@ class Drill:
 
     # Sections
 
-    def _sections(self, scope: Sequence[int]) -> Dialogue[list[int]]:
+    def _sections(self, scope: Sequence[int]) -> Requests[list[int]]:
         """Sections chosen by the LLM, level by level where one prompt cannot hold them all."""
         outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by
         prompt, _ = self._plan.settings.prompts
@@ -196,7 +218,7 @@ class Drill:
             level = [below for entry in kept if len(entry.sections) > 1 for below in outline.below(entry)]
         return sorted(set(chosen))
 
-    def _summaries(self, scope: Sequence[int]) -> Dialogue[tuple[dict[int, str], list[str]]]:
+    def _summaries(self, scope: Sequence[int]) -> Requests[tuple[dict[int, str], list[str]]]:
         """Summaries of sections by position, made document by document."""
         sections = self.ready.outline.sections
         by_document: dict[int | str, list[int]] = {}
@@ -260,7 +282,7 @@ class Drill:
 
     # Paragraphs
 
-    def _paragraphs(self, candidates: Sequence[int], stage: str) -> Dialogue[list[int]]:
+    def _paragraphs(self, candidates: Sequence[int], stage: str) -> Requests[list[int]]:
         """BASE over the paragraphs' text, or over their summaries."""
         if not candidates:
             return []

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from drillrank.embedding import Embed, Floats, embedded, of_unit_length
-from drillrank.explanation import Explanation, Part
+from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.passages import Passage, Path, Ranked
-from drillrank.rerank.contributions import Entry
+from drillrank.passages import Passage, Ranked
+from drillrank.rerank.contributions import likelihood_explained
 from drillrank.rerank.upr import UPR
 
 # Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.
@@ -86,11 +86,11 @@ class Evidence:
         """What S of each entry is added up from, given its paragraph's position."""
         read = [self._paragraphs[position] for position in positions]
         *likelihoods, nothing = self._ranker.likelihoods(question, [*read, Passage("")])
-        entries = [
-            Entry(item, Path((paragraph,)), likelihood, nothing, parts=_fused(item, paragraph))
+        model = self._ranker.language_model
+        return [
+            likelihood_explained(item, likelihood, nothing, model=model, parts=_fused(item, paragraph))
             for item, paragraph, likelihood in zip(ranking, read, likelihoods, strict=True)
         ]
-        return [entry.explained("D3") for entry in entries]
 
     def best(self, totals: Sequence[float]) -> int:
         """How many of the best paragraphs make the expected F1 largest, given S of all that could be chosen."""
@@ -123,14 +123,14 @@ class _Vectors:
         ]
 
 
-def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Part, ...]:
+def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:
     """What embeddings add to S."""
     if "cosine" not in item.details:
         return ()
     return (
-        Part("cosine", COSINE_WEIGHT * item.details["cosine"]),
-        Part("cosine of the section", SECTION_WEIGHT * item.details["section_cosine"]),
-        Part("length", math.log(max(len(paragraph.text.split()), 1))),
+        Term("cosine", COSINE_WEIGHT * item.details["cosine"]),
+        Term("cosine of the section", SECTION_WEIGHT * item.details["section_cosine"]),
+        Term("length", math.log(max(len(paragraph.text.split()), 1))),
     )
 
 

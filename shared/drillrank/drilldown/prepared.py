@@ -8,7 +8,6 @@ from functools import cached_property
 
 from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.outline import Outline
-from drillrank.moved import renamed_names
 from drillrank.passages import Passage
 from drillrank.rerank.upr import UPR
 
@@ -58,6 +57,3 @@ class PreparedDocuments:
     def inside(self, sections: Sequence[int]) -> list[int]:
         """Positions of the paragraphs of some sections."""
         return [at for section in sections for at in range(self._firsts[section], self._firsts[section + 1])]
-
-
-__getattr__ = renamed_names(__name__, Drillable="PreparedDocuments")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
@@ -12,8 +12,7 @@ from typing import Any
 from drillrank.drilldown.covered_text import CoveredText, HeadingPath, covered_sections
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.moved import renamed_names
-from drillrank.once import Once
+from drillrank.last_used import LastUsed
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.structure.formats import document_name
@@ -89,12 +88,12 @@ class PreparedCache:
     ) -> None:
         self._prepare = prepare
         self._separator = separator
-        self._once: Once[PreparedDocuments] = Once(_REMEMBERED)
+        self._known: LastUsed[Hashable, PreparedDocuments] = LastUsed(_REMEMBERED)
 
     def ready(self, documents: Sequence[Material]) -> PreparedDocuments:
         """What `D3.retrieve` takes, of documents given by what is stored of them."""
         key = tuple(tuple((stored, repr(stored.metadata)) for stored in material) for material in documents)
-        return self._once.get(key, lambda: self._made(documents))
+        return self._known.make(key, lambda: self._made(documents))
 
     def _made(self, documents: Sequence[Material]) -> PreparedDocuments:
         names = [document_name(stored[0].metadata) if stored else None for stored in documents]
@@ -243,6 +242,3 @@ def _repeats_table_head(before: StoredChunk, chunk: StoredChunk) -> bool:
         return False
     gap = before.text[len(before.text.rstrip()) :]
     return f"{row}\n{rule}" in before.text and gap.count("\n") < 2
-
-
-__getattr__ = renamed_names(__name__, Piece="StoredChunk", Library="PreparedCache")

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from drillrank.dialogue import Dialogue, Reply
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
 from drillrank.drilldown.tree import Deputy
 from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
+from drillrank.llm import Ask, Reply, Requests, strip_reasoning
 from drillrank.prompts import Template, filled
-from drillrank.structured import StructuredPrompt
-from drillrank.thinking import without_thoughts
 from drillrank.tokens import TokenCount, count_tokens
 
 _SPARE = 8  # tokens for what is put between items, and for the number after a name that is there twice
@@ -117,7 +115,7 @@ class Selection:
 
     def choose(
         self, template: Template, items: Sequence[Item], likely: Fallback, *, by: AnswerBy = "ids", spare: int = 0
-    ) -> Dialogue[Chosen]:
+    ) -> Requests[Chosen]:
         """Ask about all items, in several prompts at once if need be.
 
         Where too few calls are left for all, the likeliest items are asked about, and a problem says so. A blank answer
@@ -142,8 +140,8 @@ class Selection:
         if not groups:
             return Chosen(likely.choose(everything) if items else [], problems, deputies)
         self.calls_left -= len(groups)
-        prompts = [self._showing(template, [items[at] for at in group], by) for group in groups]
-        replies = yield [StructuredPrompt(prompt, IDS_SCHEMA) for prompt in prompts] if by == "json" else prompts
+        schema = IDS_SCHEMA if by == "json" else None
+        replies = yield [Ask(self._showing(template, [items[at] for at in group], by), schema) for group in groups]
         chosen: list[int] = []
         for group, reply in zip(groups, replies, strict=True):
             names = [items[at].name for at in group]
@@ -288,7 +286,7 @@ def _problem(reply: Reply, choice: Choice) -> str:
         return f"{reply.failure}"
     if not choice.usable:
         return f"the answer {' '.join(reply.text.split())[:_SHOWN]!r} chooses nothing that was offered"
-    if not (without_thoughts(reply.text) or "").strip():
+    if not (strip_reasoning(reply.text) or "").strip():
         return "the answer was blank, which stands for nothing relevant"
     if choice.unknown:
         listed = ", ".join(map(repr, choice.unknown[:3]))

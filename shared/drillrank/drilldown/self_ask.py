@@ -8,33 +8,18 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from drillrank.calling import blocking, is_async, method_of, to_thread
-from drillrank.dialogue import (
-    LLM,
-    Conversation,
-    Dialogue,
-    Finished,
-    Reply,
-    Usage,
-    advance,
-    arun,
-    conversation,
-    limited,
-    run,
-)
-from drillrank.drilldown.settings import SelfAskSettings
 from drillrank.drilldown.truncation import LEAST, shortened
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, OnFailure, check_positive
+from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_async, run, strip_reasoning
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import filled
-from drillrank.settings import method
+from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
+from drillrank.settings import check_one_of
 from drillrank.terms import WORD
-from drillrank.thinking import without_thoughts
-from drillrank.tokens import token_counter
+from drillrank.tokens import Tokens, token_counter
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
@@ -64,7 +49,7 @@ class SelfAskAnswer:
     Attributes:
         answer: The final answer; empty if the LLM never gave one.
         steps: The follow-up questions, in order.
-        usage: What all LLM calls cost, the retriever's included where it is a dialogue.
+        usage: What all LLM calls cost, those of a retriever included whose results have a `usage`, as those of `D3`.
         problems: What the LLM did wrong and what was done about it.
     """
 
@@ -74,32 +59,40 @@ class SelfAskAnswer:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """Passages for a question are wanted."""
+@dataclass
+class _Progress:
+    """How far one question has got."""
 
     question: str
+    usage: Usage
+    steps: list[FollowUp] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    transcript: str = ""
 
 
-_Moves = Generator["list[str] | _Search | FollowUp", Any, SelfAskAnswer]
-
-
-@method
-class SelfAsk(SelfAskSettings):
+class SelfAsk:
     r"""Answers multi-hop questions by asking and answering follow-up questions.
 
     Args:
         llm: Asks and answers: a function from prompt to answer, sync or async, or an object with `complete` and, if it
             has one, `acomplete`.
         retrieve: From a question to passages, rankings of passages or strings, best first, as a list or one after the
-            other; or to a `Conversation` that ends with them, such as `lambda question: d3.dialogue(question,
-            documents)`, whose calls then count here. A function, sync or async, or an object with `retrieve` and, if it
-            has one, `aretrieve`.
-
-    The keyword arguments are the fields of `SelfAskSettings`.
+            other. A function, sync or async, or an object with `retrieve` and, if it has one, `aretrieve`. What
+            `lambda question: d3.retrieve(question, documents)` spends counts here, too.
+        max_steps: Most follow-up questions; then the final answer is asked for.
+        max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
+            first one does, its middle is left out, as it is of a transcript that is too long.
+        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        prompt: Asks for the next step: a template with `{question}` and `{transcript}`, which ends the prompt; or a
+            function of these.
+        answer_prompt: Asks for an answer from passages: a template with `{contents}` and `{question}`, or a function of
+            these.
+        on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
+            `DrillrankWarning`; or `"raise"`.
+        workers: Most LLM calls at the same time, of one question.
 
     Raises:
-        InvalidInput: a setting is out of its range.
+        InvalidInput: a setting is out of its range, or a prompt lacks a place.
 
     >>> def llm(prompt):
     ...     if "Contents: Emma" in prompt:
@@ -112,15 +105,31 @@ class SelfAsk(SelfAskSettings):
     ('Jane Austen', [('Who wrote Emma?', 'Jane Austen')], 3)
     """
 
-    llm: LLM
-    retrieve: object
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if method_of(self.retrieve, "retrieve", "aretrieve") is None:
-            raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
-        self._count = token_counter(self.tokens)
-        self._workers = limited(self.workers)
+    def __init__(
+        self,
+        llm: LLM,
+        retrieve: object,
+        *,
+        max_steps: int = 5,
+        max_prompt_tokens: int = 3000,
+        tokens: Tokens = None,
+        prompt: Template = SELF_ASK_PROMPT,
+        answer_prompt: Template = ANSWER_PROMPT,
+        on_failure: OnFailure = "continue",
+        workers: int = 4,
+    ) -> None:
+        check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens, workers=workers)
+        check_one_of(OnFailure, on_failure=on_failure)
+        self.llm = llm
+        self.retrieve = retrieve
+        self.max_steps = max_steps
+        self.max_prompt_tokens = max_prompt_tokens
+        self.prompt = check_places(prompt, "question", "transcript")
+        self.answer_prompt = check_places(answer_prompt, "contents", "question")
+        self.on_failure = on_failure
+        self._count = token_counter(tokens)
+        self.workers = workers
+        self._retriever("retrieve", "aretrieve")
 
     def answer(self, question: str) -> SelfAskAnswer:
         """The final answer, whatever the LLM says; one `DrillrankWarning` tells what went wrong.
@@ -139,94 +148,78 @@ class SelfAsk(SelfAskSettings):
 
     def stream(self, question: str) -> Iterator[FollowUp | SelfAskAnswer]:
         """Each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
-        usage = Usage(count=self._count)
-        retrieve = cast("Callable[[str], Any]", method_of(self.retrieve, "retrieve", "aretrieve"))
+        retrieve = self._retriever("retrieve", "aretrieve")
         if is_async(retrieve):
             raise InvalidInput(f"{self.retrieve!r:.100} cannot be asked synchronously: use the asynchronous method.")
-        moves = self._moves(question, usage)
-        answer: Any = None
+        handlers = {Retrieve: lambda request: retrieve(request.query)}
+        progress = _Progress(question, Usage(count=self._count))
         while True:
-            move = advance(moves, answer)
-            if isinstance(move, Finished):
-                yield move.result
+            item = run(self._next(progress), self.llm, handlers, usage=progress.usage, workers=self.workers)
+            yield item
+            if isinstance(item, SelfAskAnswer):
                 return
-            if isinstance(move, FollowUp):
-                yield move
-                answer = None
-                continue
-            answer = retrieve(move.question) if isinstance(move, _Search) else _asked(move)
-            if isinstance(answer, Conversation):
-                answer = run(answer, self.llm, usage, workers=self._workers)
 
     async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
         """As `stream`, without blocking the event loop."""
-        usage = Usage(count=self._count)
-        retrieve = cast("Callable[[str], Any]", method_of(self.retrieve, "aretrieve", "retrieve"))
-        on_a_thread = blocking(retrieve)
-        moves = self._moves(question, usage)
-        answer: Any = None
+        retrieve = self._retriever("aretrieve", "retrieve")
+        handlers = {Retrieve: lambda request: retrieve(request.query)}
+        progress = _Progress(question, Usage(count=self._count))
         while True:
-            move = await to_thread(advance, moves, answer)
-            if isinstance(move, Finished):
-                yield move.result
+            item = await arun(self._next(progress), self.llm, handlers, usage=progress.usage, workers=self.workers)
+            yield item
+            if isinstance(item, SelfAskAnswer):
                 return
-            if isinstance(move, FollowUp):
-                yield move
-                answer = None
-                continue
-            if not isinstance(move, _Search):
-                answer = _asked(move)
-            elif on_a_thread is not None:
-                answer = await to_thread(on_a_thread, move.question)
-            else:
-                answer = await retrieve(move.question)
-            if isinstance(answer, Conversation):
-                answer = await arun(answer, self.llm, workers=self._workers, usage=usage)
 
-    def _moves(self, question: str, usage: Usage) -> _Moves:
-        """What happens, without I/O: yields prompts, searches and finished steps; receives replies and passages."""
-        self._check_room(question)
-        steps: list[FollowUp] = []
-        problems: list[str] = []
-        transcript = ""
+    def _retriever(self, *names: str) -> Callable[[str], Any]:
+        methods = [method for name in names if callable(method := getattr(self.retrieve, name, None))]
+        if not methods and not callable(self.retrieve):
+            raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
+        return methods[0] if methods else cast("Callable[[str], Any]", self.retrieve)
+
+    def _next(self, progress: _Progress) -> Requests[FollowUp | SelfAskAnswer]:
+        """The next follow-up question with its answer; at the end, the final answer."""
+        question, steps, problems = progress.question, progress.steps, progress.problems
+        if not steps:
+            self._check_room(question)
         final = ""
-        while len(steps) < self.max_steps:
-            said = yield from self._ask(self._next(question, transcript), problems)
+        if len(steps) < self.max_steps:
+            said = yield from self._ask(self._asking(question, progress.transcript), problems)
             follow_up, final = next_move(said)
-            if not follow_up:
-                break
             if any(follow_up.casefold() == step.question.casefold() for step in steps):
                 problems.append(f"it asked {follow_up!r:.80} again: no more follow-up questions")
-                break
-            step = yield from self._answered(follow_up, problems)
-            steps.append(step)
-            yield step
-            opening = " Yes." if len(steps) == 1 else ""
-            transcript += f"{opening}\nFollow up: {step.question}\nIntermediate answer: {step.answer or 'not known'}"
+            elif follow_up:
+                step = yield from self._answered(follow_up, progress)
+                steps.append(step)
+                opening = " Yes." if len(steps) == 1 else ""
+                answer = step.answer or "not known"
+                progress.transcript += f"{opening}\nFollow up: {step.question}\nIntermediate answer: {answer}"
+                return step
         if not final:  # the steps are used up, or it said something else: let it finish the sentence
             opening = "" if steps else " No."
-            prompt = self._next(question, f"{transcript}{opening}{_CONCLUDE}")
+            prompt = self._asking(question, f"{progress.transcript}{opening}{_CONCLUDE}")
             final = conclusion((yield from self._ask(prompt, problems)))
         if not final:
             problems.append("it gave no final answer: the last answer from passages stands in")
             final = next((step.answer for step in reversed(steps) if step.answer), "")
         if not final:
-            final = (yield from self._answered(question, problems)).answer
+            final = (yield from self._answered(question, progress)).answer
         if problems:
             warnings.warn(f"Self-ask for {question!r:.100}: {'; '.join(problems)}.", DrillrankWarning, stacklevel=2)
-        return SelfAskAnswer(final, tuple(steps), usage, tuple(problems))
+        return SelfAskAnswer(final, tuple(steps), progress.usage, tuple(problems))
 
-    def _answered(self, question: str, problems: list[str]) -> Generator[Any, Any, FollowUp]:
-        found = yield _Search(question)
+    def _answered(self, question: str, progress: _Progress) -> Requests[FollowUp]:
+        [found] = yield [Retrieve(question, 0)]
+        if isinstance(usage := getattr(found, "usage", None), Usage):
+            progress.usage.include(usage)
         if isinstance(found, str) or not isinstance(found, Iterable):
             raise InvalidInput(f"retrieve must return a list of passages, not a {type(found).__name__}.")
         passages = tuple(map(_passage, found))
         answer = ""
         if passages:
-            answer = yield from self._ask(self._reading(question, passages), problems)
+            answer = yield from self._ask(self._reading(question, passages), progress.problems)
         return FollowUp(question, " ".join(answer.split())[:_LONGEST], passages)
 
-    def _next(self, question: str, transcript: str) -> str:
+    def _asking(self, question: str, transcript: str) -> str:
         """Asks for the next step."""
         return self._within(transcript, lambda shown: filled(self.prompt, question=question, transcript=shown))
 
@@ -269,16 +262,16 @@ class SelfAsk(SelfAskSettings):
                 "prompts."
             )
 
-    def _ask(self, prompt: str, problems: list[str]) -> Generator[Any, Any, str]:
+    def _ask(self, prompt: str, problems: list[str]) -> Requests[str]:
         reply: Reply
-        [reply] = yield [prompt]
+        [reply] = yield [Ask(prompt)]
         if reply.failure and self.on_failure == "raise":
             raise reply.failure
         if reply.failure:
             problems.append(str(reply.failure))
         elif not reply.text.strip():
             problems.append("the LLM's answer was blank")
-        return without_thoughts(reply.text) or ""
+        return strip_reasoning(reply.text) or ""
 
 
 def next_move(said: str) -> tuple[str, str]:
@@ -315,11 +308,6 @@ def conclusion(said: str) -> str:
 def _plain(said: str) -> str:
     """On one line, without the marks of bold type."""
     return " ".join(said.replace("**", "").replace("__", "").split())[:_LONGEST]
-
-
-@conversation
-def _asked(prompts: list[str]) -> Dialogue[Sequence[Reply]]:
-    return (yield prompts)
 
 
 def _passage(found: object) -> Passage:

@@ -8,9 +8,8 @@ from typing import Literal
 
 from drillrank.drilldown.outline import BEGINNING, OutlinePath
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.explanation import TreeNode
-from drillrank.explanation.summands import Fate
-from drillrank.explanation.text import on_one_line
+from drillrank.explanation import Node
+from drillrank.explanation.terms import Outcome, on_one_line
 
 Deputy = Literal["budget", "failure", "empty"]
 """Why likelihood decided in the LLM's place: no call was left, the answer was unusable, or it chose nothing."""
@@ -86,7 +85,7 @@ class Way:
     section_scores: Mapping[int, float] = field(default_factory=dict)
     scores: Mapping[int, float] = field(default_factory=dict)
 
-    def tree(self, ready: PreparedDocuments) -> Iterator[TreeNode]:
+    def tree(self, ready: PreparedDocuments) -> Iterator[Node]:
         """Documents, sections and the paragraphs that were read, in pre-order."""
         scope, opened, evidence = set(self.scope), set(self.opened), set(self.evidence)
         of_sections, of_paragraphs = self._section_reasons(), self._paragraph_reasons(ready)
@@ -101,15 +100,15 @@ class Way:
                 hidden = ready.outline.hidden(path[0])  # headings that name the document
                 missing = [path[:length] for length in range(2 + hidden, len(path)) if path[:length] not in seen]
                 yield from (_heading(above, hidden, above in above_opened) for above in missing)
-                fate: Fate = "opened" if at in opened else "left"
+                outcome: Outcome = "opened" if at in opened else "left"
                 depth, name = max(len(path) - 1 - hidden, 1), str(path[-1]) if len(path) > 1 else BEGINNING
-                yield TreeNode(name, "section", depth, fate, of_sections.get(at, ALONE), self.section_scores.get(at))
+                yield Node(name, "section", depth, outcome, of_sections.get(at, ALONE), self.section_scores.get(at))
             seen |= {path[:length] for length in range(1, len(path) + 1)}
             for position in filter(of_paragraphs.__contains__, ready.inside([at])):
                 text, id_ = beginning(ready.readable[position].text), ready.paragraphs[position].id
-                fate = "evidence" if position in evidence else "read"
+                outcome = "evidence" if position in evidence else "read"
                 score = self.scores.get(position)
-                yield TreeNode(text, "paragraph", depth + 1, fate, of_paragraphs[position], score, id_)
+                yield Node(text, "paragraph", depth + 1, outcome, of_paragraphs[position], score, id_)
 
     def _section_reasons(self) -> dict[int, str]:
         """Why sections were opened or left: the last decision about one, which may be that about its chapter."""
@@ -137,13 +136,11 @@ def beginning(text: str) -> str:
     return on_one_line(text, _BEGINNING)
 
 
-def _document(name: str, id_: str, drilled: bool) -> TreeNode:
+def _document(name: str, id_: str, drilled: bool) -> Node:
     if drilled:
-        return TreeNode(name, "document", 0, "opened", "drilled into", id=id_)
-    return TreeNode(name, "document", 0, "left", "others have likelier paragraphs (max_documents)", id=id_)
+        return Node(name, "document", 0, "opened", "drilled into", id=id_)
+    return Node(name, "document", 0, "left", "others have likelier paragraphs (max_documents)", id=id_)
 
 
-def _heading(path: OutlinePath, hidden: int, opened: bool) -> TreeNode:
-    return TreeNode(
-        str(path[-1]), "section", len(path) - 1 - hidden, "opened" if opened else "left", "no text of its own"
-    )
+def _heading(path: OutlinePath, hidden: int, opened: bool) -> Node:
+    return Node(str(path[-1]), "section", len(path) - 1 - hidden, "opened" if opened else "left", "no text of its own")

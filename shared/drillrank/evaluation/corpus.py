@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.evaluation.questions import Question, passage_of, rows_of_file
+from drillrank.files import files_below
 from drillrank.passages import Passage
 from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, breadcrumb, read_document
@@ -40,7 +42,7 @@ class Corpus:
             InvalidInput: another one has its id.
         """
         if self.passages.setdefault(passage.id, passage) != passage:
-            raise InvalidInput(f"{place} has the id {passage.id!r} of another passage: ids differ.")
+            raise InvalidInput(f"{place} has the id {passage.id!r:.200} of another passage: ids differ.")
 
     def known(self, question: Question) -> Mapping[str, Passage]:
         """What a question can be judged by, by id: the candidates that it names, and the corpus."""
@@ -58,6 +60,9 @@ def read_corpus(source: CorpusSource | None) -> Corpus:
 
     `.jsonl` and `.csv` are tables of passages: `text`, and perhaps `id`, `title` and `links`. Every other file is a
     document, whose sections are the passages, with ids of the file's name and the section's.
+
+    Of a folder's documents, one that cannot be read is left out with a warning; hidden ones and links that lead outside
+    are not read.
 
     Raises:
         InvalidInput: a file cannot be read, there is no passage, or two share an id; the message names the row.
@@ -87,20 +92,28 @@ def _add_files(corpus: Corpus, given: Path) -> None:
     if not given.is_dir():
         _add_file(corpus, given, given.name)
         return
-    for file in sorted(given.rglob("*")):
+    for file, problem in sorted(files_below(given)):
         known = file.suffix.lower() in (".jsonl", ".csv", ".pdf") or named_format({"file_name": file.name})
-        if known and file.is_file():
-            _add_file(corpus, file, file.relative_to(given).as_posix())
+        if problem and (known or file.is_dir()):
+            warnings.warn(f"{file} {problem}.", DrillrankWarning, stacklevel=2)
+        elif known:
+            _add_file(corpus, file, file.relative_to(given).as_posix(), named=False)
 
 
-def _add_file(corpus: Corpus, file: Path, name: str) -> None:
+def _add_file(corpus: Corpus, file: Path, name: str, *, named: bool = True) -> None:
     if file.suffix.lower() in (".jsonl", ".csv"):
         for place, row in rows_of_file(file):
             corpus.add(passage_of(row, place), place)
         return
     if name in corpus.documents:
         raise InvalidInput(f"Two documents are called {name!r}: give the folder that holds both.")
-    corpus.documents[name] = document = read_document(file)
+    try:
+        corpus.documents[name] = document = read_document(file)
+    except (DrillrankError, MemoryError, RecursionError) as error:
+        if named:
+            raise
+        warnings.warn(f"{file} is left out: {str(error) or type(error).__name__}", DrillrankWarning, stacklevel=2)
+        return
     for chunk in section_chunks(document, name):
         if chunk.view == "raw":
             corpus.add(Passage(chunk.text, id=chunk.section_id, title=breadcrumb(chunk.path)), name)
@@ -116,12 +129,12 @@ def check_gold(questions: Sequence[Question], corpus: Corpus) -> None:
         known = corpus.known(question)
         for id_ in question.candidates or ():
             if isinstance(id_, str) and id_ not in known:
-                raise InvalidInput(f"{question.place}: the candidate {id_!r} is not in the corpus.")
+                raise InvalidInput(f"{question.place}: the candidate {id_!r:.200} is not in the corpus.")
         for id_ in question.gold if corpus.passages else ():
             if id_ not in known:
                 raise InvalidInput(
-                    f"{question.place}: the gold id {id_!r} is not in the corpus of {len(corpus.passages):,} passages, "
-                    f"whose first id is {next(iter(corpus.passages))!r}."
+                    f"{question.place}: the gold id {id_!r:.80} is not in the corpus of {len(corpus.passages):,} "
+                    f"passages, whose first id is {next(iter(corpus.passages))!r:.80}."
                 )
 
 

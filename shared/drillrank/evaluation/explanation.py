@@ -41,7 +41,7 @@ def explain(query: str, ranking: Sequence[Any], ranker: Explains | None = None) 
 
     >>> ranking = UPR().rank("Who wrote Emma?", ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."])
     >>> best = explain("Who wrote Emma?", ranking)[0]
-    >>> max(best.tokens, key=lambda token: token.gain).token
+    >>> max(best.tokens, key=lambda token: token.value).name
     'emma'
     >>> abs(best.total - best.score) < 1e-6
     True

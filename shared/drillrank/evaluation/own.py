@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
+from drillrank.components import COMPONENTS, component
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.corpus import Corpus
+from drillrank.evaluation.settings_file import settings_in_file
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import PathSearch
-from drillrank.registry import component, components
-from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
-from drillrank.settings import settings_in_file
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.settings import keyword_arguments, setting_defaults
 from drillrank.views import MultiViewIndex, section_chunks
 
 _RERANK = ("UPR", "MonoT5", "Relevance", "PromptRank")
@@ -31,11 +31,12 @@ def by_file(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         InvalidInput: the file cannot be used.
     """
     named = dict(given)
-    file = named.pop("settings", None)
+    file, trust = named.pop("settings", None), bool(named.pop("trust_settings", False))
     if file is None:
         return named
-    cls = component(name).core_class
-    return {**settings_in_file(file, PathSettings if cls is PathSearch else cls), **named}
+    row = component(name)
+    names = ["PathSearch", "PromptRank"] if row.name == "PathSearch" else [row.name]
+    return {**settings_in_file(file, names, trust=trust), **named}
 
 
 def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fitted: bool) -> Any:
@@ -47,7 +48,7 @@ def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fit
     cls: Any = component(name).core_class
     kind = cls.__name__
     if kind not in (*_RERANK, *_SEARCH):
-        possible = ", ".join(one.name for one in components() if one.name in (*_RERANK, *_SEARCH))
+        possible = ", ".join(one.name for one in COMPONENTS if one.name in (*_RERANK, *_SEARCH))
         raise InvalidInput(f"{kind} needs more than questions and a corpus: give it as an object. By name: {possible}.")
     named = dict(settings)
     if kind in _NEURAL and "model" not in named:
@@ -56,23 +57,23 @@ def own_component(name: str, settings: Mapping[str, Any], corpus: Corpus, *, fit
     for of_model in ("model", "model_options"):
         named.pop(of_model, None)
     if kind in _RERANK:
-        return cls(model, **named)
+        return cls(model, **keyword_arguments(cls, named))
     if kind == "PathSearch":
         if not corpus.passages:
             raise InvalidInput("PathSearch searches a corpus: give one.")
-        of_paths = {item.name for item in fields(PromptRankSettings)}
-        prompt_rank = PromptRank(model or "unigram", **{key: named.pop(key) for key in of_paths & named.keys()})
+        of_paths = {key: named.pop(key) for key in setting_defaults(PromptRank).keys() & named.keys()}
+        prompt_rank = PromptRank(model or "unigram", **keyword_arguments(PromptRank, of_paths))
         links = [named["links"]] if isinstance(named.get("links"), str) else named.get("links")
         if isinstance(links, Sequence) and all(isinstance(name, str) for name in links):
             named["links"] = named_links(links)  # as the hosts have them, and a command line can give them
-        return PathSearch(prompt_rank, corpus.passages.values(), **named)
+        return PathSearch(prompt_rank, corpus.passages.values(), **keyword_arguments(PathSearch, named))
     if not corpus.documents:
         raise InvalidInput(f"{kind} reads documents: give files as the corpus, not passages.")
     if kind == "MultiViewIndex":
         chunks = [chunk for of, document in corpus.documents.items() for chunk in section_chunks(document, of)]
         index = MultiViewIndex(chunks, **named)
         return lambda query: index.search(query, _FOUND)
-    d3 = cls(model=model, **named)
+    d3 = cls(model=model, **keyword_arguments(cls, named))
     documents = replace(d3.prepare(list(corpus.documents.values())), names=dict(enumerate(corpus.documents)))
     return lambda query: d3.retrieve(query, documents)
 

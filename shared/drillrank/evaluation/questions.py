@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from drillrank.errors import InvalidInput
+from drillrank.limits import read_json
 from drillrank.passages import Passage, check_query
 
 COLUMNS = ("id", "question", "gold", "spans", "answers", "candidates", "scores")
@@ -77,7 +77,7 @@ def read_questions(source: QuestionSource, columns: Mapping[str, str] | None = N
     for place, row in _rows(source):
         question = _question(place, {name: row.get(called) for name, called in names.items()}, row)
         if question.id in places:
-            raise InvalidInput(f"{place} has the id {question.id!r} of {places[question.id]}: ids differ.")
+            raise InvalidInput(f"{place} has the id {question.id!r:.200} of {places[question.id]}: ids differ.")
         places[question.id] = place
         questions.append(question)
     if not questions:
@@ -133,10 +133,7 @@ def rows_of_file(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _json_object(line: str, place: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as problem:
-        raise InvalidInput(f"{place} is no JSON ({problem.msg} at column {problem.colno}).") from problem
+    row = read_json(line, place)
     if not isinstance(row, dict):
         raise InvalidInput(f"{place} is no JSON object, but a {type(row).__name__}.")
     return row
@@ -150,7 +147,7 @@ def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Q
         named = {**named, "gold": list(dict.fromkeys(id_ for marked in gold for id_ in marked))}
     text = named["question"]
     if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(f"{place} has no question; its columns: {', '.join(map(str, row))}.")
+        raise InvalidInput(f"{place} has no question; its columns: {', '.join(map(str, row)):.200}.")
     try:
         text = check_query(text)
     except InvalidInput as problem:
@@ -158,7 +155,7 @@ def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Q
     right = {name: _strings(named[name], f"{place}, {name}") for name in _RIGHT if named[name] not in (None, "")}
     if not right:
         columns = ", ".join(map(str, row))
-        raise InvalidInput(f"{place} has neither gold nor spans nor answers; its columns: {columns}.")
+        raise InvalidInput(f"{place} has neither gold nor spans nor answers; its columns: {columns:.200}.")
     if not any(right.values()):
         raise InvalidInput(f"{place}: {' and '.join(right)} are empty. Leave out a question that nothing can answer.")
     candidates = None
@@ -182,10 +179,7 @@ def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Q
 def _items(value: Any, place: str) -> list[Any]:
     """A list as it is; a cell of a CSV file as JSON, or cut at `|`; a number as a list of one."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError as problem:
-            raise InvalidInput(f"{place} begins like a JSON list, but is none: {problem.msg}.") from problem
+        value = read_json(value, f"{place} begins like a list, but")
     elif isinstance(value, str):
         value = [item.strip() for item in value.split("|") if item.strip()]
     elif _is_number(value):
@@ -228,7 +222,9 @@ def passage_of(row: Mapping[str, Any], place: str) -> Passage:
         id_ = "" if row.get("id") is None else str(row["id"])
         return Passage(row["text"], id=id_ or None, title=row.get("title") or "", links=links)  # type: ignore[arg-type]
     except (KeyError, InvalidInput) as problem:
-        said = f"no {problem}; its columns: {', '.join(map(str, row))}" if isinstance(problem, KeyError) else problem
+        said = (
+            f"no {problem}; its columns: {', '.join(map(str, row)):.200}" if isinstance(problem, KeyError) else problem
+        )
         raise InvalidInput(f"{place}: {said}") from problem
 
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.questions import Question
+from drillrank.limits import read_json
 from drillrank.passages import Passage
 
 FORMAT = "drillrank-compare-1"
@@ -150,7 +151,7 @@ class Records:
         header: Any = None
         for number, line in enumerate(content.splitlines(), start=1):
             try:
-                row = json.loads(line)
+                row = read_json(line.decode(), f"{file}, line {number},")
                 if number == 1:
                     header = row
                     if header.get("format") != FORMAT:
@@ -163,7 +164,9 @@ class Records:
             except (ValueError, TypeError, AttributeError) as problem:
                 if isinstance(problem, InvalidInput):
                     raise
-                raise InvalidInput(f"{file}, line {number}, is no result: {problem}. Give another file.") from problem
+                raise InvalidInput(
+                    f"{file}, line {number}, is no result: {problem!s:.200}. Give another file."
+                ) from problem
         if header is None or header.get("of") != of:
             raise InvalidInput(f"{file} holds results of other questions, candidates or passages: give another file.")
 

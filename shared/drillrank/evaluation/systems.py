@@ -10,24 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from drillrank.components import COMPONENTS
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
 from drillrank.evaluation.awaiting import awaited
 from drillrank.evaluation.corpus import Corpus
 from drillrank.evaluation.own import by_file, fitted_model, own_component
 from drillrank.evaluation.records import spec_of
+from drillrank.evaluation.settings_file import load_settings, read_settings_file
 from drillrank.explanation import Explainable, Explanation, Explanations
-from drillrank.explanation.on_request import Request, explanations_requested
+from drillrank.explanation.explanations import Request, request
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.registry import components
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import Settings
-from drillrank.settings_file import read_settings_file
 from drillrank.views import MergedSection
 
 Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
 
-_OWN_KEYS = ("component", "depth", "fitted", "settings", "in_file", "version")
+_OWN_KEYS = ("component", "depth", "fitted", "settings", "trust_settings", "in_file", "version")
 
 
 @dataclass
@@ -74,30 +73,34 @@ class System:
 
         Components of ours do without explanations, whatever their options say.
         """
-        with explanations_requested(False) as request:
-            found, why = self._ranked(query, candidates, scores, corpus)
-        found.explains = request.understood or why is not None
+        asked = Request(wanted=False)
+        found, why = self._ranked(query, candidates, scores, corpus, asked)
+        found.explains = asked.understood or why is not None
         return found
 
     def explained(
         self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus, n: int
     ) -> tuple[Found, Explanations]:
         """The same ranking, asked for again, and why the first `n` of it stand where they stand, as far as it tells."""
-        with explanations_requested(True) as request:
-            found, why = self._ranked(query, candidates, scores, corpus)
-            if why is not None:
-                return found, why(found.items[:n])
-        told = [_reason(item, request) for item in found.items[:n]]
-        return found, Explanations([one for one in told if one is not None], query, request.tree)
+        asked = Request(wanted=True)
+        found, why = self._ranked(query, candidates, scores, corpus, asked)
+        if why is not None:
+            return found, why(found.items[:n])
+        told = [_reason(item, asked) for item in found.items[:n]]
+        return found, Explanations([one for one in told if one is not None], query, asked.tree)
 
     def _ranked(
-        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus
+        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus, asked: Request
     ) -> tuple[Found, Callable[[Sequence[Any]], Explanations] | None]:
         """The ranking, and what explains some of it, if what came back can."""
         shown = list(candidates[: self.depth]) if self.reranks else []
-        brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
-        if inspect.isawaitable(brought):
-            brought = awaited(brought)
+        token = request.set(asked)
+        try:
+            brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
+            if inspect.isawaitable(brought):
+                brought = awaited(brought)
+        finally:
+            request.reset(token)
         found = as_found(brought, Corpus({passage.id: passage for passage in shown}) if shown else corpus, self.name)
         if not self.reranks:
             for some in (found.passages, found.scores, found.items):
@@ -114,8 +117,9 @@ def system(name: str, given: Any, corpus: Corpus) -> System:
             (either of these) and settings, or an object: a ranker of ours, a node postprocessor or retriever of
             LlamaIndex, a document compressor or retriever of LangChain, or a function from question and passages to
             passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
-            model then takes its statistics from the corpus, `settings`: a file that `drillrank tune` wrote, and
-            `version`: of code whose results would else be taken for those of an earlier run (`spec_of`).
+            model then takes its statistics from the corpus, `settings`: a file that `drillrank tune` wrote; with
+            `trust_settings`, as for `load_settings`; and `version`: of code whose results would else be taken for those
+            of an earlier run (`spec_of`).
         corpus: What is searched.
 
     Raises:
@@ -172,11 +176,11 @@ def _made(given: Any, corpus: Corpus) -> Any:
     if fitted:
         settings["model"] = fitted_model(settings.get("model", "unigram"), corpus)
     if isinstance(what, str):
-        return _loaded(what, settings, named.get("settings"))
+        return _loaded(what, settings, named.get("settings"), trust=bool(named.get("trust_settings")))
     return what(**settings) if isinstance(what, type) else what
 
 
-def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
+def _loaded(path: str, settings: dict[str, Any], file: Any = None, *, trust: bool = False) -> Any:
     """What a dotted path names; a class, or a function without arguments, is called with the settings.
 
     A class of either host's components loads the file of settings, if there is one.
@@ -191,9 +195,10 @@ def _loaded(path: str, settings: dict[str, Any], file: Any = None) -> Any:
     except Exception as problem:  # a module may raise anything while it is imported
         raise InvalidInput(f"{path!r} cannot be loaded: {type(problem).__name__}: {problem}.") from problem
     if file is not None:
-        if not (isinstance(found, type) and issubclass(found, Settings)):
+        if not isinstance(found, type):
             raise InvalidInput(f"{path!r} has no settings that a file could hold.")
-        return found.load(file, **settings)
+        in_file = load_settings(file, found, model=settings.pop("model", None), trust=trust)
+        return found(**{**in_file, **settings})
     if isinstance(found, type) or (inspect.isfunction(found) and not _needed(found)):
         return found(**settings)
     if settings:
@@ -228,7 +233,7 @@ def _ranking(given: Any) -> tuple[bool, Rank]:
         reranks = len(_needed(given)) > 1
         return reranks, lambda query, passages, _scores: given(query, passages) if reranks else given(query)
     raise InvalidInput(
-        f"a {type(given).__name__} does not rank: give one of {', '.join(one.name for one in components())}, a dotted "
+        f"a {type(given).__name__} does not rank: give one of {', '.join(one.name for one in COMPONENTS)}, a dotted "
         "path, a component of LlamaIndex or LangChain, or a function from question and passages to passages."
     )
 
@@ -311,12 +316,12 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
     raise InvalidInput(f"{name} returned a {type(item).__name__}, which is no passage, node, document or id.")
 
 
-def _reason(item: Any, request: Request) -> Explanation | None:
+def _reason(item: Any, asked: Request) -> Explanation | None:
     """Of what a host's component brought: LlamaIndex tells beside its nodes, LangChain in its documents."""
     node = getattr(item, "node", None)
     if node is not None:
-        return request.reasons.get(node.node_id)
-    told = getattr(item, "metadata", {}).get("drillrank_explanation") if request.understood else None
+        return asked.found.get(node.node_id)
+    told = getattr(item, "metadata", {}).get("drillrank_explanation") if asked.understood else None
     return None if told is None else Explanation.from_dict(told)
 
 

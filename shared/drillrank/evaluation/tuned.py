@@ -6,17 +6,17 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import FORMAT, read_settings_file
 from drillrank.evaluation.statistics import Difference, least_questions, verdict
-from drillrank.evaluation.tuning_grid import MU, SETTINGS
-from drillrank.multihop.path_settings import PathSearchSettings, PathSettings
-from drillrank.rerank.promptrank import PromptRankSettings
-from drillrank.settings_file import FORMAT, read_settings_file
+from drillrank.evaluation.tuning_grid import MU
+from drillrank.multihop.search import PathSearch
+from drillrank.settings import setting_defaults
 from drillrank.whole_files import whole_file
 
 Changes = Mapping[str, Any]
@@ -110,7 +110,7 @@ class Tuned:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the settings to a file that `Settings.load` reads; those of other components that it holds stay.
+        """Write the settings to a file that `load_settings` reads; those of other components that it holds stay.
 
         Raises:
             InvalidInput: the file holds something else, or cannot be written.
@@ -138,16 +138,12 @@ class Tuned:
         of_model: dict[str, Any] = {} if self.model is None else {"model": self.model}
         if MU in settings:
             of_model["model_options"] = {MU: settings.pop(MU)}
-        cls = SETTINGS[self.component]
-        if cls is not PathSettings:
-            return {cls.__name__: {**settings, **of_model}}
-        of_search = {item.name for item in fields(PathSearchSettings)}
+        if self.component != "PathSearch":
+            return {self.component: {**settings, **of_model}}
+        of_search = setting_defaults(PathSearch).keys()
         return {
-            PathSearchSettings.__name__: {name: value for name, value in settings.items() if name in of_search},
-            PromptRankSettings.__name__: {
-                **{name: value for name, value in settings.items() if name not in of_search},
-                **of_model,
-            },
+            "PathSearch": {name: value for name, value in settings.items() if name in of_search},
+            "PromptRank": {**{name: value for name, value in settings.items() if name not in of_search}, **of_model},
         }
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.evaluation.comparison import candidates_by
 from drillrank.evaluation.corpus import CorpusSource, check_gold, read_corpus
@@ -30,9 +30,8 @@ from drillrank.evaluation.statistics import difference, questions_that_would_tel
 from drillrank.evaluation.systems import resolved
 from drillrank.evaluation.trials import Trials, forward_validated
 from drillrank.evaluation.tuned import Tuned
-from drillrank.evaluation.tuning_grid import MU, SETTINGS, Grid, defaults, steps_of
+from drillrank.evaluation.tuning_grid import GRIDS, MU, Grid, defaults, setting_names, steps_of
 from drillrank.likelihood.unigram import UNSAVED
-from drillrank.registry import component as registered
 
 _BY_TEXT = ("MultiViewIndex", "D3")  # what they find is best compared at equal length
 
@@ -102,8 +101,8 @@ def tune(
     searched_in = read_corpus(corpus)
     check_gold(asked, searched_in)
     model = None if kind == "MultiViewIndex" else own_model(kind, base, searched_in, fitted=False)
-    declared = {item.name for item in fields(SETTINGS[kind])}
-    given = {name: value for name, value in base.items() if name in declared}
+    settings = setting_names(kind)
+    given = {name: value for name, value in base.items() if name in settings}
     trials = Trials(
         base=base,
         defaults=defaults(kind, given, model),
@@ -140,7 +139,7 @@ def tune(
 def _base(given: str | Mapping[str, Any]) -> dict[str, Any]:
     base = dict(given) if isinstance(given, Mapping) else {"component": given}
     name = base.get("component")
-    kind = registered(name).core_class.__name__ if isinstance(name, str) else name
-    if kind not in SETTINGS:
-        raise InvalidInput(f"Components whose settings are tuned are {', '.join(SETTINGS)}; not {name!r:.100}.")
+    kind = row_of(name).name if isinstance(name, str) else name
+    if kind not in GRIDS:
+        raise InvalidInput(f"Components whose settings are tuned are {', '.join(GRIDS)}; not {name!r:.100}.")
     return {**resolved(base), "component": kind}

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from itertools import product
 from typing import Any
 
-from drillrank.drilldown.settings import D3Settings
+from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
-from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.search import PathSearch
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
-from drillrank.rerank.promptrank import PromptRankSettings
-from drillrank.rerank.upr import UPRSettings
-from drillrank.settings import Settings
-from drillrank.views.settings import ViewIndexSettings
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.settings import as_json, keyword_arguments, setting_defaults
+from drillrank.views import MultiViewIndex
 
 Grid = Mapping[str, Sequence[Any]]
 
-SETTINGS: Mapping[str, type[Settings]] = {
-    "UPR": UPRSettings,
-    "PromptRank": PromptRankSettings,
-    "PathSearch": PathSettings,
-    "MultiViewIndex": ViewIndexSettings,
-    "D3": D3Settings,
-}
 MU = "mu"  # of the model, not of the method
 _PRIOR: dict[str, Sequence[Any]] = {"prior": (None, "retrieval"), "prior_weight": (0.25, 0.5, 1.0, 2.0)}
 _PROMPTS: dict[str, Sequence[Any]] = {
     "instructions": (*((wording,) for wording in PROMPTRANK_INSTRUCTIONS), PROMPTRANK_INSTRUCTIONS),
     "ensemble": ("max", "mean"),
 }
-_GRIDS: Mapping[str, Grid] = {
+GRIDS: Mapping[str, Grid] = {
     "UPR": {MU: (30.0, 100.0, 300.0, 1000.0, 3000.0), **_PRIOR},
     "PromptRank": {
         MU: (30.0, 100.0, 300.0, 1000.0, 3000.0),
@@ -84,7 +75,7 @@ def steps_of(component: str, model: LanguageModel | None, given: Grid | None) ->
     >>> steps_of("UPR", UnigramModel(), {"mu": [100], "prior": ["retrieval"], "prior_weight": [1, 2]})
     [[{'mu': 100.0}], [{'prior': 'retrieval', 'prior_weight': 1}, {'prior': 'retrieval', 'prior_weight': 2}]]
     """
-    known = {item.name for item in fields(SETTINGS[component])} | {MU}
+    known = setting_names(component) | {MU}
     for name in given or {}:
         if name not in known:
             raise InvalidInput(f"{component} has no setting {name!r} to tune; it has {', '.join(sorted(known))}.")
@@ -92,14 +83,14 @@ def steps_of(component: str, model: LanguageModel | None, given: Grid | None) ->
     reads = model is not None and model.reads_instructions
     useless = {MU: not has_mu, "instructions": not reads, "ensemble": not reads}
     found: dict[str, tuple[Any, ...]] = {}
-    for name, candidates in {**_GRIDS[component], **(given or {})}.items():
+    for name, candidates in {**GRIDS[component], **(given or {})}.items():
         if useless.get(name):
             if name in (given or {}):
                 raise InvalidInput(f"{name} does nothing with the model {getattr(model, 'spec', None)!r}.")
             continue
         if isinstance(candidates, str) or not isinstance(candidates, Sequence):
             raise InvalidInput(f"Candidates of {name} are a list, not {candidates!r:.100}.")
-        found[name] = tuple(_checked(component, name, value) for value in candidates)
+        found[name] = tuple(_checked(component, name, value, model) for value in candidates)
     weights = found.pop("prior_weight", ())
     steps = []
     for name, candidates in found.items():
@@ -114,23 +105,43 @@ def steps_of(component: str, model: LanguageModel | None, given: Grid | None) ->
     return [step for step in steps if step]
 
 
-def _checked(component: str, name: str, value: Any) -> Any:
+def setting_names(component: str) -> set[str]:
+    """What may be set in a component; in path search, also in the ranker of its paths."""
+    return set().union(*(setting_defaults(cls) for cls in _classes(component)))
+
+
+def _classes(component: str) -> tuple[type, ...]:
+    return (PathSearch, PromptRank) if component == "PathSearch" else (row_of(component).core_class,)
+
+
+def _checked(component: str, name: str, value: Any, model: LanguageModel | None) -> Any:
     """The candidate, as JSON has it."""
     if name == "instructions" and isinstance(value, str):
         value = (value,)
     try:
         if name == MU:
             return UnigramModel(value).mu
-        return json.loads(json.dumps(SETTINGS[component].from_dict({name: value}).to_dict()[name]))
+        return json.loads(json.dumps(_settings(component, {name: value}, model)[name]))
     except (InvalidInput, TypeError, ValueError, AttributeError) as problem:
         raise InvalidInput(f"{name}={value!r:.100} cannot be tried: {problem}") from problem
 
 
 def defaults(component: str, given: Mapping[str, Any], model: LanguageModel | None) -> dict[str, Any]:
     """Every setting where nothing is tuned, as JSON has it; `mu` among them, if the model has one."""
-    cls = SETTINGS[component]
-    names = {item.name for item in fields(cls)}
-    own = cls.from_dict({name: value for name, value in given.items() if name in names}).to_dict()
+    own = _settings(component, given, model)
     if model is not None and MU in model.options:
         own[MU] = model.options[MU]
     return own
+
+
+def _settings(component: str, given: Mapping[str, Any], model: LanguageModel | None) -> dict[str, Any]:
+    """All settings of a component that is built with some, as JSON has them."""
+    found: dict[str, Any] = {}
+    for cls in _classes(component):
+        names = setting_defaults(cls).keys()
+        needed: dict[str, Any] = {"chunks": []} if cls is MultiViewIndex else {"model": model or "unigram"}
+        if cls is PathSearch:
+            needed = {"prompt_rank": PromptRank(), "passages": ()}
+        built = cls(**needed, **keyword_arguments(cls, {name: given[name] for name in names & given.keys()}))
+        found |= {name: getattr(built if hasattr(built, name) else built.settings, name) for name in names}
+    return {name: as_json(value) for name, value in found.items()}

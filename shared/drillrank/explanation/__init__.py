@@ -1,16 +1,6 @@
-"""Why something stands where it stands in a ranking: one result type, for notebooks, terminals and reports."""
+"""Why something stands where it stands in a ranking: named terms that add up to its score, shown anywhere."""
 
-from drillrank.explanation.reasons import Explainable, Explanation, Explanations
-from drillrank.explanation.summands import Answer, Part, PathStep, TokenContribution, TreeNode, ViewRank
+from drillrank.explanation.explanations import Explainable, Explanation, Explanations
+from drillrank.explanation.terms import Node, Term
 
-__all__ = [
-    "Answer",
-    "Explainable",
-    "Explanation",
-    "Explanations",
-    "Part",
-    "PathStep",
-    "TokenContribution",
-    "TreeNode",
-    "ViewRank",
-]
+__all__ = ["Explainable", "Explanation", "Explanations", "Node", "Term"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from drillrank.dialogue import Dialogue
 from drillrank.errors import DrillrankWarning, LLMFailure, OnFailure, check_on_failure, check_positive
+from drillrank.llm import Ask, Requests, strip_reasoning
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
 from drillrank.terms import WORD
-from drillrank.thinking import without_thoughts
 from drillrank.words import first_words
 
 MAX_WORDS = 300  # of a passage
@@ -21,7 +20,7 @@ def generated_passages(
     n: int = 3,
     prompts: Sequence[str] = GENREAD_PROMPTS,
     on_failure: OnFailure = "continue",
-) -> Dialogue[list[Passage]]:
+) -> Requests[list[Passage]]:
     """Ask for `n` passages at once, one prompt each; prompts are used again once all have been.
 
     Equal answers count once, blank ones not at all, and an answer of more than 300 words loses its end. Failed
@@ -34,7 +33,7 @@ def generated_passages(
         on_failure: For a failed call: `"continue"` without its passage, or `"raise"`.
 
     Returns:
-        A dialogue for `drillrank.dialogue.run` or `arun`; its result is at most `n` passages in the order of the
+        A generator for `drillrank.llm.run` or `arun`; its result is at most `n` passages in the order of the
         prompts, each with `metadata["origin"] == "generated"`.
 
     Raises:
@@ -42,9 +41,9 @@ def generated_passages(
             `on_failure` is something else.
         LLMFailure: when run: a call failed, and `on_failure` is `"raise"`.
 
-    >>> from drillrank.dialogue import Usage, run
+    >>> from drillrank.llm import Usage, run
     >>> usage = Usage()
-    >>> [passage] = run(generated_passages("Who wrote Emma?"), lambda prompt: "Jane Austen wrote Emma.", usage)
+    >>> [passage] = run(generated_passages("Who wrote Emma?"), lambda prompt: "Jane Austen wrote Emma.", usage=usage)
     >>> passage.text, passage.metadata["origin"], usage.calls
     ('Jane Austen wrote Emma.', 'generated', 3)
     """
@@ -52,11 +51,11 @@ def generated_passages(
     check_positive(n=n)
     check_on_failure(on_failure)
     templates = check_question_templates(prompts)
-    replies = yield [fill_question(templates[i % len(templates)], question) for i in range(n)]
+    replies = yield [Ask(fill_question(templates[i % len(templates)], question)) for i in range(n)]
     failures = [reply.failure for reply in replies if reply.failure]
     if failures and on_failure == "raise":
         raise failures[0]
-    spoken = [(without_thoughts(reply.text) or "").strip() for reply in replies]
+    spoken = [(strip_reasoning(reply.text) or "").strip() for reply in replies]
     answers = [text for text in spoken if WORD.search(text)]
     texts: dict[str, str] = {}
     for answer in answers:

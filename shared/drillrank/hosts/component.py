@@ -1,55 +1,39 @@
-"""What all components with fields share, in both hosts: the fields are the method's settings and the host's own.
+"""What all components with fields share, in both hosts.
 
 Unknown fields are refused, assigned ones take effect. Needs pydantic, which both hosts bring.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from pydantic import BaseModel, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, field_serializer, field_validator, model_validator
 
 from drillrank.hosts.fields import Rebuilt, check_fields
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.settings import Settings, described, renamed_values
+from drillrank.settings import as_json, as_settings
 
 
 class Component(Rebuilt, BaseModel):
-    """In front of the host's class, with settings behind it: `class UPRRerank(Component, HostsClass, UPRSettings)`.
+    """In front of the host's class: `class UPRRerank(Component, HostsClass)`.
 
-    A setting that it annotates anew has another type there; default and description stay.
+    A field `settings` is a dataclass, which may be given by name, and is dumped so.
     """
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make fields of the settings, before pydantic collects what is annotated."""
-        super().__init_subclass__(**arguments)
-        if issubclass(cls, Settings):
-            annotated = inspect.get_annotations(cls)
-            known = {name for base in cls.__bases__ if issubclass(base, BaseModel) for name in base.model_fields}
-            for declared in fields(cls):
-                name = declared.name
-                if name not in vars(cls) and (name in annotated or name not in known):
-                    setattr(cls, name, Field(default=declared.default, description=declared.metadata["description"]))
-            described(cls)
 
     @model_validator(mode="before")
     @classmethod
     def _known_fields(cls, given: Any) -> Any:
         check_fields(cls, given)
-        if issubclass(cls, Settings) and isinstance(given, Mapping):
-            names = {declared.name for declared in fields(cls)}  # of which lists, such as JSON's, are tuples
-            plain = {name: tuple(given[name]) for name in names & given.keys() if isinstance(given[name], list)}
-            given = {**given, **plain, **renamed_values(cls, given)}
         return given
 
-    @model_validator(mode="after")
-    def _usable_settings(self) -> Component:
-        if isinstance(self, Settings):
-            self.check()
-        return self
+    @field_validator("settings", mode="before", check_fields=False)
+    @classmethod
+    def _settings_by_name(cls, given: Any) -> Any:
+        return as_settings(type(cls.model_fields["settings"].default), given)
+
+    @field_serializer("settings", check_fields=False)
+    def _settings_as_json(self, settings: Any) -> Any:
+        return as_json(settings)
 
 
 class WithModel(Component):

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from drillrank.dialogue import LLM
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
-from drillrank.explanation import Explanation, TreeNode
-from drillrank.explanation.on_request import answer_request, explains
-from drillrank.hosts.calls import Calls, call, on_thread
+from drillrank.errors import WarnOnce
+from drillrank.explanation import Explanation, Node
+from drillrank.explanation.explanations import explains, request
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import Lookups, Store, looked_up
+from drillrank.hosts.lookups import Store
 from drillrank.hosts.notes import notes
 from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
 from drillrank.hosts.proposing import Paragraph, Proposed, Reading, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Shared, shared
-from drillrank.once import Told
+from drillrank.llm import LLM, Call, Requests, answered
 
 Record = TypeVar("Record")
 
@@ -65,7 +65,7 @@ class Drilled(Generic[Record]):
     evidence: list[Evidence[Record]]
     usage: dict[str, int | bool]
     problems: list[str]
-    tree: tuple[TreeNode, ...] = ()
+    tree: tuple[Node, ...] = ()
 
 
 class Drilling(Generic[Record]):
@@ -91,21 +91,18 @@ class Drilling(Generic[Record]):
         reading: Reading[Record],
         *,
         asks_llm: bool,
+        explains: bool,
         given_alone: Guarding[Any] | None,
         fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
     ) -> None:
         self._d3 = d3
-        self._most, self._guarded, self._explains = (
-            settings.max_documents,
-            bool(settings.guard_tokens),
-            settings.explain,
-        )
+        self._most, self._guarded, self._explains = settings.max_documents, bool(settings.guard_tokens), explains
         self._records = records
         self._given = given
         self._reading = reading
         self._asks_llm = asks_llm
         self._join_pages = settings.join_pages
-        self._told = Told()
+        self._told = WarnOnce()
         self._cache = PreparedCache(d3.prepare, settings.separator)
         self._ready: Shared[PreparedDocuments] | None = None
         if given_alone is not None:
@@ -124,7 +121,7 @@ class Drilling(Generic[Record]):
         *,
         llm: LLM | None = None,
         on_step: Callable[[Step], object],
-    ) -> Calls[Drilled[Record]]:
+    ) -> Requests[Drilled[Record]]:
         """Evidence for a question.
 
         Args:
@@ -133,16 +130,17 @@ class Drilling(Generic[Record]):
             guard: What may be seen.
             top_n: Paragraphs wanted.
             llm: Is asked in place of that of `d3`.
-            on_step: Is told of each step, on worker threads in asynchronous use.
+            on_step: Callback, called with each step, on worker threads in asynchronous use.
         """
-        stored = yield looked_up(self._documents(guard), store)
-        ready = yield on_thread(self._prepared, stored)
-        asked = question, ready, top_n
-        found = yield call(self._d3.retrieve, self._d3.aretrieve, *asked, llm=llm, on_step=on_step)
-        drilled: Drilled[Record] = yield on_thread(self._drilled, found, stored)
-        return drilled
+        stored: Proposed[Record] = yield from answered(self._documents(guard), store.handlers)
+        arguments = question, self._prepared(stored), top_n
+        retrieve, aretrieve = (
+            partial(method, *arguments, llm=llm, on_step=on_step) for method in (self._d3.retrieve, self._d3.aretrieve)
+        )
+        [found] = yield [Call(retrieve, aretrieve)]
+        return self._drilled(found, stored)
 
-    def _documents(self, guard: Guarding[Any]) -> Lookups[Proposed[Record]]:
+    def _documents(self, guard: Guarding[Any]) -> Requests[Proposed[Record]]:
         """What the question is asked about."""
         if self._ready is not None:
             return self._alone
@@ -169,8 +167,8 @@ class Drilling(Generic[Record]):
     def _drilled(self, found: EvidenceRanking, stored: Proposed[Record]) -> Drilled[Record]:
         usage = found.usage.as_metadata()
         why = found.explain() if explains(self._explains) else None
-        if why is not None:
-            answer_request({}, why.tree)
+        if why is not None and (asked := request.get()) is not None:
+            asked.tree = why.tree
         evidence = []
         for item, reason in zip(found, why or [None] * len(found), strict=True):
             paragraph, details = stored.at(item.passage), item.details

@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 _STATE = ("__dict__", "__pydantic_private__", "__pydantic_extra__")
 
 
-def check_names(component: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_names(component: str, given: Iterable[str], known: Collection[str], settings: object = None) -> None:
     """Refuse names that a component does not know.
+
+    Args:
+        component: Its name.
+        given: Names of what it was given.
+        known: Names of its fields.
+        settings: What its field `settings` is by default: what stands in there has to be given so.
 
     Raises:
         InvalidInput: names the first one, and the known one that it resembles.
@@ -32,6 +38,8 @@ def check_names(component: str, given: Iterable[str], known: Collection[str]) ->
     """
     for name in given:
         if name not in known:
+            if hasattr(settings, name):
+                raise InvalidInput(f"{name} of {component} is one of its settings: give settings={{{name!r}: ...}}.")
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f". Its fields are: {', '.join(sorted(known))}."
             raise InvalidInput(f"{component} has no field {name!r}{hint}")
@@ -40,7 +48,8 @@ def check_names(component: str, given: Iterable[str], known: Collection[str]) ->
 def check_fields(cls: Any, given: Any) -> None:
     """`check_names` for a pydantic class; what its own serialisation adds is known, too."""
     if isinstance(given, Mapping):
-        check_names(cls.__name__, given, [*cls.model_fields, *cls.model_computed_fields, "class_name"])
+        settings = cls.model_fields["settings"].default if "settings" in cls.model_fields else None
+        check_names(cls.__name__, given, [*cls.model_fields, *cls.model_computed_fields, "class_name"], settings)
 
 
 class Rebuilt:
@@ -84,16 +93,14 @@ class Fixed:
     """
 
     _also_fixed: Collection[str] = ()
-    old_names: Collection[str] = ()
-    """Names under which arguments go on for one release, as `drillrank.settings.renamed` says."""
 
     def __new__(cls, *_args: Any, **given: Any) -> Self:
         """Refuse unknown names before Python does, without a hint."""
         parameters = inspect.signature(cls.__init__).parameters
         if cls._also_fixed or not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
             known = [name for name in parameters if name != "self"]
-            new = [name for name in given if name not in cls.old_names]
-            check_names(cls.__name__, new, [*known, *cls._also_fixed])
+            settings = parameters["settings"].default if "settings" in parameters else None
+            check_names(cls.__name__, given, [*known, *cls._also_fixed], settings)
         return super().__new__(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -14,9 +14,6 @@ from drillrank.views import VIEWS
 
 PREFIX = "drillrank_"
 
-# Records of releases before the prefix have all of the first, and perhaps some of the others.
-_WHOLE_RECORD = ("section_id", "section_path", "section_level", "view")
-_PARTS_OF_IT = ("source_id", "start_index", "previous_id", "next_id", "parent_id", "section_text", "context")
 _COUNTS = ("start", "end", "first_page", "last_page", "section_level")
 
 
@@ -30,10 +27,7 @@ def prefixed(name: str) -> str:
 
 
 def own(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What drillrank wrote into a record, by bare names; of a record of an earlier release, too.
-
-    The bare keys of those records are read only where the metadata are a whole record of that time, so that a user's
-    own `view` or `section_id` means nothing.
+    """What drillrank wrote into a record, by bare names; a user's own `view` or `section_id` means nothing.
 
     >>> own({"drillrank_view": "raw", "view": "of the lake"})
     {'view': 'raw'}
@@ -43,10 +37,6 @@ def own(metadata: Mapping[str, Any]) -> dict[str, Any]:
     {'start': 12}
     """
     found = {key[len(PREFIX) :]: value for key, value in metadata.items() if key.startswith(PREFIX)}
-    if "section_id" not in found and is_old_record(metadata):
-        found |= {name: metadata[name] for name in (*_WHOLE_RECORD, *_PARTS_OF_IT) if name in metadata}
-        if "start_index" in found:
-            found["start"] = found.pop("start_index")
     for name in _COUNTS:
         if isinstance(found.get(name), float):
             found[name] = count(found[name])
@@ -70,8 +60,7 @@ def theirs(metadata: Mapping[str, Any]) -> dict[str, Any]:
     >>> theirs({"drillrank_view": "raw", "view": "of the lake"})
     {'view': 'of the lake'}
     """
-    old = (*_WHOLE_RECORD, *_PARTS_OF_IT) if is_old_record(metadata) else ()
-    return {key: value for key, value in metadata.items() if not key.startswith(PREFIX) and key not in old}
+    return {key: value for key, value in metadata.items() if not key.startswith(PREFIX)}
 
 
 def with_own(metadata: Mapping[str, Any], **names: Any) -> dict[str, Any]:
@@ -104,22 +93,7 @@ def in_views(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     if not is_section(metadata):
         return [metadata]
-    key = "view" if is_old_record(metadata) else prefixed("view")
-    return [{**metadata, key: view} for view in VIEWS]
-
-
-def is_old_record(metadata: Mapping[str, Any]) -> bool:
-    """Whether the metadata are those of a section as they were before the prefix.
-
-    >>> is_old_record({"section_id": "7", "section_path": "Sea", "section_level": 1, "view": "raw"})
-    True
-    """
-    return (
-        all(name in metadata for name in _WHOLE_RECORD)
-        and prefixed("view") not in metadata
-        and isinstance(metadata["section_id"], str)
-        and metadata["view"] in VIEWS
-    )
+    return [{**metadata, prefixed("view"): view} for view in VIEWS]
 
 
 def check_keys(**keys: str) -> None:

@@ -1,69 +1,70 @@
-"""What a retriever looks up in a store for one question, and how it is driven.
+"""What a retriever asks of a host's store for one question: nearest records, and records by id or by metadata.
 
-What both hosts decide alike, such as which sections to return, is a generator with no I/O in it: it yields lists of
-look-ups that may be done at the same time, receives their answers, and returns its result. `run_lookups` and
-`arun_lookups` drive it, so that sync and async cannot differ. The records stay what the host has them as.
+What both hosts decide alike, such as which sections to return, is a generator of `Retrieve` and `Fetch` requests; the
+records stay what the host has them as.
 """
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
 
-from drillrank.calling import to_thread
-from drillrank.dialogue import Finished, advance
-from drillrank.hosts.calls import Call, Calls, arun_calls, run_calls
+from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, arun, run
 from drillrank.passages import Passage
 
-Result = TypeVar("Result")
+THE_QUESTION = ""
+"""Query of a `Retrieve` to a `Store`, which was made for one question."""
 
-
-@dataclass(frozen=True)
-class Search:
-    """The records nearest to the question are wanted, best first.
-
-    Attributes:
-        k: How many.
-        wanted: Metadata values that they must have, beside the component's own filter.
-        source: Which of several retrievers is asked; None is the only one.
-    """
-
-    k: int
-    wanted: Mapping[str, str] = field(default_factory=dict)
-    source: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ById:
-    """The records with these ids are wanted; those that the store does not have, or hides, are left out."""
-
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Holding:
-    """All records with these metadata values are wanted, in any order: a document's pieces, for example.
-
-    Attributes:
-        wanted: By metadata key the value, or a tuple of values of which a record has one.
-    """
-
-    wanted: Mapping[str, str | tuple[str, ...]]
-
-
-Lookup = Search | ById | Holding
 Records = Sequence[Any]
 """Of the host: nodes (with scores, where they were searched for) or documents."""
 
 Answer = Records | None
 """None: the store cannot be asked this."""
 
-Lookups = Generator[Sequence[Lookup], Sequence[Answer], Result]
-"""Yields look-ups, receives one answer for each, returns the result."""
+
+class Store(ABC):
+    """Answers the requests of one question; which call asks a retriever or a store, with what filter, is the host's.
+
+    Args:
+        source: A store, a retriever, or retrievers by name; None has nothing.
+        retriever: The host's kind of retriever.
+    """
+
+    def __init__(self, source: object, retriever: type) -> None:
+        self._retrievers: Mapping[Any, Any] = {None: source} if isinstance(source, retriever) else {}
+        if isinstance(source, Mapping):
+            self._retrievers = source
+
+    @property
+    def handlers(self) -> Handlers:
+        """Who answers requests, for `drillrank.llm.answered`."""
+        return {Retrieve: self.retrieve, Fetch: self.fetch}
+
+    def retrieve(self, request: Retrieve) -> Requests[Records]:
+        """Records nearest to the question, as far as they may be seen, best first."""
+        if self._retrievers:
+            return (yield from self._retrieved(self._retrievers[request.source]))
+        for width in widths(request.n):
+            kept, brought = yield from self._searched(width, request.where)
+            if len(kept) >= request.n or brought < width:
+                break
+        return kept[: request.n]
+
+    @abstractmethod
+    def _retrieved(self, retriever: Any) -> Requests[Records]:
+        """What a retriever finds, as far as it may be seen."""
+
+    @abstractmethod
+    def _searched(self, k: int, where: Mapping[str, str]) -> Requests[tuple[Records, int]]:
+        """Of the nearest `k` records with these metadata those that may be seen, and how many there were."""
+
+    @abstractmethod
+    def fetch(self, request: Fetch) -> Requests[Answer]:
+        """Records by id or by metadata, as far as they may be seen, in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,56 +81,50 @@ class RetrievedPassages:
 
     def retrieve(self, question: str) -> list[Passage]:
         """What the retriever finds."""
-        return list(map(self.passage, self.store(question).answer(Search(0)) or ()))
+        return run(self._found(question))
 
     async def aretrieve(self, question: str) -> list[Passage]:
         """As `retrieve`, without blocking the event loop."""
-        return list(map(self.passage, await self.store(question).aanswer(Search(0)) or ()))
+        return await arun(self._found(question))
+
+    def _found(self, question: str) -> Requests[list[Passage]]:
+        records = yield from self.store(question).retrieve(Retrieve(THE_QUESTION, 0))
+        return list(map(self.passage, records))
 
 
-class Store(ABC):
-    """Answers the look-ups of one question; which call asks a retriever or a store, with what filter, is the host's.
+class EmbeddedOnce:
+    """Vectors of a question: each model embeds it once, however many searches want it at the same time."""
 
-    Args:
-        source: A store, a retriever, or retrievers by name; None has nothing.
-        retriever: The host's kind of retriever.
-    """
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._vectors: dict[Hashable, list[float]] = {}
 
-    def __init__(self, source: object, retriever: type) -> None:
-        self._retrievers: Mapping[Any, Any] = {None: source} if isinstance(source, retriever) else {}
-        if isinstance(source, Mapping):
-            self._retrievers = source
+    def vector(self, model: object, embed: Callable[[], list[float]]) -> Requests[list[float]]:
+        """The vector by a model; models are told apart by identity."""
 
-    def answer(self, lookup: Lookup) -> Any:
-        """Records, as far as they may be seen, or None where the store cannot be asked."""
-        return run_calls(self._answer(lookup))
+        def once() -> list[float]:
+            with self._lock:
+                if id(model) not in self._vectors:
+                    self._vectors[id(model)] = embed()
+                return self._vectors[id(model)]
 
-    async def aanswer(self, lookup: Lookup) -> Any:
-        """As `answer`, without blocking the event loop."""
-        return await arun_calls(self._answer(lookup))
+        if id(model) not in self._vectors:
+            yield [Call(once)]
+        return self._vectors[id(model)]
 
-    def _answer(self, lookup: Lookup) -> Calls[Answer]:
-        if not isinstance(lookup, Search):
-            return (yield from self._fetched(lookup))
-        if self._retrievers:
-            return (yield from self._retrieved(self._retrievers[lookup.source]))
-        for asked in widths(lookup.k):
-            kept, brought = yield from self._searched(asked, lookup.wanted)
-            if len(kept) >= lookup.k or brought < asked:
-                break
-        return kept[: lookup.k]
 
-    @abstractmethod
-    def _retrieved(self, retriever: Any) -> Calls[Records]:
-        """What a retriever finds, as far as it may be seen."""
+def unless(error: type[Exception], call: Call) -> Call:
+    """The same call; where it raises this error, it returns None."""
 
-    @abstractmethod
-    def _searched(self, k: int, wanted: Mapping[str, str]) -> Calls[tuple[Records, int]]:
-        """Of the nearest `k` records with these metadata those that may be seen, and how many there were."""
+    def function() -> Any:
+        with suppress(error):
+            return call.function()
 
-    @abstractmethod
-    def _fetched(self, lookup: ById | Holding) -> Calls[Answer]:
-        """Records that are not searched for."""
+    async def afunction() -> Any:
+        with suppress(error):
+            return await call.afunction()  # type: ignore[misc]  # only made below where there is one
+
+    return Call(function, call.afunction and afunction)
 
 
 _WIDER, _TRIES = 4, 3
@@ -142,46 +137,3 @@ def widths(k: int) -> Iterator[int]:
     [5, 20, 80]
     """
     return (k * _WIDER**tried for tried in range(_TRIES))
-
-
-def run_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Answer]) -> Result:
-    """Drive look-ups to their result, one after the other.
-
-    >>> def twice():
-    ...     [found], nothing = yield [Search(1), ById(("a",))]
-    ...     return found, nothing
-    >>> run_lookups(twice(), lambda lookup: ["hit"] if isinstance(lookup, Search) else None)
-    ('hit', None)
-    """
-    answers: Sequence[Answer] | None = None
-    while True:
-        step = advance(lookups, answers)
-        if isinstance(step, Finished):
-            return step.result
-        answers = [answer(lookup) for lookup in step]
-
-
-def looked_up(lookups: Lookups[Any], store: Store) -> Call:
-    """Look-ups that a store answers, as one call: its result is theirs."""
-    return Call(partial(run_lookups, lookups, store.answer), partial(arun_lookups, lookups, store.aanswer))
-
-
-async def arun_lookups(lookups: Lookups[Result], answer: Callable[[Lookup], Awaitable[Answer]]) -> Result:
-    """As `run_lookups`, without blocking the event loop: look-ups that are yielded together are done together.
-
-    What is computed between them runs on a worker thread.
-
-    >>> async def answer(lookup):
-    ...     return ["hit"]
-    >>> def once():
-    ...     [[found]] = yield [Search(1)]
-    ...     return found
-    >>> asyncio.run(arun_lookups(once(), answer))
-    'hit'
-    """
-    answers: Sequence[Answer] | None = None
-    while True:
-        step = await to_thread(advance, lookups, answers)
-        if isinstance(step, Finished):
-            return step.result
-        answers = await asyncio.gather(*map(answer, step))

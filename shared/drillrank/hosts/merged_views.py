@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from drillrank.errors import DrillrankWarning
-from drillrank.hosts.lookups import Lookups, Search
+from drillrank.errors import DrillrankWarning, WarnOnce
+from drillrank.hosts.lookups import THE_QUESTION
 from drillrank.hosts.raw_records import at_hand, raw_records, tell_gone
 from drillrank.hosts.stored_sections import AROUND, Given, StoredSection
 from drillrank.hosts.view_rankings import Rankings, of_hits, of_store
-from drillrank.once import Told
+from drillrank.llm import Requests, Retrieve
 from drillrank.views import Expansion, MergedSection, View, expanded, merge_views
 
 Merged = tuple[StoredSection, MergedSection, str | None]
@@ -38,7 +38,6 @@ class MergedViews:
         read: Reads a host's record, or hit.
         given: Sections at hand beside the source.
         restricted: What decides on what may be seen, if anything: records that are missing may be there.
-        resolved: Whether the source's retrievers replace views by a copy of their section.
         maker: What cuts sections, in this host.
         told: What the component's user was told.
     """
@@ -50,11 +49,10 @@ class MergedViews:
     read: Callable[[Any], StoredSection]
     given: Given
     restricted: str
-    resolved: bool
     maker: str
-    told: Told
+    told: WarnOnce
 
-    def lookups(self) -> Lookups[list[Merged]]:
+    def lookups(self) -> Requests[list[Merged]]:
         """The sections found, best first, each once, and behind each those around it."""
         hits, beside = yield from self._hits()
         found = [section for of_view in hits.values() for section in of_view]
@@ -71,7 +69,7 @@ class MergedViews:
         around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
         wanted = [id_ for ids in around.values() for id_ in ids if id_ not in known]
         if wanted:
-            fetched, asked = yield from raw_records(wanted, self.read, old=any(section.old for section in found))
+            fetched, asked = yield from raw_records(wanted, self.read)
             self.given.check(fetched.values())
             known |= fetched if asked else self.given.lent(wanted, found=False)
             missing = {
@@ -83,45 +81,44 @@ class MergedViews:
             self._tell_missing_around(missing)
         return _with_those_around(sections, known, around)
 
-    def _hits(self) -> Lookups[tuple[Rankings, list[StoredSection]]]:
+    def _hits(self) -> Requests[tuple[Rankings, list[StoredSection]]]:
         """The rankings, and what else was found."""
         beside: list[StoredSection] = []
         if self.source is None:
-            [answer] = yield [Search(self.top_n)]
+            [answer] = yield [Retrieve(THE_QUESTION, self.top_n)]
             hits = of_hits(map(self.read, answer or ()))
         elif self.source == "store":
             hits, beside = yield from of_store(self.top_n, self.read)
         else:
-            answers = yield [Search(self.top_n, source=view) for view in self.source]
+            answers = yield [Retrieve(THE_QUESTION, self.top_n, view) for view in self.source]
             hits = {view: [*map(self.read, answer or ())] for view, answer in zip(self.source, answers, strict=True)}
         tell_foreign((section for of_view in hits.values() for section in of_view), self.maker, self.told)
         return hits, beside
 
-    def _raw(self, found: Sequence[StoredSection], beside: Sequence[StoredSection]) -> Lookups[_Fetched]:
+    def _raw(self, found: Sequence[StoredSection], beside: Sequence[StoredSection]) -> Requests[_Fetched]:
         """The raw records of the sections found; some are among these, or beside them."""
         ids = {section.section_id for section in found}
         near = [section for section in (*found, *beside) if section.section_id in ids]
-        known = at_hand(near, resolved=self.resolved)
+        known = at_hand(near)
         wanted = [section.section_id for section in found if section.section_id not in known]
         if not wanted:
             return known, True
-        fetched, asked = yield from raw_records(wanted, self.read, old=any(section.old for section in found))
+        fetched, asked = yield from raw_records(wanted, self.read)
         if asked:
             self.given.check(fetched.values())
             return known | fetched, True
-        copies = {section.section_id: self.read(section.copy) for section in found if section.copy is not None}
-        return copies | self.given.lent(wanted, found=True) | at_hand(near, resolved=False), False
+        return self.given.lent(wanted, found=True) | known, False
 
     def _tell_missing(self, missing: Iterable[StoredSection], asked: bool) -> None:
         if asked and self.restricted:  # perhaps they are hidden: nothing is said of them
             return
         left = [section.section_id for section in missing if asked or section.section_id not in self.given]
         where = "is no longer in the store" if asked else f"cannot be looked up: pass {self.given.name}, too"
-        tell_gone("MultiViewRetriever", self.told.anew("raw", left), where)
+        tell_gone("MultiViewRetriever", self.told.new("raw", left), where)
 
     def _tell_missing_around(self, missing: Mapping[str, Hashable]) -> None:
         """Warn of sections that are not there, by the document that they are missing of."""
-        documents = self.told.anew("around", missing.values())
+        documents = self.told.new("around", missing.values())
         ids = [id_ for id_, document in missing.items() if document in documents]
         if ids:
             _warn(f"{len(ids)} sections around those found are not at hand, for example {ids[0]!r}. They are left out")
@@ -144,9 +141,9 @@ def merged_in_memory(
     return _with_those_around(sections, raw, around)
 
 
-def tell_foreign(sections: Iterable[StoredSection], maker: str, told: Told) -> None:
+def tell_foreign(sections: Iterable[StoredSection], maker: str, told: WarnOnce) -> None:
     """Warn if another splitter made one of them, once."""
-    if any(section.view is None for section in sections) and told.anew("foreign", [maker]):
+    if any(section.view is None for section in sections) and told.new("foreign", [maker]):
         _warn(
             f"there are chunks that {maker} did not make: they are ranked as they are, each by its text alone, without "
             f"keywords and summaries. Cut the documents with {maker} to have these"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, WarnOnce
 from drillrank.hosts.guarding import Guarding
-from drillrank.hosts.lookups import Answer, ById, Lookups, Search, Store, arun_lookups, run_lookups
+from drillrank.hosts.lookups import THE_QUESTION, Answer, Store
 from drillrank.hosts.raw_records import each_section_once, tell_gone
 from drillrank.hosts.stored_sections import StoredSection
+from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, answered, run
 from drillrank.multihop.lookups import Hop
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.record_names import GivenPassages, RecordNames
-from drillrank.once import Told
 from drillrank.passages import Passage, Ranking
 from drillrank.rerank.first_stage import RetrievalScores
 
@@ -30,7 +31,6 @@ class PathHost(Protocol[HostRecord]):
         docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         guard: What may be seen.
         certain: Whether all that the retriever brings is from one store, which is asked for more.
-        resolved: Whether the retriever replaces views by a copy of their section.
     """
 
     @property
@@ -41,8 +41,6 @@ class PathHost(Protocol[HostRecord]):
     def guard(self) -> Guarding[Any]: ...  # noqa: D102
     @property
     def certain(self) -> bool: ...  # noqa: D102
-    @property
-    def resolved(self) -> bool: ...  # noqa: D102
 
     def asked(self, question: Any, told_by: str = "") -> Store:
         """The retriever, and for raw records of sections the store behind it, or else the docstore.
@@ -98,73 +96,52 @@ class RecordSource(Generic[Record]):
     host: PathHost[Record]
     record_names: RecordNames
     given: Mapping[str, Record] = field(default_factory=dict)
-    told: Told = field(default_factory=Told)
+    told: WarnOnce = field(default_factory=WarnOnce)
     records: dict[str, Record] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set)
     _met: dict[str, Passage] = field(default_factory=dict)
 
-    def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
-        """The retriever's first results."""
-        return self.found(query)[:n] if self.host.retriever is not None else ()
+    def handlers(self, query: str) -> Handlers:
+        """Who answers a search's requests: the host's retriever and stores, and for hops its event."""
+        return {Retrieve: self._retrieve, Fetch: self._fetch, Hop: partial(self._tell, query)}
 
-    async def aretrieve(self, query: str, n: int, /) -> Sequence[Passage]:
-        """The retriever's first results."""
-        return (await self.afound(query))[:n] if self.host.retriever is not None else ()
-
-    def fetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
-        """The records with these ids that there are, as the store has them now."""
-        wanted = self._known(ids)
-        return self._answered(wanted, self.host.by_id().answer(ById(wanted)) if wanted else ())
-
-    async def afetch(self, ids: Sequence[str], /) -> Sequence[tuple[str, Passage]]:
-        """As `fetch`, without blocking the event loop."""
-        wanted = self._known(ids)
-        return self._answered(wanted, await self.host.by_id().aanswer(ById(wanted)) if wanted else ())
-
-    def found(self, question: Any, told_by: str = "") -> list[Passage]:
+    def found(self, question: Any, told_by: str = "") -> Requests[list[Passage]]:
         """What the retriever brings and may be seen, remembered and turned into passages; of a section one."""
-        return run_lookups(self._retrieved(), self.host.asked(question, told_by).answer)
+        return answered(self._retrieved(), self.host.asked(question, told_by).handlers)
 
-    async def afound(self, question: Any, told_by: str = "") -> list[Passage]:
-        """As `found`, without blocking the event loop."""
-        return await arun_lookups(self._retrieved(), self.host.asked(question, told_by).aanswer)
+    def _retrieve(self, request: Retrieve) -> Requests[Sequence[Passage]]:
+        if self.host.retriever is None:
+            return ()
+        return (yield from self.found(request.query))[: request.n]
+
+    def _fetch(self, request: Fetch) -> Requests[Sequence[tuple[str, Passage]]]:
+        """The records with these ids that there are, as the store has them now."""
+        wanted = self._known(request.ids)
+        return self._answered(wanted, (yield from self.host.by_id().fetch(Fetch(wanted))) if wanted else ())
+
+    def _tell(self, query: str, hop: Hop) -> Requests[None]:
+        """Have the host tell of a hop; one without paths has nothing to tell."""
+        if hop.paths:
+            best = hop.paths[0]
+            event = {
+                "query": query,
+                "hop": hop.number,
+                "paths": len(hop.paths),
+                "best_path": self.own_ids(best.passage.ids),
+                "best_score": best.score,
+            }
+            yield [Call(partial(self.host.tell, event), partial(self.host.atell, event))]
 
     def own_ids(self, names: Sequence[str]) -> list[str]:
         """What the records are called where they come from."""
         return [self.record_names.own_id(name) for name in names]
 
-    def described(self, query: str, hop: Hop) -> dict[str, Any] | None:
-        """What the host's event tells; a hop without paths has nothing to tell."""
-        if not hop.paths:
-            return None
-        best = hop.paths[0]
-        path = self.own_ids(best.passage.ids)
-        return {
-            "query": query,
-            "hop": hop.number,
-            "paths": len(hop.paths),
-            "best_path": path,
-            "best_score": best.score,
-        }
-
-    def tell(self, query: str, hop: Hop) -> None:
-        """Have the host tell of a hop."""
-        if (described := self.described(query, hop)) is not None:
-            self.host.tell(described)
-
-    async def atell(self, query: str, hop: Hop) -> None:
-        """As `tell`."""
-        if (described := self.described(query, hop)) is not None:
-            await self.host.atell(described)
-
-    def _retrieved(self) -> Lookups[list[Passage]]:
+    def _retrieved(self) -> Requests[list[Passage]]:
         host = self.host
-        [hits] = yield [Search(0)]  # of a retriever, which knows how many it brings
-        kept, missing = yield from each_section_once(
-            hits or (), host.section, self.given, resolved=host.resolved, sure=host.certain
-        )
+        [hits] = yield [Retrieve(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
+        kept, missing = yield from each_section_once(hits or (), host.section, self.given, sure=host.certain)
         if not host.guard.restriction:  # perhaps they are hidden: nothing is said of them
-            tell_gone("PromptRank", self.told.anew("raw", missing))
+            tell_gone("PromptRank", self.told.new("raw", missing))
         return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]
 
     def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
@@ -197,7 +174,7 @@ def ranked_with_reached(
     """Given passages and those that were reached from them; `details["reached"]` is the record of one of these."""
     source = RecordSource(host, RecordNames(GivenPassages(passages)))
     counted = scores if reranker.counts_first_stage else None
-    ranking = reranker.rank(query, passages, scores=counted, source=source, on_hop=lambda hop: source.tell(query, hop))
+    ranking = run(answered(reranker.requests(query, passages, scores=counted), source.handlers(query)))
     for item in ranking:
         if item.details["position"] >= len(passages):
             item.details["reached"] = source.records[item.passage.id]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from drillrank.dialogue import LLM, Usage
 from drillrank.embedding import Embed
+from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation, Explanations
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Call, Calls, call, on_thread
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.equal_ids import EqualIds
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.path_records import PathHost, RecordSource
-from drillrank.hosts.paths import LinkedRecordSettings, PathRetrieverSettings
+from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Shared, shared
-from drillrank.multihop.first_hop import check_by_order, first_stage_prior
-from drillrank.multihop.lookups import arun_steps, run_steps
-from drillrank.multihop.missing import MissingSettings
+from drillrank.last_used import LastUsed
+from drillrank.llm import Requests, Usage, answered
+from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import PathSearch, Scope
-from drillrank.once import Once, Told
 from drillrank.passages import Passage, Ranking
 from drillrank.rerank.promptrank import PromptRank
 
@@ -62,20 +60,21 @@ def path_rerank(
 ) -> PathRerank:
     """The search with these settings, over links by name; `embed` takes the place of the host's embedding model."""
     sources = named_links(links, settings.links_key)
-    return PathRerank.configured(settings, prompt_rank, links=sources, embed=embed, corpus=corpus)
+    return PathRerank(prompt_rank, links=sources, corpus=corpus, embed=embed, settings=settings)
 
 
 class PathRetrieval(Generic[Record]):
     """What a retriever of paths holds between questions, and does for each.
 
     Args:
-        settings: Of the component, `links` among them.
+        settings: Of the component.
         prompt_rank: Scores paths.
         records: What was given to it.
         host: Of no question.
         restricts: Whether anything may not be seen.
         links: By name.
         embed: From texts to vectors.
+        explains: Whether each result is explained.
         missing_prompt: Asks an LLM what a path lacks; None asks nobody.
         given_as: Name of the parameter that the records were given as.
         component: That warns.
@@ -88,61 +87,53 @@ class PathRetrieval(Generic[Record]):
 
     def __init__(
         self,
-        settings: PathRetrieverSettings,
+        settings: LinkedRecordSettings,
         prompt_rank: PromptRank,
         records: Sequence[Record],
         host: PathHost[Record],
         *,
         links: Iterable[LinkName],
         embed: Embed | None,
+        explains: bool,
         restricts: Callable[[], bool],
         missing_prompt: Callable[..., str] | None,
         given_as: str,
         component: str,
         fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
     ) -> None:
-        check_by_order(first_stage_prior(settings.prior, settings.link_prior))
+        check_by_order(prompt_rank.prior)
         self._records = records
         self._component = component
-        self._explains = settings.explain
+        self._explains = explains
         self._fields = fields
         self._passage = host.passage
-        self._reranks = partial(
-            path_rerank, LinkedRecordSettings.configured(settings), prompt_rank, tuple(links), embed
-        )
-        self._missing: MissingSettings | None = None
-        if missing_prompt is not None:
-            self._missing = MissingSettings(missing_prompt=missing_prompt, on_failure=settings.on_failure)
+        self._reranks = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
+        self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
         self._names = host.names(records)
         self._equal_ids = EqualIds(self._names, given_as)
-        self._told = Told()
-        self._prepared: Once[Shared[tuple[GivenPassages, PathSearch]]] = Once(_TENANTS)
+        self._told = WarnOnce()
+        self._prepared: LastUsed[tuple[int, ...], Shared[tuple[GivenPassages, PathSearch]]] = LastUsed(_TENANTS)
         if not (self._equal_ids and restricts()):
             self._search_of(range(len(records)))
 
     def retrieve(
-        self, query: str, host: PathHost[Record], top_n: int | None, llm: LLM | None = None, *, asked: Any = None
-    ) -> Calls[list[FoundRecord[Record]]]:
+        self, query: str, host: PathHost[Record], top_n: int | None, usage: Usage, *, asked: Any = None
+    ) -> Requests[list[FoundRecord[Record]]]:
         """Records for a question, best first.
 
         Args:
             query: The question.
             host: Of this question.
             top_n: Records wanted; None wants all.
-            llm: Names what a path lacks.
+            usage: Where the caller counts what the LLM costs that names what a path lacks.
             asked: The question as the host asks its retriever, if that is not the string.
         """
-        source, search = yield on_thread(self._source, host)  # filters look at all that was given
-        asked = query if asked is None else asked
-        first = yield call(source.found, source.afound, asked, self._component)
-        usage = Usage()
+        source, search = self._source(host)
+        first = yield from source.found(query if asked is None else asked, self._component)
         scope = Scope(None if len(source.given) == len(self._records) else source.given.keys(), fetched=True)
-        steps = search.steps(query, top_n, candidates=first, scope=scope, missing=self._missing, usage=usage)
-        ranking = yield Call(
-            partial(run_steps, steps, source, partial(source.tell, query), llm=llm, usage=usage),
-            partial(arun_steps, steps, source, partial(source.atell, query), llm=llm, usage=usage),
-        )
-        why = (yield on_thread(ranking.explain)) if explains(self._explains) else None
+        requests = search.requests(query, top_n, candidates=first, scope=scope, missing=self._missing, usage=usage)
+        ranking = yield from answered(requests, source.handlers(query))
+        why = ranking.explain() if explains(self._explains) else None
         return self._found(ranking, source, why)
 
     def _source(self, host: PathHost[Record]) -> tuple[RecordSource[Record], PathSearch]:
@@ -165,7 +156,7 @@ class PathRetrieval(Generic[Record]):
             made_of = None if self._fields is None else self._fields([self._records[number] for number in chosen])
             return shared("paths", made_of, made)
 
-        return self._prepared.get(chosen, prepared).made
+        return self._prepared.make(chosen, prepared).made
 
     def _found(
         self, ranking: Ranking[Passage], source: RecordSource[Record], why: Explanations | None

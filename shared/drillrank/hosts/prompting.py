@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from drillrank.structured import StructuredPrompt
-
 STEPS: dict[str, tuple[str, ...]] = {
     "section_prompt": ("choose sections", "outline", "question"),
     "paragraph_prompt": ("choose paragraphs", "paragraphs", "question"),
@@ -61,9 +59,8 @@ def asked_with(prompt: str, form: Callable[[str], Any], step: str) -> tuple[Any,
     """What the host asks with, and the step's name.
 
     Args:
-        prompt: Of a dialogue.
+        prompt: Of a request.
         form: From the text of a prompt without a template, in which braces are text.
         step: Of such a prompt.
     """
-    given = prompt.given if isinstance(prompt, StructuredPrompt) else prompt
-    return (given.form, given.step) if isinstance(given, FilledPrompt) else (form(str(given)), step)
+    return (prompt.form, prompt.step) if isinstance(prompt, FilledPrompt) else (form(prompt), step)

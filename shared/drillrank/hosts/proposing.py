@@ -9,11 +9,11 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 from drillrank.drilldown.rebuilding import Material
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, WarnOnce
 from drillrank.hosts.chunks import ChunkRecord, Name, StoredDocument, located
-from drillrank.hosts.lookups import Answer, ById, Holding, Lookups, Search
+from drillrank.hosts.lookups import THE_QUESTION, Answer
 from drillrank.hosts.pages import without_page
-from drillrank.once import Told
+from drillrank.llm import Fetch, Requests, Retrieve
 from drillrank.passages import Passage, stable_uuid
 
 Record = TypeVar("Record")
@@ -31,7 +31,7 @@ class Reading(Generic[Record]):
     """
 
     chunks: Callable[[Iterable[Any]], list[ChunkRecord[Record]]]
-    holding: Callable[[ChunkRecord[Record]], Holding | None]
+    holding: Callable[[ChunkRecord[Record]], Fetch | None]
     copies: bool = False
     ordered: bool = False
 
@@ -67,14 +67,14 @@ class Proposed(Generic[Record]):
     documents: list[StoredDocument[Record]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: WarnOnce) -> None:
         """Warn of the problems, of one kind with one document once.
 
         Args:
             told: What was told before.
         """
         for problem in self.problems:
-            anew = told.anew(problem.kind, problem.documents)
+            anew = told.new(problem.kind, problem.documents)
             if anew or not problem.documents:
                 warnings.warn(problem.words(anew), DrillrankWarning, stacklevel=2)
 
@@ -149,7 +149,7 @@ def grouped(chunks: Sequence[ChunkRecord[Record]], hidden: bool = False) -> Prop
 
 def proposed(
     reading: Reading[Record], given: Sequence[ChunkRecord[Record]], k: int, limit: int, restriction: str
-) -> Lookups[Proposed[Record]]:
+) -> Requests[Proposed[Record]]:
     """Looks up the documents of the best records.
 
     Args:
@@ -160,7 +160,7 @@ def proposed(
         limit: Documents to look up.
         restriction: What decides on what may be seen, and may be why nothing is found.
     """
-    [found] = yield [Search(k)]
+    [found] = yield [Retrieve(THE_QUESTION, k)]
     hits = _by_document(reading.chunks(found or ()))
     names = list(hits)[:limit]
     stored = yield from _stored(reading, {name: hits[name] for name in names})
@@ -194,7 +194,7 @@ def proposed(
 
 def _stored(
     reading: Reading[Record], hits: dict[Name, list[ChunkRecord[Record]]]
-) -> Lookups[dict[Name, list[ChunkRecord[Record]]]]:
+) -> Requests[dict[Name, list[ChunkRecord[Record]]]]:
     """What the store has of the documents, as far as it can be asked."""
     wanted = {name: holding for name, own in hits.items() if (holding := reading.holding(own[0])) is not None}
     answers: Sequence[Answer] = (yield list(wanted.values())) if wanted else []
@@ -209,7 +209,7 @@ def _stored(
         elif reading.copies:
             unknown.append(name)
     if unknown:
-        [found] = yield [ById(tuple(hit.id for name in unknown for hit in hits[name]))]
+        [found] = yield [Fetch(tuple(hit.id for name in unknown for hit in hits[name]))]
         if found is not None:
             known = _by_document(reading.chunks(found))
             stored |= {name: known.get(name, []) for name in unknown}

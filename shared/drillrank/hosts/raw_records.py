@@ -8,59 +8,49 @@ from typing import Any
 
 from drillrank.errors import DrillrankWarning
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import ById, Holding, Lookups
 from drillrank.hosts.stored_sections import StoredSection
+from drillrank.llm import Fetch, Requests
 
 Read = Callable[[Any], StoredSection]
 """Reads a host's record, or hit."""
 
 
-def raw_records(ids: Iterable[str], read: Read, *, old: bool) -> Lookups[tuple[dict[str, StoredSection], bool]]:
+def raw_records(ids: Iterable[str], read: Read) -> Requests[tuple[dict[str, StoredSection], bool]]:
     """Raw records by section id, and whether the store could be asked; where it has ids of its own, by metadata.
 
     Args:
         ids: Of sections.
         read: Reads a host's record.
-        old: Whether there are records from before the prefix.
     """
     ids = list(dict.fromkeys(ids))
-    [answer] = yield [ById(tuple(ids))]
+    [answer] = yield [Fetch(tuple(ids))]
     fetched = _sections(ids, map(read, answer or ()))
     left = tuple(id_ for id_ in ids if id_ not in fetched)
     if not left:
         return fetched, True
-    forms = [("section_id", "view")] if old else []
-    forms.append((prefixed("section_id"), prefixed("view")))
-    answers = yield [Holding({id_: left, view: "raw"}) for id_, view in forms]
-    for by_metadata in answers:
-        fetched |= _sections(left, map(read, by_metadata or ()))
-    return fetched, not (answer is None and all(by_metadata is None for by_metadata in answers))
+    [by_metadata] = yield [Fetch(where={prefixed("section_id"): left, prefixed("view"): "raw"})]
+    fetched |= _sections(left, map(read, by_metadata or ()))
+    return fetched, not (answer is None and by_metadata is None)
 
 
-def at_hand(found: Iterable[StoredSection], *, resolved: bool) -> dict[str, StoredSection]:
-    """Raw records among those found, by section id; of a section stored before and after the prefix the later one.
-
-    Args:
-        found: Records.
-        resolved: Whether those from before the prefix may be copies, which a retriever puts in the place of a view.
-    """
+def at_hand(found: Iterable[StoredSection]) -> dict[str, StoredSection]:
+    """Raw records among those found, by section id."""
     known: dict[str, StoredSection] = {}
-    for section in sorted(found, key=lambda section: section.old):
-        if section.is_raw and not (section.old and resolved):
+    for section in found:
+        if section.is_raw:
             known.setdefault(section.section_id, section)
     return known
 
 
 def each_section_once(
-    hits: Sequence[Any], read: Read, lent: Mapping[str, Any], *, resolved: bool, sure: bool
-) -> Lookups[tuple[list[Any], list[str]]]:
+    hits: Sequence[Any], read: Read, lent: Mapping[str, Any], *, sure: bool
+) -> Requests[tuple[list[Any], list[str]]]:
     """Hits of a retriever that knows no views: each section once, where its first view stands, by its raw record.
 
     Args:
         hits: Best first.
         read: Reads one.
         lent: Records by section id that stand in where no store can be asked.
-        resolved: As for `at_hand`.
         sure: Whether the store that is asked is that of the hits, so that what it does not have is gone.
 
     Returns:
@@ -71,11 +61,11 @@ def each_section_once(
     first: dict[tuple[str, int | None], int] = {}
     for number, section in enumerate(sections):
         first.setdefault((section.section_id, None if section.view else number), number)
-    known = at_hand(sections, resolved=resolved)
+    known = at_hand(sections)
     wanted = [s.section_id for s in sections if s.view is not None and s.section_id not in known]
     asked = False
     if wanted:
-        fetched, asked = yield from raw_records(wanted, read, old=any(section.old for section in sections))
+        fetched, asked = yield from raw_records(wanted, read)
         known |= fetched
     kept: list[Any] = []
     missing: list[str] = []

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
 
 from drillrank.embedding import Embed
 from drillrank.explanation import Explanation
-from drillrank.explanation.on_request import explains
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.path_records import PathHost, ranked_with_reached
 from drillrank.hosts.path_retrieval import path_rerank
-from drillrank.hosts.settings import EXPLAIN
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
+from drillrank.hosts.settings import EXPLAIN, RerankSettings
 from drillrank.passages import Passage, Ranked, Ranking
 from drillrank.rerank.brmgr import BRMGR
-from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.first_stage import RetrievalScores
-from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.scale import ScoreScale, selected
-from drillrank.rerank.upr import PassageSettings
 
 Record = TypeVar("Record")
 
 
 class Reranker(WithModel):
-    """A component that ranks given records; a subclass names the core's ranker, or says how passages are ranked."""
+    """A component that ranks given records; a subclass makes the core's ranker in `_prepare`."""
 
     top_n: int | None = Field(default=None, gt=0, description="How many to keep; None keeps all.")
     score: ScoreScale = Field(
@@ -36,21 +32,16 @@ class Reranker(WithModel):
         description='Mean log-likelihood of the question, its exponential ("probability"), or the posterior over all '
         'candidates ("softmax").',
     )
-    score_threshold: float | None = Field(default=None, description="Keep what has at least this score.")
     explain: bool = Field(default=False, description=EXPLAIN)
-
-    _method: ClassVar[Any]
-    """The core's class."""
+    settings: InstanceOf[RerankSettings] = Field(default=RerankSettings(), description="What is rarely touched.")
 
     _ranker: Any = PrivateAttr()
-
-    def _prepare(self) -> None:
-        self._ranker = self._method.configured(self, self._language_model)
+    """The core's."""
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
-        if isinstance(self, PassageSettings):
-            return self._ranker.rank(query, passages, scores=scores if self.prior else None)  # type: ignore[no-any-return]
+        if getattr(self._ranker, "prior", None) is not None:
+            return self._ranker.rank(query, passages, scores=scores)  # type: ignore[no-any-return]
         return self._ranker.rank(query, passages)  # type: ignore[no-any-return]
 
     def _selected(
@@ -58,7 +49,7 @@ class Reranker(WithModel):
     ) -> Iterator[tuple[Record, Ranked[Passage], Explanation | None]]:
         """What is kept, best first: the given record, or another one that the ranking reached, its rank, and why."""
         ranking = self._rank(query, passages, scores)
-        kept = selected(ranking, scale=self.score, threshold=self.score_threshold, top_n=self.top_n)
+        kept = selected(ranking, scale=self.score, threshold=self.settings.score_threshold, top_n=self.top_n)
         why = ranking[: len(kept)].explain() if explains(self.explain) else [None] * len(kept)
         for item, reason in zip(kept, why, strict=True):
             reached = item.details.get("reached")
@@ -79,7 +70,15 @@ class OfRelevance(BaseModel):
 class OfTwoKinds(Reranker):
     """Behind the host's base: ranks retrieved passages and generated ones, which say so in their metadata."""
 
-    _method = BRMGR
+    def _prepare(self) -> None:
+        fields: Any = self
+        self._ranker = BRMGR(
+            self._language_model,
+            prior=fields.prior,
+            guard=fields.guard,
+            generated_share=fields.generated_share,
+            settings=fields.settings,
+        )
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
@@ -87,18 +86,8 @@ class OfTwoKinds(Reranker):
         return self._ranker.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
 
 
-class Shown(BaseModel):
-    """Fields of what scores paths."""
-
-    demonstrations: tuple[Demonstration, ...] = Field(
-        default=(), description="Questions with their gold paths, shown to a neural model before each path."
-    )
-
-
-class OfPaths(Shown, Reranker):
+class OfPaths(Reranker):
     """Behind the host's base: ranks records by the best path of linked ones, given, or reached if it is told where."""
-
-    links: tuple[LinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links one to others.")
 
     @abstractmethod
     def _host(self) -> PathHost[Any]:
@@ -109,11 +98,10 @@ class OfPaths(Shown, Reranker):
         """From texts to vectors, by what the host calls an embedding model, too."""
 
     def _prepare(self) -> None:
-        settings: Any = self
-        prompt_rank = PromptRank.configured(settings, self._language_model, demonstrations=self.demonstrations)
-        retrieves = self._host().retriever is not None
-        links: tuple[LinkName, ...] = (*self.links, "retrieval") if retrieves else self.links
-        self._ranker = path_rerank(settings, prompt_rank, links, self._embedding())
+        fields: Any = self
+        links = (*fields.links, "retrieval") if self._host().retriever is not None else fields.links
+        prompt_rank = fields.settings.prompt_rank(self._language_model, fields.prior)
+        self._ranker = path_rerank(fields.settings, prompt_rank, links, self._embedding())
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         return ranked_with_reached(self._ranker, query, passages, scores, self._host())

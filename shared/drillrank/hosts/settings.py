@@ -1,16 +1,27 @@
-"""What both hosts' components add to the settings of a method."""
+"""The rarely touched settings of both hosts' components: the core's, and what records of a host need beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import InvalidInput, check_limits, check_positive
-from drillrank.hosts.namespaces import check_namespace
-from drillrank.settings import Settings, declared, setting
-from drillrank.views.expansion import Expansion, check_expansion
-from drillrank.views.settings import RetrieverName, ViewIndexSettings, ViewSettings
+from drillrank.errors import InvalidInput, OnFailure, check_positive
+from drillrank.hosts.keys import check_keys, prefixed
+from drillrank.likelihood import LanguageModel
+from drillrank.multihop.path_settings import PathSettings
+from drillrank.prompts import GENREAD_PROMPTS, PROMPTRANK_INSTRUCTIONS, check_question_templates
+from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.demonstrations import Demonstration
+from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.promptrank_settings import Ensemble, PromptRankSettings
+from drillrank.settings import as_settings, check_one_of
+from drillrank.views.settings import ViewSettings
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 EXPLAIN = (
     "Whether results say why they stand where they stand (see `drillrank.evaluation.explain`): LlamaIndex sends an "
@@ -19,97 +30,152 @@ EXPLAIN = (
 )
 
 
-def _join_pages() -> Any:
-    return setting(default=True, description="Whether documents that are pages of one file are read as one.")
+@dataclass(frozen=True, kw_only=True)
+class RerankSettings:
+    """Of every reranker.
 
-
-@declared
-class ExplainSettings(Settings):
-    """Whether a component says why.
-
-    Raises:
-        InvalidInput: `explain` is neither True nor False.
+    Attributes:
+        score_threshold: Keep what has at least this score.
     """
 
-    explain: bool = setting(default=False, description=EXPLAIN)
+    score_threshold: float | None = None
 
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        _check_switch(explain=self.explain)
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Settings by name, as JSON has them.
+
+        Raises:
+            InvalidInput: a name is unknown, or a value cannot be used.
+        """
+        return as_settings(cls, given)
 
 
-@declared
+@dataclass(frozen=True, kw_only=True)
+class GeneratedRecordSettings(BRMGRSettings):
+    """How retrieved records and generated ones are merged, and how they are told apart.
+
+    Attributes:
+        origin_key: Metadata key that says `"generated"` of what an LLM wrote.
+
+    Raises:
+        InvalidInput: as `BRMGRSettings`, or the key is no string.
+    """
+
+    origin_key: str = prefixed("origin")
+
+    def __post_init__(self) -> None:
+        BRMGRSettings.__post_init__(self)
+        check_keys(origin_key=self.origin_key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationSettings:
+    """How records are generated.
+
+    Attributes:
+        prompts: Templates with `{question}` for what is generated; `drillrank.generation.cluster_prompts` makes others.
+        on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
+            `DrillrankWarning`; or `"raise"`.
+        workers: Most LLM calls at the same time, of one question.
+
+    Raises:
+        InvalidInput: a prompt has no place for the question, or a value is not one of those named, or below 1.
+    """
+
+    prompts: tuple[str, ...] = GENREAD_PROMPTS
+    on_failure: OnFailure = "continue"
+    workers: int = 4
+
+    def __post_init__(self) -> None:
+        check_question_templates(self.prompts)
+        check_one_of(OnFailure, on_failure=self.on_failure)
+        check_positive(workers=self.workers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedRecordSettings(PathSettings, PromptRankSettings):
+    """How paths of records are searched and scored, and where their links and titles stand.
+
+    Attributes:
+        instructions: As for `drillrank.PromptRank`.
+        ensemble: As for `drillrank.PromptRank`.
+        temperature: As for `drillrank.PromptRank`.
+        demonstrations: As for `drillrank.PromptRank`.
+        links_key: Metadata key with linked ids, a list or comma-separated.
+        title_key: Metadata key of the title.
+
+    Raises:
+        InvalidInput: as `PathSettings` and `PromptRankSettings`, or a key is no string.
+    """
+
+    instructions: tuple[str, ...] = PROMPTRANK_INSTRUCTIONS[:5]
+    ensemble: Ensemble = "max"
+    temperature: float = 1.0
+    demonstrations: tuple[Demonstration, ...] = ()
+    links_key: str = "links"
+    title_key: str = "title"
+
+    def __post_init__(self) -> None:
+        PathSettings.__post_init__(self)
+        PromptRankSettings.__post_init__(self)
+        shown: tuple[Any, ...] = self.demonstrations  # mappings from JSON
+        read = tuple(Demonstration.from_dict(one) if isinstance(one, Mapping) else one for one in shown)
+        object.__setattr__(self, "demonstrations", read)
+        check_keys(links_key=self.links_key, title_key=self.title_key)
+
+    def prompt_rank(self, model: LanguageModel, prior: Prior | None) -> PromptRank:
+        """What scores paths."""
+        return PromptRank(
+            model,
+            instructions=self.instructions,
+            ensemble=self.ensemble,
+            temperature=self.temperature,
+            demonstrations=self.demonstrations,
+            prior=prior,
+            settings=self,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SplitterSettings(ViewSettings):
-    """Settings of what cuts documents into views.
+    """Of what cuts documents into views.
+
+    Attributes:
+        separator: Between the headings of `drillrank_section_path`.
+        join_pages: Whether documents that are pages of one file are read as one.
 
     Raises:
-        InvalidInput: as `ViewSettings`, or there are two namespaces.
+        InvalidInput: as `ViewSettings`, or a setting is of another type.
     """
 
-    separator: str = setting(default=" > ", description="Between the headings of `drillrank_section_path`.")
-    namespace: str | None = setting(default=None, description="Of all documents.")
-    namespace_key: str | None = setting(
-        default=None, description="Key of the documents' metadata that holds the namespace of each."
-    )
-    join_pages: bool = _join_pages()
+    separator: str = " > "
+    join_pages: bool = True
 
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        check_namespace(self.namespace, self.namespace_key)
-        _check_switch(join_pages=self.join_pages)
+    def __post_init__(self) -> None:
+        ViewSettings.__post_init__(self)
         _check_separator(self.separator)
+        check_switch(join_pages=self.join_pages)
 
 
-@declared
-class ViewRetrieverSettings(ViewIndexSettings, ExplainSettings):
-    """Settings of what retrieves over views.
+@dataclass(frozen=True, kw_only=True)
+class D3RetrieverSettings(D3Settings):
+    """Of what drills down in a host's documents.
 
-    Raises:
-        InvalidInput: as `ViewIndexSettings`, or `expand` is unknown.
-    """
-
-    retriever: RetrieverName
-    weights: Mapping[str, float] | None
-    top_n: int = setting(default=5, description="Sections to return.")
-    expand: Expansion | None = setting(
-        default=None,
-        description='`"neighbours"` or `"parent"`: after each section found come those around it, with its score and '
-        "its id as metadata `drillrank_expanded_from`, beyond `top_n`.",
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        check_positive(top_n=self.top_n)
-        check_expansion(self.expand)
-
-
-@declared
-class D3RetrieverSettings(ExplainSettings, D3Settings):
-    """Settings of what drills down in a host's documents.
+    Attributes:
+        separator: Between the headings of `drillrank_section_path`, as the splitter was told.
+        join_pages: Whether documents that are pages of one file are read as one.
 
     Raises:
-        InvalidInput: as `D3Settings`, or `top_n` is below 1.
+        InvalidInput: as `D3Settings`, or a setting is of another type.
     """
 
-    top_n: int | None = setting(
-        default=None,
-        description="Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 "
-        "largest.",
-    )
-    separator: str = setting(
-        default=" > ", description="Between the headings of `drillrank_section_path`, as the splitter was told."
-    )
-    join_pages: bool = _join_pages()
+    separator: str = " > "
+    join_pages: bool = True
 
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        check_limits(top_n=self.top_n)
-        _check_switch(join_pages=self.join_pages)
+    def __post_init__(self) -> None:
+        D3Settings.__post_init__(self)
         _check_separator(self.separator)
+        check_switch(join_pages=self.join_pages)
 
 
 def _check_separator(separator: object) -> None:
@@ -117,7 +183,12 @@ def _check_separator(separator: object) -> None:
         raise InvalidInput(f"separator is a string that is not empty; not {separator!r:.100}.")
 
 
-def _check_switch(**switches: object) -> None:
+def check_switch(**switches: object) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises:
+        InvalidInput: names the first one.
+    """
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise InvalidInput(f"{name} is True or False; not {value!r:.100}.")

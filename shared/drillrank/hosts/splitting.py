@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from drillrank.hosts.calls import Calls, call, on_thread
 from drillrank.hosts.keys import theirs, with_own
 from drillrank.hosts.namespaces import in_namespace
 from drillrank.hosts.pages import at_pages, pages_of
 from drillrank.hosts.settings import SplitterSettings
+from drillrank.llm import Call, Requests
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.views import MultiViewChunker, SectionChunk
 
@@ -57,11 +58,11 @@ class Uncut:
 
 def split(
     chunker: MultiViewChunker, documents: Iterable[Uncut], show_progress: bool
-) -> Calls[list[Sequence[SectionChunk]]]:
+) -> Requests[list[Sequence[SectionChunk]]]:
     """The views of each document."""
-    parsed = yield on_thread(lambda: [_parsed(document) for document in documents])
-    chunks: list[Sequence[SectionChunk]] = yield call(chunker.chunks, chunker.achunks, parsed, show_progress)
-    return chunks
+    arguments = [_parsed(document) for document in documents], show_progress
+    [chunks] = yield [Call(partial(chunker.chunks, *arguments), partial(chunker.achunks, *arguments))]
+    return chunks  # type: ignore[no-any-return]
 
 
 def _parsed(document: Uncut) -> tuple[str, Any]:

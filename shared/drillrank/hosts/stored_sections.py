@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
-from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.hosts.keys import is_old_record, is_section, own, theirs
-from drillrank.once import Told
+from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
+from drillrank.hosts.keys import is_section, own, theirs
 from drillrank.views import Expansion
 
 AROUND: dict[Expansion | None, tuple[str, ...]] = {
@@ -30,25 +29,21 @@ class StoredSection:
         record: The host's own.
         section_id: Of the section; of a chunk that another splitter made, its own id.
         view: Which view of the section it is; None for another splitter's chunk.
-        old: Whether it was written before our keys had a prefix.
         document: Namespace, or nothing, and id of the document that it is a piece of; None if it does not say so.
         text: Of the view; of the raw one the section's own, without context.
         metadata: The user's.
         place: The section's in its document.
         around: Ids of the sections around it, by name.
-        copy: Record of the section itself that the host can make of this one alone; records before the prefix only.
     """
 
     record: Any
     section_id: str
     view: str | None
-    old: bool
     document: tuple[str, str] | None
     text: str
     metadata: Mapping[str, Any]
     place: tuple[Any, ...]
     around: Mapping[str, str]
-    copy: Any = None
 
     @property
     def is_raw(self) -> bool:
@@ -64,7 +59,6 @@ def stored_section(
     id: str,
     document: str | None = None,
     around: Mapping[str, str | None] | None = None,
-    copy: Callable[[], Any] | None = None,
 ) -> StoredSection:
     """Read a record.
 
@@ -75,7 +69,6 @@ def stored_section(
         id: Its id in the store.
         document: Of the document that it is a piece of, where the metadata do not tell.
         around: Where the host has its own links between sections.
-        copy: Makes a record of the section of a view that holds a copy of it.
 
     >>> stored_section("record", {"drillrank_section_id": "7", "drillrank_view": "raw"}, "Tall.", id="1").section_id
     '7'
@@ -90,13 +83,11 @@ def stored_section(
         record=record,
         section_id=str(names["section_id"]) if ours else id,
         view=names["view"] if ours else None,
-        old=ours and is_old_record(metadata),
         document=None if source is None else (str(names.get("namespace") or ""), str(source)),
         text=text,
         metadata=theirs(metadata),
         place=tuple(names.get(name) for name in _PLACE),
         around={name: str(link) for name, link in links.items() if link is not None},
-        copy=copy() if copy is not None and ours and is_old_record(metadata) and "section_text" in names else None,
     )
 
 
@@ -114,7 +105,7 @@ class Given:
     sections: Mapping[tuple[str, str | None], StoredSection]
     name: str
     allowed: Callable[[Iterable[Any]], Collection[Any]]
-    told: Told
+    told: WarnOnce
     _differing: dict[str, StoredSection] = field(init=False, default_factory=dict)
 
     def __contains__(self, section_id: str) -> bool:
@@ -130,7 +121,7 @@ class Given:
             if given is not None and _differ(given, section):
                 self._differing.setdefault(section.section_id, given)
                 differing.append(given.document or given.section_id)
-        if stale := self.told.anew("differ", differing):
+        if stale := self.told.new("differ", differing):
             sections = sum(differing.count(document) for document in stale)
             warnings.warn(
                 f"{self.name} differ from what the source holds, in {sections} sections at least: what the source "

@@ -1,4 +1,4 @@
-"""The rankings of a store's views, whoever wrote its records: this release, an earlier one, or another splitter.
+"""The rankings of a store's views, whoever wrote its records: we, or another splitter.
 
 One of a question's three searches asks for no view. What is near the question shows in it, of whatever kind it is, so
 that nothing has to be known of the store beforehand, nor remembered: it may be filled with anything at any time.
@@ -11,14 +11,15 @@ from itertools import zip_longest
 from typing import Any
 
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import Lookups, Search
+from drillrank.hosts.lookups import THE_QUESTION
 from drillrank.hosts.stored_sections import StoredSection
+from drillrank.llm import Requests, Retrieve
 from drillrank.views import VIEWS, View, ViewText
 
 Rankings = dict[str, list[StoredSection]]
 """By view the records of it, best first."""
 
-_Identity = tuple[str, "str | None", bool]
+_Identity = tuple[str, "str | None"]
 
 _OF_SECTIONS = VIEWS[1:]  # what only sections have; anything else stands by its own text
 
@@ -34,34 +35,31 @@ def in_sight(k: int) -> int:
     return 2 * len(VIEWS) * k + 50
 
 
-def of_store(k: int, read: Callable[[Any], StoredSection]) -> Lookups[tuple[Rankings, list[StoredSection]]]:
+def of_store(k: int, read: Callable[[Any], StoredSection]) -> Requests[tuple[Rankings, list[StoredSection]]]:
     """The `k` best records of each view in a store, and all that the search without a view found.
 
-    Three searches; up to four more where fewer than `k` raw texts are in sight, and where there are records from before
-    the prefix.
+    Three searches; one more where fewer than `k` raw texts are in sight.
 
     Args:
         k: Records of each view.
         read: Reads a host's hit.
     """
-    answers = yield [Search(in_sight(k)), *(Search(k, {prefixed("view"): view}) for view in _OF_SECTIONS)]
+
+    def of_view(view: View) -> Retrieve:
+        return Retrieve(THE_QUESTION, k, where={prefixed("view"): view})
+
+    answers = yield [Retrieve(THE_QUESTION, in_sight(k)), *map(of_view, _OF_SECTIONS)]
     near, *of_sections = ([*map(read, answer or ())] for answer in answers)
     whole = _is_whole(near, of_sections, in_sight(k))
-    found = {old: {view: _only(near, view, old) for view in VIEWS} for old in (False, True)}
+    found = {view: _only(near, view) for view in VIEWS}
     for view, more in zip(_OF_SECTIONS, of_sections, strict=True):
-        found[False][view] += _only(more, view, False)
+        found[view] += _only(more, view)
     foreign = [section for section in near if section.view is None]
-    wanted: list[tuple[bool, View]] = []
-    if not whole and len(found[False]["raw"]) + len(found[True]["raw"]) + len(foreign) < k:
-        wanted.append((False, "raw"))
-    if not whole and any(found[True].values()):
-        wanted += [(True, view) for view in VIEWS if len(found[True][view]) < k]
-    if wanted:
-        answers = yield [Search(k, {"view" if old else prefixed("view"): view}) for old, view in wanted]
-        for (old, view), answer in zip(wanted, answers, strict=True):
-            found[old][view] += _only(map(read, answer or ()), view, old)
+    if not whole and len(found["raw"]) + len(foreign) < k:
+        [answer] = yield [of_view("raw")]
+        found["raw"] += _only(map(read, answer or ()), "raw")
     place = _places(near)
-    rankings: Rankings = {view: _joined(place, found[False][view], found[True][view]) for view in VIEWS}
+    rankings: Rankings = {view: _joined(place, found[view]) for view in VIEWS}
     return _with_foreign(rankings, foreign, place, k), near
 
 
@@ -108,9 +106,9 @@ def _with_foreign(
     return {view: _joined(place, foreign, found)[:k] for view, found in rankings.items()}
 
 
-def _only(sections: Iterable[StoredSection], view: str, old: bool) -> list[StoredSection]:
+def _only(sections: Iterable[StoredSection], view: str) -> list[StoredSection]:
     """Those of a view: a user may have its name under the key, and a store may heed no filter."""
-    return [section for section in sections if section.view == view and section.old is old]
+    return [section for section in sections if section.view == view]
 
 
 def _is_whole(near: Sequence[StoredSection], others: Iterable[Iterable[StoredSection]], searched: int) -> bool:
@@ -120,7 +118,7 @@ def _is_whole(near: Sequence[StoredSection], others: Iterable[Iterable[StoredSec
 
 
 def _identity(section: StoredSection) -> _Identity:
-    return section.section_id, section.view, section.old
+    return section.section_id, section.view
 
 
 def _places(sections: Sequence[StoredSection]) -> dict[_Identity, int]:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal
 
+from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation
-from drillrank.explanation.on_request import explains
-from drillrank.hosts.calls import Calls
+from drillrank.explanation.explanations import explains
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
-from drillrank.hosts.lookups import Lookups, Store, looked_up
+from drillrank.hosts.lookups import Store
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
-from drillrank.hosts.settings import ViewRetrieverSettings
+from drillrank.hosts.settings import check_switch
 from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
-from drillrank.once import Told
-from drillrank.views import MergedSection, MultiViewIndex, View
+from drillrank.llm import Requests, answered
+from drillrank.settings import check_one_of
+from drillrank.views import (
+    Expansion,
+    MergedSection,
+    MultiViewIndex,
+    RetrieverName,
+    View,
+    check_expansion,
+    check_weights,
+)
 from drillrank.views.merging import explain_views
 
 Searched = Literal["store", "memory"] | list[View] | None
@@ -30,7 +39,10 @@ class ViewRetrieval:
     """What a retriever over views holds between questions, and looks up for each.
 
     Args:
-        settings: Of the component.
+        retriever: As for `MultiViewIndex`.
+        weights: As for `MultiViewIndex`.
+        expand: What comes after each section found: `"neighbours"`, `"parent"` or nothing.
+        explains: Whether each result is explained.
         sections: What was given to it.
         texts: What is indexed of each, where an index in memory is searched.
         searched: See above.
@@ -38,15 +50,14 @@ class ViewRetrieval:
         name: Of the parameter that sections were given as.
         maker: What cuts sections, in this host.
         filtered: Whether the component has a filter of its own.
-        resolved: Whether the source's retrievers replace views by a copy of their section.
 
     Raises:
-        InvalidInput: nothing hides sections in memory, and two are one with different texts.
+        InvalidInput: a setting cannot be used, or nothing hides sections in memory, and two are one with different
+            texts.
     """
 
     def __init__(
         self,
-        settings: ViewRetrieverSettings,
         sections: Sequence[StoredSection],
         texts: Callable[[], Sequence[str]],
         searched: Searched,
@@ -55,29 +66,35 @@ class ViewRetrieval:
         name: str,
         maker: str,
         filtered: bool,
-        resolved: bool = False,
+        retriever: RetrieverName = "bm25",
+        weights: Mapping[str, float] | None = None,
+        expand: Expansion | None = None,
+        explains: bool = False,
     ) -> None:
-        self._weights, self._expand, self._explains = settings.weights, settings.expand, settings.explain
+        check_one_of(RetrieverName, retriever=retriever)
+        check_switch(explain=explains)
+        check_weights(weights)
+        check_expansion(expand)
+        self._weights, self._expand, self._explains = weights, expand, explains
         self._sections = sections
         self._searched = searched
         self._read = read
         self._name = name
         self._maker = maker
         self._filtered = filtered
-        self._resolved = resolved
-        self._told = Told()
+        self._told = WarnOnce()
         if searched == "memory":
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
             indexed, self._owners = texts_of(sections, texts())
-            fields = {"texts": indexed, "retriever": settings.retriever, "weights": settings.weights}
+            fields = {"texts": indexed, "retriever": retriever, "weights": weights}
             self._index: Shared[MultiViewIndex] = shared(
-                "views", fields, lambda: MultiViewIndex.configured(settings, indexed)
+                "views", fields, lambda: MultiViewIndex(indexed, retriever, weights)
             )
 
     def retrieve(
         self, query: str, store: Store, guard: Guarding[Any], top_n: int
-    ) -> Calls[list[tuple[Merged, Explanation | None]]]:
+    ) -> Requests[list[tuple[Merged, Explanation | None]]]:
         """The sections found, best first, each once, and after each those around it; each with its explanation.
 
         There is none where nobody asked for it, nor of what was not found itself.
@@ -88,7 +105,7 @@ class ViewRetrieval:
             guard: What may be seen.
             top_n: Sections wanted.
         """
-        found: list[Merged] = yield looked_up(self._lookups(query, top_n, guard), store)
+        found: list[Merged] = yield from answered(self._requests(query, top_n, guard), store.handlers)
         ranks = count(1)
         explained = explains(self._explains)
         return [(merged, self._why(*merged, ranks, top_n) if explained else None) for merged in found]
@@ -101,7 +118,7 @@ class ViewRetrieval:
         name = str(own(section.record.metadata).get("section_path") or section.section_id)
         return explain_views(merged, next(ranks), name, top_n, self._weights)
 
-    def _lookups(self, query: str, top_n: int, guard: Guarding[Any]) -> Lookups[list[Merged]]:
+    def _requests(self, query: str, top_n: int, guard: Guarding[Any]) -> Requests[list[Merged]]:
         searched = self._searched
         if searched == "memory":
             return self._in_memory(query, top_n, guard)
@@ -113,7 +130,6 @@ class ViewRetrieval:
             read=self._read,
             given=Given(by_view(self._sections, guard.visible), self._name, guard.allowed, self._told),
             restricted=guard.restriction,
-            resolved=self._resolved,
             maker=self._maker,
             told=self._told,
         )

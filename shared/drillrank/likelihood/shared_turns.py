@@ -6,21 +6,64 @@ other threads gather. Then the first of those computes a turn for all of them, a
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import CancelledError
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
-from drillrank.calling import caller_gave_up
 from drillrank.errors import Overloaded
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+P = ParamSpec("P")
 
 _PER_TURN = 512  # items: enough to fill batches, few enough that a long call does not make short ones wait for its end
 _WAITING = 1024  # calls
+
+
+class GaveUp(threading.Event):
+    """Whether the task that waits for a thread was cancelled, for what the thread waits for in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._then: list[Callable[[], object]] = []
+
+    def then(self, function: Callable[[], object]) -> None:
+        """Have a function called when it happens; at once, if it has happened."""
+        self._then.append(function)
+        if self.is_set():
+            function()
+
+    def set(self) -> None:
+        """It was cancelled."""
+        super().set()
+        for function in tuple(self._then):
+            function()
+
+
+caller_gave_up: ContextVar[GaveUp | None] = ContextVar("caller_gave_up", default=None)
+
+
+async def to_thread(function: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+    """As `asyncio.to_thread`; when the task is cancelled, a call that waits for its turn on the thread is freed.
+
+    >>> asyncio.run(to_thread(pow, 2, 5))
+    32
+    """
+    gave_up, context = GaveUp(), copy_context()
+    context.run(caller_gave_up.set, gave_up)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(
+            None, functools.partial(context.run, function, *arguments, **named)
+        )
+    except asyncio.CancelledError:
+        gave_up.set()
+        raise
 
 
 @dataclass(eq=False, slots=True)

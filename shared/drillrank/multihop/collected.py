@@ -7,7 +7,7 @@ from copy import copy
 from functools import partial
 
 from drillrank.collection_statistics import CollectionStatistics
-from drillrank.multihop.corpus import Corpus
+from drillrank.corpus import Corpus
 from drillrank.multihop.link_prior import NamedPassages, named_in
 from drillrank.multihop.links import LinkSource, bound_links, restricted_links
 from drillrank.multihop.scoring import PathScorer
@@ -27,13 +27,13 @@ class Collected:
     ) -> None:
         self.by_id = unique_by_id(passages)
         texts = [passage.titled_text for passage in passages]
-        self.scorer = scorer_of(texts if corpus is None else corpus.statistics)
+        self.scorer = scorer_of(texts if corpus is None else corpus.statistics())
         self.links = bound_links(links, passages)
         self._titles = NamedPassages(passages)
         self.named: Callable[[str], Collection[str]] = (
             self._titles if corpus is None else partial(named_in, titles=corpus)
         )
-        self.size = len(passages) if corpus is None else len(corpus.statistics)
+        self.size = len(passages) if corpus is None else len(corpus)
         self._given_links = links
         self._texts = texts
         self._index = None if self.scorer.document_model.reads_meaning else TfidfIndex(texts)

@@ -10,15 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drillrank.errors import InvalidInput
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.passages import Passage, Path, Ranked, ranked
 from drillrank.rerank.first_stage import NO_PRIOR, FirstStage, Prior, RetrievalScores, check_paired, posteriors
 from drillrank.rerank.scale import divisor
-
-
-def first_stage_prior(prior: Prior | None, link_prior: PathPrior | None) -> Prior | None:
-    """What the first stage's scores are: `prior`, or for one release what the prior over links says in its place."""
-    return (link_prior and link_prior.first_stage) or prior
 
 
 def check_by_order(prior: Prior | None) -> None:

@@ -20,12 +20,11 @@ from copy import copy
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Protocol
-from warnings import warn
 
 from drillrank.errors import InvalidInput
-from drillrank.multihop.title_mentions import TitleIndex, title_tokens
+from drillrank.multihop.title_mentions import TitleIndex
 from drillrank.passages import Passage
-from drillrank.rerank.first_stage import Prior, check_prior
+from drillrank.titles import title_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,10 @@ class PathPrior:
     Attributes:
         jump: γ, the share of steps that follow no link.
         named: ν, the share of jumps to passages that the question names.
-        first_stage: Old name of `prior`, the setting of `PromptRank` and of the hosts' components.
         single: σ, the share of questions that one passage answers.
 
     Raises:
-        InvalidInput: a share that is not between 0 and 1, or a first stage that is unknown.
+        InvalidInput: a share that is not between 0 and 1.
 
     >>> reader = PathPrior().reader(1000, {"turing"})
     >>> reader.start("turing") > reader.start("vale")
@@ -50,7 +48,6 @@ class PathPrior:
 
     jump: float = 0.5
     named: float = 0.5
-    first_stage: Prior | None = None
     single: float = 0.05
 
     @staticmethod
@@ -72,8 +69,6 @@ class PathPrior:
         for name, share in (("jump", self.jump), ("named", self.named), ("single", self.single)):
             if not isinstance(share, int | float) or not 0 < share < 1:
                 raise InvalidInput(f"{name} is a share between 0 and 1, without these themselves; not {share!r}.")
-        if check_prior(self.first_stage) is not None:
-            warn("PathPrior: 'first_stage' is called 'prior' and set beside 'link_prior' now.", DeprecationWarning, 3)
 
     def reader(self, size: int, named: Collection[str]) -> Reader:
         """The reader of one question.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.multihop.lookups import Fetch, Lookup, Retrieval, Steps
+from drillrank.llm import Fetch, Requests, Retrieve
 from drillrank.passages import Passage, Path
 
 Links = Callable[[Passage], Iterable[str]]
@@ -25,7 +25,7 @@ class Mention(NamedTuple):
     chance: float
 
 
-Target = str | Passage | Mention | Retrieval
+Target = str | Passage | Mention | Retrieve
 """Where a link leads: an id, with or without its chance, a passage, or whatever a retrieval brings."""
 
 
@@ -104,7 +104,7 @@ class RetrievedLinks:
 
     >>> passage = Passage("It lies on the Rhine.", title="Basel")
     >>> list(RetrievedLinks(n=3).follow("Which sea does its river reach?", Path((passage,))))
-    [Retrieval(query='Which sea does its river reach? Basel It lies on the Rhine.', n=4)]
+    [Retrieve(query='Which sea does its river reach? Basel It lies on the Rhine.', n=4, source=None, where={})]
     """
 
     n: int = 3
@@ -115,7 +115,7 @@ class RetrievedLinks:
 
     def follow(self, query: str, path: Path, /) -> Iterable[Target]:
         """One retrieval."""
-        yield Retrieval(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
+        yield Retrieve(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
 
 
 def bound_links(links: LinkSource | Sequence[LinkSource] | None, passages: Sequence[Passage]) -> PathLinks:
@@ -175,14 +175,14 @@ def linked(
     paths: Sequence[Path],
     reachable: MutableMapping[str, Passage],
     retrieving: int | None = None,
-) -> Steps[list[list[Passage]]]:
-    """Follow the links of several paths; the lookups of all of them are asked for together.
+) -> Requests[list[list[Passage]]]:
+    """Follow the links of several paths; the requests of all of them are made together.
 
     Args:
         links: What `bound_links` returned.
         query: The question.
         paths: Where to start.
-        reachable: Passages at hand, by id; those that a lookup brings are added.
+        reachable: Passages at hand, by id; those that a request brings are added.
         retrieving: How many paths, from the first, may ask for retrievals; None for all.
 
     A source that calls what it fetched otherwise answers with pairs: the id that was asked for, and the passage.
@@ -193,13 +193,13 @@ def linked(
     """
     targets = [targets_of(links, query, path) for path in paths]
     for place in range(len(paths) if retrieving is None else retrieving, len(paths)):
-        targets[place] = tuple(target for target in targets[place] if not isinstance(target, Retrieval))
+        targets[place] = tuple(target for target in targets[place] if not isinstance(target, Retrieve))
     distinct = dict.fromkeys(target for of_path in targets for target in of_path)
     ids_wanted = dict.fromkeys(target.id if isinstance(target, Mention) else target for target in distinct)
     missing = tuple(target for target in ids_wanted if isinstance(target, str) and target not in reachable)
-    retrievals = [target for target in distinct if isinstance(target, Retrieval)]
-    lookups: list[Lookup] = [*([Fetch(missing)] if missing else ()), *retrievals]
-    answers = list((yield lookups) if lookups else ())
+    retrievals = [target for target in distinct if isinstance(target, Retrieve)]
+    requests = [*([Fetch(missing)] if missing else ()), *retrievals]
+    answers = list((yield requests) if requests else ())
     if missing:
         wanted = set(missing)
         for found in answers.pop(0):
@@ -214,7 +214,7 @@ def linked(
                 return (reachable[target if isinstance(target, str) else target.id],)
             except KeyError:
                 return ()
-        passages = retrieved[target] if isinstance(target, Retrieval) else (target,)
+        passages = retrieved[target] if isinstance(target, Retrieve) else (target,)
         return [reachable.setdefault(passage.id, passage) for passage in passages]
 
     following = []
@@ -235,8 +235,8 @@ def targets_of(links: PathLinks, query: str, path: Path) -> tuple[Target, ...]:
 
 
 def _checked(target: object) -> Target:
-    if not isinstance(target, str | Passage | Mention | Retrieval):
-        raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieval; not {target!r:.100}.")
+    if not isinstance(target, str | Passage | Mention | Retrieve):
+        raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieve; not {target!r:.100}.")
     return target
 
 

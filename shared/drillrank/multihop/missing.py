@@ -12,14 +12,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from drillrank.dialogue import FailureSettings
 from drillrank.errors import DrillrankWarning
-from drillrank.multihop.lookups import Ask, Retrieval, Steps
+from drillrank.llm import Ask, Requests, Retrieve, strip_reasoning
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import Passage, Path, as_passages
-from drillrank.prompts import MISSING_PROMPT, Template, check_places, filled
-from drillrank.settings import declared, setting
+from drillrank.prompts import filled
 from drillrank.terms import WORD
-from drillrank.thinking import without_thoughts
 
 _LONGEST_DOCUMENT, _LONGEST_QUERY = 2000, 300  # characters
 _LABEL = re.compile(
@@ -34,26 +32,6 @@ _BESIDE = {
 }
 
 
-@declared
-class MissingSettings(FailureSettings):
-    """How an LLM is asked what a path still lacks, where there is one.
-
-    Raises:
-        InvalidInput: the prompt lacks a place, or the policy is unknown.
-    """
-
-    missing_prompt: Template = setting(
-        default=MISSING_PROMPT,
-        description="Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function "
-        "of these.",
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        check_places(self.missing_prompt, "documents", "question")
-
-
 class Missing:
     """What an LLM names as missing on the way of one search.
 
@@ -66,7 +44,7 @@ class Missing:
         problems: Calls that failed.
     """
 
-    def __init__(self, settings: MissingSettings, question: str) -> None:
+    def __init__(self, settings: PathSettings, question: str) -> None:
         self._settings, self._question = settings, question
         self._done = False
         self.queries: list[str] = []
@@ -77,7 +55,7 @@ class Missing:
         told: dict[str, Any] = {"missing": tuple(self.queries)}
         return told | ({"problems": tuple(self.problems)} if self.problems else {})
 
-    def after(self, path: Path, n: int) -> Steps[Sequence[Passage]]:
+    def after(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
         """Passages for what is missing after a path, `n` at most; none if nothing is, or the LLM says nothing new.
 
         Once it has said that nothing is missing, it is not asked again.
@@ -101,21 +79,21 @@ class Missing:
         if query is None or query in self.queries:
             return ()
         self.queries.append(query)
-        [found] = yield [Retrieval(query, n)]
+        [found] = yield [Retrieve(query, n)]
         return as_passages(found)[:n]
 
 
 def missing_query(answer: str) -> str | None:
     """The search query in an LLM's answer; None where it names nothing that is missing.
 
-    Of several lines the first one counts. Thoughts, labels, quotes, and JSON around the query are left out.
+    Of several lines the first one counts. Reasoning, labels, quotes, and JSON around the query are left out.
 
     >>> missing_query('<think>Who?</think>Search query: "birthplace of Ada Holm"')
     'birthplace of Ada Holm'
     >>> missing_query("Nothing is missing.") is None, missing_query("") is None
     (True, True)
     """
-    said = (without_thoughts(answer) or "").strip()
+    said = (strip_reasoning(answer) or "").strip()
     for line in _lines(said):
         query = _LABEL.sub("", line).strip(_QUOTES)
         words = [word.lower() for word in WORD.findall(query)]

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.multihop.links import Mention
-from drillrank.multihop.title_mentions import title_tokens
 from drillrank.passages import Passage, Path
+from drillrank.titles import title_tokens
 
 _MOST_PASSAGES = 100  # a name that more of them mention hardly tells where to go, and bounds the work of a hop
 _MOST_TARGETS = 100  # the likeliest passages that one path leads to

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from drillrank.errors import InvalidInput
-from drillrank.explanation import Explanation, Explanations, Part
+from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Path, Ranked
-from drillrank.rerank.contributions import name_of
-from drillrank.rerank.path_contributions import path_entries
+from drillrank.rerank.contributions import name_of, paths_explained
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.scale import divisor
 
@@ -37,20 +36,20 @@ class PathReasons:
             InvalidInput: an entry is not of this search.
         """
         paths = list(map(self._path, ranking))
-        steps = list(map(self.state.taken, paths))
-        read = [
-            at for at, item in enumerate(ranking) if item.details.get("model") != "unigram"
-        ]  # not left by a cascade
+        read = [at for at, item in enumerate(ranking) if item.details.get("model") != "unigram"]  # not by a cascade
         own = [paths[at] for at in read]
-        groups = self.prompt_rank.likelihoods(self.query, own)
-        entries = path_entries(
-            self.prompt_rank, self.query, own, groups, [ranking[at] for at in read], range(len(read)),
-            [steps[at] for at in read],
-        )  # fmt: skip
-        explained = {at: entry.explained("the path search") for at, entry in zip(read, entries, strict=True)}
-        return Explanations(
-            (explained.get(at) or _pruned(item, paths[at]) for at, item in enumerate(ranking)), self.query
+        entries = paths_explained(
+            self.prompt_rank,
+            self.query,
+            own,
+            self.prompt_rank.likelihoods(self.query, own),
+            [ranking[at] for at in read],
+            range(len(read)),
+            list(map(self.state.taken, own)),
         )
+        explained = dict(zip(read, entries, strict=True))
+        found = (explained.get(at) or _pruned(item) for at, item in enumerate(ranking))
+        return Explanations(found, self.query)
 
     def _path(self, item: Ranked[Any]) -> Path:
         """The path that brought an entry."""
@@ -64,9 +63,8 @@ class PathReasons:
             ) from None
 
 
-def _pruned(item: Ranked[Any], path: Path) -> Explanation:
-    part = Part("order of the pruning model", item.score * divisor(item.details))
+def _pruned(item: Ranked[Any]) -> Explanation:
     note = "The cascade left this path to the pruning model: its score says how far it is behind, and no more."
     per = divisor(item.details)
-    read = tuple(map(name_of, path.passages))
-    return Explanation(item.rank, item.score, name_of(item.passage), read, parts=(part,), per=per, note=note)
+    term = Term("order of the pruning model", item.score * per)
+    return Explanation(item.rank, item.score, name_of(item.passage), (term,), per, note)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import InitVar, field
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
-from drillrank.calling import on_thread
+from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable
+from drillrank.likelihood.shared_turns import to_thread
+from drillrank.llm import Requests, run
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
-from drillrank.multihop.lookups import Nowhere, OnHop, Source, Steps, run_steps
+from drillrank.multihop.lookups import Nowhere, OnHop, Source, handlers
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import method
 
 TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
 LinkName = Literal[TextLinkName, "relationships", "retrieval"]
@@ -62,9 +62,7 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
     return tuple(known[name] for name in names)
 
 
-@link_prior_was_prior
-@method
-class PathRerank(PathSearchSettings):
+class PathRerank:
     """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
 
     Passages that share an id share their links and their score. `path_search` does the work.
@@ -75,8 +73,8 @@ class PathRerank(PathSearchSettings):
             mentions of another one's title by default.
         corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
             model that has not been fitted its statistics; without them, the given ones do.
-
-    The other keyword arguments are the fields of `PathSearchSettings`.
+        embed: As for `PathSearch`.
+        settings: How paths are searched.
 
     Raises:
         InvalidInput: a setting cannot be used, or two passages of the corpus share an id.
@@ -89,20 +87,24 @@ class PathRerank(PathSearchSettings):
     ('turing', 'vale')
     """
 
-    prompt_rank: PromptRank
-    links: LinkSource | Sequence[LinkSource] = field(default=_IN_TEXTS, kw_only=True)
-    corpus: InitVar[Iterable[Passage | str]] = field(default=(), kw_only=True)
-
-    def __post_init__(self, corpus: Iterable[Passage | str]) -> None:
-        super().__post_init__()
-        self.path_search = PathSearch.configured(
-            self, self.prompt_rank, corpus, first_stage=Nowhere(), links=self.links
+    def __init__(
+        self,
+        prompt_rank: PromptRank,
+        *,
+        links: LinkSource | Sequence[LinkSource] = _IN_TEXTS,
+        corpus: Iterable[Passage | str] = (),
+        embed: Embed | None = None,
+        settings: PathSettings | Mapping[str, Any] = PathSettings(),
+    ) -> None:
+        self.prompt_rank = prompt_rank
+        self.path_search = PathSearch(
+            prompt_rank, corpus, links=links, first_stage=Nowhere(), embed=embed, settings=settings
         )
 
     @property
     def counts_first_stage(self) -> bool:
         """Whether scores of the first stage count."""
-        return self.path_search.first_stage_prior is not None
+        return self.prompt_rank.prior is not None
 
     def rank(
         self,
@@ -133,26 +135,38 @@ class PathRerank(PathSearchSettings):
         Raises:
             InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
         """
-        return run_steps(self.steps(query, passages, top_n, scores=scores), source or Nowhere(), on_hop)
+        requests = self.requests(query, passages, top_n, scores=scores)
+        return run(requests, handlers=handlers(source or Nowhere(), on_hop))
 
-    arank = on_thread(rank)
-
-    def steps(
+    async def arank(
         self,
         query: str,
         passages: Iterable[Passage | str],
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> Steps[Ranking[Passage]]:
-        """The same as a generator of lookups, for `run_steps` and `arun_steps`."""
+        source: Source | None = None,
+        on_hop: OnHop | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
+
+    def requests(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Requests[Ranking[Passage]]:
+        """The same as a generator of requests, for `drillrank.llm.run` and `arun`."""
         check_query(query)
         check_top_n(top_n)
         given = as_passages(passages)
         if not given:
             return Explainable()
         distinct = by_id(given)
-        found = yield from self.path_search.steps(query, candidates=given, scores=scores)
+        found = yield from self.path_search.requests(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
         items = [*given, *(item.passage for item in found if item.passage.id not in distinct)]
 

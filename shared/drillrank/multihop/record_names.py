@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from drillrank.errors import DrillrankWarning
-from drillrank.once import Told
+from drillrank.errors import DrillrankWarning, WarnOnce
 from drillrank.passages import Passage, by_id, stable_uuid
 
 
@@ -74,21 +73,21 @@ class RecordNames:
         """What the store calls it."""
         return self._own_ids.get(name, name)
 
-    def warn(self, missed: Collection[str], told: Told) -> None:
+    def warn(self, missed: Collection[str], warned: WarnOnce) -> None:
         """Say what of the given passages is not as the store has it, of each once.
 
         Args:
             missed: Ids of given passages that the store was asked for and did not bring.
-            told: What was told before.
+            warned: What there was a warning about before.
         """
-        if changed := told.anew("changed", self._changed):
+        if changed := warned.new("changed", self._changed):
             warnings.warn(
                 f"{len(changed)} of the documents given are not what the store holds under their id now, such as "
                 f"{changed[0]!r}: the store's text and metadata are used. Give the documents anew.",
                 DrillrankWarning,
                 stacklevel=2,
             )
-        if missed and not self._by_given_id and told.anew("unknown", ["all"]):
+        if missed and not self._by_given_id and warned.new("unknown", ["all"]):
             warnings.warn(
                 "The store knows none of the documents given by their ids, so that no link leads to them: pass "
                 "docstore=..., one that knows the documents under these ids, or give them the ids that they have in "

@@ -7,7 +7,6 @@ Score(c) = (log P(q | c) + log P(c | q)) / |q|      the mean log-likelihood of P
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from drillrank.collection_statistics import CollectionStatistics
@@ -41,7 +40,7 @@ def with_meaning(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRa
     if not isinstance(own, UnigramModel):
         return prompt_rank, EmbeddingModel(embed)
     meaning = EmbeddingModel(embed, own)
-    return replace(prompt_rank, model=meaning), meaning
+    return prompt_rank.with_model(meaning), meaning
 
 
 class PathScorer:
@@ -65,9 +64,7 @@ class PathScorer:
         cascade: int | None = None,
         meaning: EmbeddingModel | None = None,
     ) -> None:
-        self.prompt_rank = (
-            replace(prompt_rank, model=prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
-        )
+        self.prompt_rank = prompt_rank.with_model(prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
         own = self.prompt_rank.language_model
         self.document_model: DocumentModel
         if isinstance(own, DocumentModel) and texts:

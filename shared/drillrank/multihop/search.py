@@ -14,40 +14,30 @@ in the light of the prior; the paper takes those most similar to the question.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from drillrank.dialogue import LLM, Usage
-from drillrank.errors import InvalidInput, check_positive
+from drillrank.corpus import Corpus
+from drillrank.embedding import Embed
+from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
+from drillrank.llm import LLM, Requests, Retrieve, Usage, arun, run
 from drillrank.multihop.collected import Collected
-from drillrank.multihop.corpus import Corpus
-from drillrank.multihop.first_hop import FirstHop, first_stage_prior
+from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import LinkSource, linked
-from drillrank.multihop.lookups import (
-    FirstStage,
-    Hop,
-    OnHop,
-    OnThreads,
-    Retrieval,
-    Source,
-    Steps,
-    arun_steps,
-    as_source,
-    run_steps,
-)
-from drillrank.multihop.missing import Missing, MissingSettings
+from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Source, as_source, handlers
+from drillrank.multihop.missing import Missing
 from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
 from drillrank.multihop.path_reasons import PathReasons
-from drillrank.multihop.path_settings import PathSearchSettings, link_prior_was_prior
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.scoring import PathScorer, with_meaning
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
-from drillrank.rerank.first_stage import Prior, RetrievalScores
+from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import method
+from drillrank.settings import as_settings
 
 PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
 LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = 3, 10, 8  # to a unigram model a wider beam costs next to nothing
@@ -68,9 +58,7 @@ class Scope:
     fetched: bool = False
 
 
-@link_prior_was_prior
-@method
-class PathSearch(PathSearchSettings):
+class PathSearch:
     """Finds the passages that answer a question together, by searching paths of linked passages.
 
     Per question, the model scores F + K1 · L · (H - 1) + P · (P - 1) / 2 paths at most, none twice. With `hops=None`
@@ -83,16 +71,16 @@ class PathSearch(PathSearchSettings):
         passages: The pool, indexed once: with TF-IDF, or, where something reads meaning (`"st:..."`, `embed`), by that.
         links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
         first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
-            retriever returned, or fetches. Without `passages` it may be a `multihop.corpus.Corpus`, which also knows
-            statistics and titles of all that it holds: then scores are those of a search with all of it in memory.
-            It finds by words, as it is made; meaning, where something reads it, scores and chooses links.
-        pool: Passages of the first stage, F.
+            retriever returned, or fetches. Without `passages` it may be a `Corpus`, which also knows statistics and
+            titles of all that it holds: then scores are those of a search with all of it in memory. It finds by
+            BM25; meaning, where something reads it, scores and chooses links. What changes in the corpus is found at
+            once; statistics are those of when the search was made.
         llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
             finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
             object with `complete`. None asks nobody.
-        missing: How the LLM is asked, and what becomes of calls that fail.
-
-    The other keyword arguments are the fields of `PathSearchSettings`: `hops` is H, `beam` K1, `branch` L, `pairs` P.
+        embed: A function from texts to an array of shape (texts, dimensions): meaning then counts in an own first
+            stage, in the choice among links and, beside the words of a unigram model, in the score.
+        settings: How paths are searched: `hops` is H, `beam` K1, `branch` L, `pairs` P, `pool` F.
 
     Raises:
         InvalidInput: neither passages nor a first stage is given, two passages share an id, or a setting cannot be
@@ -107,35 +95,36 @@ class PathSearch(PathSearchSettings):
     ('turing', 'vale')
     """
 
-    prompt_rank: PromptRank
-    passages: InitVar[Iterable[Passage | str] | None] = None
-    links: LinkSource | Sequence[LinkSource] | None = field(default=None, kw_only=True)
-    first_stage: FirstStage | Source | None = field(default=None, kw_only=True)
-    pool: int = field(default=100, kw_only=True)
-    llm: LLM | None = field(default=None, kw_only=True)
-    missing: MissingSettings = field(default=MissingSettings(), kw_only=True)
-
-    def __post_init__(self, passages: Iterable[Passage | str] | None) -> None:
-        super().__post_init__()
-        check_positive(pool=self.pool)
-        if passages is None and self.first_stage is None:
+    def __init__(
+        self,
+        prompt_rank: PromptRank,
+        passages: Iterable[Passage | str] | None = None,
+        *,
+        links: LinkSource | Sequence[LinkSource] | None = None,
+        first_stage: FirstStage | Source | None = None,
+        llm: LLM | None = None,
+        embed: Embed | None = None,
+        settings: PathSettings | Mapping[str, Any] = PathSettings(),
+    ) -> None:
+        if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
-        ranker, meaning = with_meaning(self.prompt_rank, self.embed)
-        self._scorer_of = partial(PathScorer, ranker, cascade=self.cascade, meaning=meaning)
-        lexical = not self.prompt_rank.language_model.reads_instructions
-        self._hops = self.hops or (LEXICAL_HOPS if lexical else PAPER_HOPS)
-        self._beam = self.beam or (LEXICAL_BEAM if lexical else PAPER_BEAM)
-        self._branch = self.branch or (LEXICAL_BRANCH if lexical else PAPER_BRANCH)
+        self.prompt_rank = prompt_rank
+        self.links = links
+        self.first_stage = first_stage
+        self.llm = llm
+        self.embed = embed
+        self.settings = as_settings(PathSettings, settings)
+        ranker, meaning = with_meaning(prompt_rank, embed)
+        self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
+        lexical = not prompt_rank.language_model.reads_instructions
+        self._hops = self.settings.hops or (LEXICAL_HOPS if lexical else PAPER_HOPS)
+        self._beam = self.settings.beam or (LEXICAL_BEAM if lexical else PAPER_BEAM)
+        self._branch = self.settings.branch or (LEXICAL_BRANCH if lexical else PAPER_BRANCH)
         self._collection = self._collect(as_passages(passages or []))
-        self._source: Source = self._collection if self.first_stage is None else as_source(self.first_stage)
+        self._source: Source = self._collection if first_stage is None else as_source(first_stage)
         self._corpus: Collected | None = None
         if not self._collection.by_id and isinstance(self._source, Corpus):
-            self._corpus = Collected([], self._scorer_of, self.links, self._source)
-
-    @property
-    def first_stage_prior(self) -> Prior | None:
-        """What the first stage's scores are, if they count."""
-        return first_stage_prior(self.prompt_rank.prior, self.link_prior)
+            self._corpus = Collected([], self._scorer_of, links, self._source)
 
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """Rank every passage that lies on a scored path.
@@ -157,7 +146,7 @@ class PathSearch(PathSearchSettings):
             LLMFailure: a call failed, and `on_failure` is `"raise"`.
         """
         usage = Usage()
-        return run_steps(self.steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
+        return run(self.requests(query, top_n, usage=usage), self.llm, handlers(self._source, on_hop), usage=usage)
 
     async def asearch(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """As `search`, without blocking the event loop: an LLM that can be awaited is, all else runs on threads."""
@@ -166,8 +155,8 @@ class PathSearch(PathSearchSettings):
             if on_hop is not None:
                 on_hop(hop)
 
-        usage, source = Usage(), OnThreads(self._source)
-        return await arun_steps(self.steps(query, top_n, usage=usage), source, tell, llm=self.llm, usage=usage)
+        usage, answering = Usage(), {**handlers(self._source), Hop: tell}
+        return await arun(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[Ranking[Passage]]:
         """`search` for each question, one after the other.
@@ -186,7 +175,7 @@ class PathSearch(PathSearchSettings):
         ('1', '2')
         """
         usage = Usage()
-        return run_steps(self.path_steps(query, top_n, usage=usage), self._source, on_hop, llm=self.llm, usage=usage)
+        return run(self.path_requests(query, top_n, usage=usage), self.llm, handlers(self._source, on_hop), usage=usage)
 
     def explain(self, query: str, ranking: Sequence[Ranked[Any]]) -> Explanations:
         """Why passages or paths stand where they stand; of its own, `ranking.explain()` tells it.
@@ -198,7 +187,7 @@ class PathSearch(PathSearchSettings):
         """
         return Explainable(ranking, self.search_paths(query).why).explain()
 
-    def steps(
+    def requests(
         self,
         query: str,
         top_n: int | None = None,
@@ -206,22 +195,22 @@ class PathSearch(PathSearchSettings):
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
-        missing: MissingSettings | None = None,
+        missing: PathSettings | None = None,
         usage: Usage | None = None,
-    ) -> Steps[Ranking[Passage]]:
-        """`search` as a generator of lookups, for `run_steps`; `candidates` replace the first stage.
+    ) -> Requests[Ranking[Passage]]:
+        """`search` as a generator of requests, for `drillrank.llm.run`; `candidates` replace the first stage.
 
         Their `scores` are the first stage's, for a prior that counts it. The `scope` says which of the own passages
         may be linked to, and whether they may be read. With `missing`, or an `llm` of its own, it asks for what paths
         lack; `usage` is what the caller counts these calls in.
         """
         check_top_n(top_n)
-        paths = yield from self.path_steps(
+        paths = yield from self.path_requests(
             query, candidates=candidates, scores=scores, scope=scope, missing=missing, usage=usage
         )
         return Explainable(ranked_passages(paths)[:top_n], paths.why)
 
-    def path_steps(
+    def path_requests(
         self,
         query: str,
         top_n: int | None = None,
@@ -229,15 +218,15 @@ class PathSearch(PathSearchSettings):
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
         scope: Scope = Scope(),
-        missing: MissingSettings | None = None,
+        missing: PathSettings | None = None,
         usage: Usage | None = None,
-    ) -> Steps[Ranking[Path]]:
-        """`search_paths` as a generator of lookups; further arguments as of `steps`."""
+    ) -> Requests[Ranking[Path]]:
+        """`search_paths` as a generator of requests; further arguments as of `requests`."""
         check_top_n(top_n)
         check_query(query)
         if candidates is None:
-            [candidates] = yield [Retrieval(query, self.pool)]
-            candidates = as_passages(candidates)[: self.pool]
+            [candidates] = yield [Retrieve(query, self.settings.pool)]
+            candidates = as_passages(candidates)[: self.settings.pool]
         first = by_id(candidates)
         if self._corpus is not None:
             collection = self._corpus.linking(list(first.values()))
@@ -245,12 +234,16 @@ class PathSearch(PathSearchSettings):
             collection = self._collection.within(scope.ids)
             if not collection.by_id:
                 collection = self._collect(list(first.values()))
-        first_hop = FirstHop(self.first_stage_prior, candidates, scores, self.prompt_rank.prior_weight)
+        first_hop = FirstHop(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight)
         reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
-        reader = self.link_prior.reader(collection.size, collection.named(query)) if self.link_prior else None
+        reader = (
+            self.settings.link_prior.reader(collection.size, collection.named(query))
+            if self.settings.link_prior
+            else None
+        )
         state = SearchState(query, collection.links, collection.by_id, reachable, reader)
         residual = collection.scorer.residual(query)
-        asked = missing or (self.missing if self.llm is not None else None)
+        asked = missing or (self.settings if self.llm is not None else None)
         lacks = Missing(asked, query) if asked else None
         waiting = [state.start(passage) for passage in first.values()]
         found: list[Ranked[Path]] = []
@@ -261,10 +254,10 @@ class PathSearch(PathSearchSettings):
                 frontier = first_hop.posteriors(frontier)
             shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
-            if number == self._hops or not frontier or (self.hops is None and is_over(frontier, shorter)):
+            if number == self._hops or not frontier or (self.settings.hops is None and is_over(frontier, shorter)):
                 break
             kept = [item.passage for item in frontier[: self._beam]]
-            paired = [item.passage for item in frontier[self._beam : self.pairs]] if number == 1 else []
+            paired = [item.passage for item in frontier[self._beam : self.settings.pairs]] if number == 1 else []
             reached = yield from linked(state, query, [*kept, *paired], state.reachable, retrieving=len(kept))
             state.led_to |= zip((path.ids for path in (*kept, *paired)), reached, strict=True)
             following = reached[: len(kept)]
@@ -275,7 +268,7 @@ class PathSearch(PathSearchSettings):
                 frontier[: self._beam], [[*passages, *beside] for passages in following], residual, self._branch
             )
             if number == 1:
-                best = frontier[: self.pairs]
+                best = frontier[: self.settings.pairs]
                 waiting += state.pairs(best)
             if not waiting:
                 break

@@ -7,10 +7,11 @@ from collections.abc import MutableMapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from drillrank.explanation import PathStep
+from drillrank.explanation import Term
+from drillrank.explanation.terms import PATH
+from drillrank.llm import Retrieve
 from drillrank.multihop.link_prior import Reader
 from drillrank.multihop.links import Mention, PathLinks, Target, link_kinds, targets_of
-from drillrank.multihop.lookups import Retrieval
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathWithPrior
 from drillrank.passages import Passage, Path, Ranked
@@ -103,16 +104,16 @@ class SearchState:
             and targets[other.passage.ids].isdisjoint(one.passage.ids)
         ]
 
-    def taken(self, path: Path) -> tuple[PathStep, ...]:
-        """How the path came to each of its passages, after the search."""
+    def taken(self, path: Path) -> Term:
+        """How the path came to each of its passages, with the log-prior of each step, after the search."""
         start, log_prior = self.start(path.passages[0])
         of_length = self._longer(start, len(path.passages) - 1)  # counted at the start: a step is no likelier for it
-        steps = [PathStep(name_of(path.passages[0]), "start", log_prior + of_length)]
+        steps = [Term(name_of(path.passages[0]), log_prior + of_length, text="start")]
         for place, passage in enumerate(path.passages[1:], 1):
             before = Path(path.passages[:place])
             [log_prior] = self._steps(before, [passage.id])
-            steps.append(PathStep(name_of(passage), self._kind(before, passage.id), log_prior))
-        return tuple(steps)
+            steps.append(Term(name_of(passage), log_prior, text=self._kind(before, passage.id)))
+        return Term.sum(PATH, steps)
 
     def _kind(self, path: Path, id_: str) -> str:
         """By which kind of link a path leads to a passage; of several the first."""
@@ -120,7 +121,7 @@ class SearchState:
         retrieval = ""
         for kind, links in link_kinds(self._links):
             for target in targets_of(links, self._query, path):
-                if isinstance(target, Retrieval):
+                if isinstance(target, Retrieve):
                     retrieval = kind
                 elif (name := target if isinstance(target, str) else target.id) in known and known[name].id == id_:
                     return kind
@@ -152,7 +153,7 @@ class SearchState:
         targets = self._known_targets[ids, fetched] = _LinkTargets(set(), {})
         known = self.reachable if fetched else ChainMap(self.reachable, self._own)
         for target in self.follow(self._query, path):
-            if isinstance(target, Retrieval):
+            if isinstance(target, Retrieve):
                 continue
             try:
                 name = known[target if isinstance(target, str) else target.id].id

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar
 
-from drillrank.multihop.title_names import aliases, inflections, short_title
+from drillrank.multihop.title_names import aliases, inflections
 from drillrank.passages import Passage
+from drillrank.titles import MIN_TITLE_LENGTH, name_tokens, short_title, title_tokens
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-_MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
 _MIN_ALIAS_LENGTH = 2
-_MAX_TITLE_TOKENS = 64  # bounds the work at each word of a text; nobody mentions a longer title
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class TitleIndex:
         self._titled: dict[int, list[str]] = {}  # ids of the passages whose title ends at a node
         self._called: dict[int, list[str]] = {}  # of those with another name that ends there
         for passage in passages:
-            self._file(short_title(passage), _MIN_TITLE_LENGTH, passage.id, self._titled)
+            self._file(short_title(passage), MIN_TITLE_LENGTH, passage.id, self._titled)
             for name in dict.fromkeys(name for names in other_names for name in names(passage)):
                 self._file(name, _MIN_ALIAS_LENGTH, passage.id, self._called)
 
@@ -110,7 +107,7 @@ class TitleIndex:
                 yield from reversed(mentioned)
 
     def _file(self, name: str, shortest: int, passage_id: str, ending: dict[int, list[str]]) -> None:
-        if tokens := self._folded(_counted(name, shortest)):
+        if tokens := self._folded(name_tokens(name, shortest)):
             node = 0
             for token in tokens:
                 node = self._node_after(node, token)
@@ -128,26 +125,3 @@ class TitleIndex:
             after = self._following[node][token] = len(self._following)
             self._following.append({})
         return after
-
-
-def counted_title(passage: Passage) -> list[str]:
-    """The tokens by which a passage's title is found, letters of either case being the same; none if it counts not.
-
-    >>> counted_title(Passage("", title="Silent Pier (film)")), counted_title(Passage("", title="Up"))
-    (['silent', 'pier'], [])
-    """
-    return [token.casefold() for token in _counted(short_title(passage), _MIN_TITLE_LENGTH)]
-
-
-def _counted(name: str, shortest: int) -> list[str]:
-    tokens = title_tokens(name) if len(name) >= shortest else []
-    return tokens if len(tokens) <= _MAX_TITLE_TOKENS else []
-
-
-def title_tokens(text: str) -> list[str]:
-    """The words and punctuation marks that titles are compared by.
-
-    >>> title_tokens("Malcolm X's life")
-    ['Malcolm', 'X', "'", 's', 'life']
-    """
-    return _TOKEN.findall(text)

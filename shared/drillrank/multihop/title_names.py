@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from drillrank.multihop.links import links_from_metadata
 from drillrank.passages import Passage
+from drillrank.titles import PARENTHETICAL, short_title
 
 ALIASES_KEY = "aliases"  # of the metadata
 _OPENING = 300  # characters of a text that introduce its subject
-_PARENTHETICAL = re.compile(r"\s*\((?P<inside>[^()]*)\)\s*$")
 _ACRONYM = re.compile(r"[^\W\d_][\w&.-]{1,9}")
 _IN_PARENTHESES = re.compile(rf"\(\s*({_ACRONYM.pattern})\s*[),;]")
 _WORD = re.compile(r"[^\W_]+")
@@ -25,15 +25,6 @@ _KNOWN_AS = re.compile(
 )  # of two words or more: one alone is mostly the name of something else, too
 _ARTICLE = re.compile(r"(?:The|An?)\s+\S")
 _PHRASE = re.compile(r"[A-Z][a-z]+(?:[ -][a-z]+)+")  # written as in a sentence: a kind of thing, not one of its own
-
-
-def short_title(passage: Passage) -> str:
-    """The title without its trailing parenthetical.
-
-    >>> short_title(Passage("", title="Mercury (planet)"))
-    'Mercury'
-    """
-    return _PARENTHETICAL.sub("", passage.title).strip()
 
 
 def aliases(passage: Passage) -> list[str]:
@@ -74,7 +65,7 @@ def inflections(passage: Passage) -> list[str]:
 
 
 def _acronyms(full_title: str, title: str, opening: str) -> Iterator[str]:
-    if (found := _PARENTHETICAL.search(full_title)) and _stands_for(found["inside"], title):
+    if (found := PARENTHETICAL.search(full_title)) and _stands_for(found["inside"], title):
         yield found["inside"]
     for found in _IN_PARENTHESES.finditer(opening):
         if found[1] == title:

@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
-from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
-from drillrank.settings import Settings, method
 
 Scored = tuple[float, dict[str, Any]]
-
-
-@method
-class WithModel(Settings):
-    """Has a language model."""
-
-    model: str | LanguageModel
-
-    @cached_property
-    def language_model(self) -> LanguageModel:
-        """The model, loaded as far as it has to be before it is asked."""
-        return load_language_model(self.model)
-
-    @classmethod
-    def _with_model(cls, model: str | LanguageModel, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"model": load_language_model(model, **options) if options else model}
-
-    @property
-    def lm(self) -> LanguageModel:
-        """Old name of `language_model`."""
-        warnings.warn("lm is called language_model now.", DeprecationWarning, stacklevel=2)
-        return self.language_model
 
 
 class PassageRanker(ABC):
@@ -82,8 +57,18 @@ class PassageRanker(ABC):
             Explainable(ranking, partial(self.explain, query)) for query, ranking in zip(queries, rankings, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(self, query: str, passages: Iterable[Passage | str], top_n: int | None = None) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, passage_lists, top_n)
 
 
 def paired(

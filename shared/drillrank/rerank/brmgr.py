@@ -18,79 +18,92 @@ it puts a true sentence before the same one with another answer in 96 % of the p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from drillrank.calling import on_thread
-from drillrank.errors import InvalidInput, check_positive
-from drillrank.explanation import Explainable, Explanation, Explanations, Part
-from drillrank.likelihood import LanguageModel, Likelihood, Request
+from drillrank.errors import InvalidInput, check_limits, check_positive
+from drillrank.explanation import Explainable, Explanation, Explanations, Term
+from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
-from drillrank.prompts import GENERATED_PROMPT, check_question_templates, generated_prompt
-from drillrank.rerank.base import WithModel, paired
+from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT, PassageTemplate, check_question_templates, generated_prompt
+from drillrank.rerank.base import paired
 from drillrank.rerank.contributions import name_of
 from drillrank.rerank.entailment import SUPPORTED, support
-from drillrank.rerank.first_stage import RetrievalScores, check_paired, scores_by_question
-from drillrank.rerank.upr import UPR, PassageSettings
-from drillrank.settings import check_one_of, declared, method, renamed, setting
+from drillrank.rerank.first_stage import (
+    Prior,
+    RetrievalScores,
+    check_paired,
+    check_prior,
+    check_prior_weight,
+    scores_by_question,
+)
+from drillrank.rerank.upr import UPR
+from drillrank.settings import as_settings, check_one_of
 from drillrank.surrogates import without_surrogates
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Origin = Literal["generated", "retrieved"]
 
 
-@declared
-class BRMGRSettings(PassageSettings):
-    """Settings of `BRMGR`; those of `PassageSettings` are for retrieved passages.
+@dataclass(frozen=True, kw_only=True)
+class BRMGRSettings:
+    """How passages are read and paired.
 
-    Nothing found the generated passages, so that their prior is uniform.
+    Attributes:
+        template: Prompt for a retrieved passage, with `{text}` and, if wanted, `{title}` before it.
+        max_passage_tokens: Tokens that a retrieved passage may keep; None leaves it to the model's own limit.
+        prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
+        generated_template: Prompt for a generated passage, with `{question}`.
+        max_generated_tokens: Tokens of a generated passage that are scored; it is returned whole.
+        first: Which passage of a pair comes first. `"generated"` is the order of the paper; with `"retrieved"`, what
+            the LLM wrote never stands at the top.
 
     Raises:
         InvalidInput: a template is malformed, or a setting is out of its range.
     """
 
-    generated_template: str = setting(
-        default=GENERATED_PROMPT, description="Prompt for a generated passage, with `{question}`."
-    )
-    first: Origin = setting(
-        default="generated",
-        description='Which passage of a pair comes first. `"generated"` is the order of the paper; with `"retrieved"`, '
-        "what the LLM wrote never stands at the top.",
-    )
-    guard: bool | float = setting(
-        default=False,
-        description="Drop generated passages that no retrieved one supports (see `drillrank.rerank.entailment`): True "
-        "for support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated "
-        "passage with every retrieved one.",
-    )
-    generated_share: float = setting(
-        default=1.0,
-        description="The largest share of generated passages among those returned, from 0 to 1. The best are kept.",
-    )
-    max_generated_tokens: int = setting(
-        default=512, description="Tokens of a generated passage that are scored; it is returned whole."
-    )
+    template: str = UPR_PROMPT
+    max_passage_tokens: int | None = None
+    prior_weight: float = 1.0
+    generated_template: str = GENERATED_PROMPT
+    max_generated_tokens: int = 512
+    first: Origin = "generated"
 
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        check_one_of(Origin, first=self.first)
-        for name, share in (("guard", self.guard), ("generated_share", self.generated_share)):
-            if not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise InvalidInput(f"{name} must be a number from 0 to 1, not {share!r}.")
-        check_positive(max_generated_tokens=self.max_generated_tokens)
+    def __post_init__(self) -> None:
+        PassageTemplate.parse(self.template)
+        check_limits(max_passage_tokens=self.max_passage_tokens)
+        check_prior_weight(self.prior_weight)
         check_question_templates([self.generated_template])
+        check_positive(max_generated_tokens=self.max_generated_tokens)
+        check_one_of(Origin, first=self.first)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Settings by name, as JSON has them.
+
+        Raises:
+            InvalidInput: a name is unknown, or a value cannot be used.
+        """
+        return as_settings(cls, given)
 
 
-@renamed(lm="model")
-@method
-class BRMGR(BRMGRSettings, WithModel):
+class BRMGR:
     """Ranks retrieved and generated passages separately, pairs them by rank, and lists the pairs.
 
     Args:
         model: A language model, or its specification; a lexical one that was not fitted is, to the retrieved passages.
-
-    The keyword arguments are the fields of `BRMGRSettings`.
+        prior: What is known of a retrieved passage before its text is read, as for `UPR`. Nothing found the generated
+            passages, so that their prior is uniform.
+        guard: Drop generated passages that no retrieved one supports (see `drillrank.rerank.entailment`): True for
+            support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated passage
+            with every retrieved one.
+        generated_share: The largest share of generated passages among those returned, from 0 to 1. The best are kept.
+        settings: How passages are read and paired.
 
     The score of a pair, and of both its passages, is the sum of two mean log-probabilities: at most 0, comparable
     within one question only. A passage that is left over, because there are more of its kind, is scored as though its
@@ -113,11 +126,23 @@ class BRMGR(BRMGRSettings, WithModel):
     2 retrieved Basel lies on the Rhine.
     """
 
-    model: str | LanguageModel = "unigram"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.language_model  # noqa: B018  # an unknown one is refused now
+    def __init__(
+        self,
+        model: str | LanguageModel = "unigram",
+        *,
+        prior: Prior | None = None,
+        guard: bool | float = False,
+        generated_share: float = 1.0,
+        settings: BRMGRSettings | Mapping[str, Any] = BRMGRSettings(),
+    ) -> None:
+        for name, share in (("guard", guard), ("generated_share", generated_share)):
+            if not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise InvalidInput(f"{name} must be a number from 0 to 1, not {share!r:.200}.")
+        self.language_model = load_language_model(model)
+        self.prior = check_prior(prior)
+        self.guard = guard
+        self.generated_share = generated_share
+        self.settings = as_settings(BRMGRSettings, settings)
 
     def rank(
         self,
@@ -146,7 +171,7 @@ class BRMGR(BRMGRSettings, WithModel):
         """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
 
         >>> ranking = BRMGR().rank("Who wrote Emma?", ["Jane Austen wrote Emma."], ["Emma is by Jane Austen."])
-        >>> [part.name for part in ranking.explain()[0].parts]
+        >>> [term.name for term in ranking.explain()[0].terms]
         ['log p(generated | question)', 'log p(question | retrieved)']
         """
         return Explanations(map(_explained, ranking), query)
@@ -181,8 +206,29 @@ class BRMGR(BRMGRSettings, WithModel):
         parts = zip(queries, by_question, by_likelihood, strict=True)
         return [self._merged(query, found, written, top_n)[:top_n] for query, found, written in parts]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self,
+        query: str,
+        retrieved: Iterable[Passage | str],
+        generated: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, retrieved, generated, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        retrieved_lists: Sequence[Iterable[Passage | str]],
+        generated_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
 
     def rank_mixed(
         self,
@@ -249,10 +295,10 @@ class BRMGR(BRMGRSettings, WithModel):
     def _upr(self, model: LanguageModel) -> UPR:
         return UPR(
             model,
-            template=self.template,
-            max_passage_tokens=self.max_passage_tokens,
+            template=self.settings.template,
+            max_passage_tokens=self.settings.max_passage_tokens,
             prior=self.prior,
-            prior_weight=self.prior_weight,
+            prior_weight=self.settings.prior_weight,
         )
 
     def _by_likelihood(
@@ -263,10 +309,10 @@ class BRMGR(BRMGRSettings, WithModel):
         generated: Sequence[Sequence[Passage]],
     ) -> list[list[Ranked[Passage]]]:
         """Each question's generated passages by mean log p(lp | q), equation 5."""
-        request_lists = []
+        settings, request_lists = self.settings, []
         for query, found, written in zip(queries, retrieved, generated, strict=True):
             feedback = () if model.reads_instructions else found
-            prompt = generated_prompt(self.generated_template, query, feedback, self.max_passage_tokens)
+            prompt = generated_prompt(settings.generated_template, query, feedback, settings.max_passage_tokens)
             targets = dict.fromkeys(self._beginning(passage.text) for passage in written)
             request_lists.append([Request(prompt, target) for target in targets if target.strip()])
         results = model.log_likelihood_lists(request_lists)
@@ -295,7 +341,8 @@ class BRMGR(BRMGRSettings, WithModel):
         ]
         if self._min_support is not None:
             distinct = list(likelihoods)
-            found = support(model, self.generated_template, query, retrieved, distinct, self.max_passage_tokens)
+            template, limit = self.settings.generated_template, self.settings.max_passage_tokens
+            found = support(model, template, query, retrieved, distinct, limit)
             supports = dict(zip(distinct, found, strict=True))
             for target, entry in zip(targets, details, strict=True):
                 entry["support"] = supports.get(target, 0.0)
@@ -303,17 +350,19 @@ class BRMGR(BRMGRSettings, WithModel):
 
     def _beginning(self, text: str) -> str:
         text = without_surrogates(text)
-        if len(text.encode("utf-8", "surrogatepass")) <= self.max_generated_tokens:  # a token has at least one byte
+        if (
+            len(text.encode("utf-8", "surrogatepass")) <= self.settings.max_generated_tokens
+        ):  # a token has at least one byte
             return text
         try:
-            return self.language_model.first_tokens(text, self.max_generated_tokens)
+            return self.language_model.first_tokens(text, self.settings.max_generated_tokens)
         except InvalidInput:  # a model that does not tell where its tokens end scores the whole
             return text
 
     def _pairs(self, retrieved: Sequence[Ranked[Passage]], written: Sequence[Ranked[Passage]]) -> list[Ranked[Passage]]:
         """Equation 6 for the best of both kinds, then for the second best, and so on."""
         kinds: dict[Origin, Sequence[Ranked[Passage]]] = {"generated": written, "retrieved": retrieved}
-        order = sorted(kinds, key=lambda origin: origin != self.first)
+        order = sorted(kinds, key=lambda origin: origin != self.settings.first)
         tokens = retrieved[0].details["tokens"] if retrieved else 1
         ranking: list[Ranked[Passage]] = []
         for place in range(max(map(len, kinds.values()))):
@@ -336,8 +385,8 @@ def _explained(item: Ranked[Passage]) -> Explanation:
     known = {origin: details[f"{origin}_score"] for origin in get_args(Origin)}
     rest = item.score - sum(score for score in known.values() if score is not None)
     names = {"generated": "log p(generated | question)", "retrieved": "log p(question | retrieved)"}
-    parts = [
-        Part(
+    terms = [
+        Term(
             names[origin] if score is not None else f"{names[origin]}, of the last one",
             rest if score is None else score,
         )
@@ -345,5 +394,4 @@ def _explained(item: Ranked[Passage]) -> Explanation:
         if score is not None or rest
     ]
     note = f"Pair {details['pair']}, {details['origin']}: both passages of a pair have the sum of their scores."
-    named = name_of(item.passage)
-    return Explanation(item.rank, item.score, named, (named,), parts=tuple(parts), note=note)
+    return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), note=note)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel
@@ -43,6 +43,21 @@ class Demonstration:
         check_query(self.question)
         if not isinstance(self.kind, str | None):
             raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r}.")
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Demonstration:
+        """One from `dataclasses.asdict`, as JSON has it.
+
+        Raises:
+            InvalidInput: a part is missing or cannot be used.
+        """
+        try:
+            passages = [Passage(**{**one, "links": tuple(one.get("links", ()))}) for one in given["path"]["passages"]]
+            return cls(Path(tuple(passages)), given["question"], given.get("kind"))
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise InvalidInput(
+                f"A demonstration has a path of passages and a question; not {given!r:.200}."
+            ) from problem
 
 
 def sample_demonstrations(labelled: Sequence[Demonstration], count: int, *, seed: int = 0) -> list[Demonstration]:

@@ -56,7 +56,7 @@ def check_prior(prior: Prior | None) -> Prior | None:
         InvalidInput: it is neither `"retrieval"` nor `"cosine"` nor None.
     """
     if prior not in (*get_args(Prior), None):
-        raise InvalidInput(f'The prior of passages is "retrieval", "cosine" or None, not {prior!r}.')
+        raise InvalidInput(f'The prior of passages is "retrieval", "cosine" or None, not {prior!r:.200}.')
     return prior
 
 
@@ -67,7 +67,7 @@ def check_prior_weight(weight: float) -> None:
         InvalidInput: says what was given.
     """
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-        raise InvalidInput(f"prior_weight is a positive number, 1 for the prior as it is; not {weight!r}.")
+        raise InvalidInput(f"prior_weight is a positive number, 1 for the prior as it is; not {weight!r:.200}.")
 
 
 def scores_by_question(

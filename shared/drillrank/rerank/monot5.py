@@ -14,34 +14,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits
-from drillrank.explanation import Answer, Explanation, Explanations
-from drillrank.likelihood import Likelihood, NextTokens, Request
+from drillrank.explanation import Explanation, Explanations
+from drillrank.likelihood import LanguageModel, Likelihood, NextTokens, Request, load_language_model
 from drillrank.passages import Passage, Ranked
 from drillrank.rerank.answer_presets import ANSWER_PRESETS
-from drillrank.rerank.answered import answered
-from drillrank.rerank.base import PassageRanker, Scored, WithModel
+from drillrank.rerank.base import PassageRanker, Scored
+from drillrank.rerank.contributions import answered
 from drillrank.rerank.relevance import prompt_of, score_of
-from drillrank.settings import Settings, declared, method, renamed, setting
 
 _ASKED = ANSWER_PRESETS["monot5"]
 
 
-@declared
-class MonoT5Settings(Settings):
-    """Settings of `MonoT5`."""
-
-    max_passage_tokens: int | None = setting(
-        default=None, description="Tokens that a passage may keep; None leaves it to the model's own limit."
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        check_limits(max_passage_tokens=self.max_passage_tokens)
-
-
-@renamed(lm="model")
-@method
-class MonoT5(MonoT5Settings, WithModel, PassageRanker):
+class MonoT5(PassageRanker):
     """Ranks passages by the probability that the model calls them relevant: "true" against "false".
 
     Made for checkpoints that were fine-tuned to answer so, such as castorini/monot5-base-msmarco-10k; any model that
@@ -50,6 +34,7 @@ class MonoT5(MonoT5Settings, WithModel, PassageRanker):
 
     Args:
         model: A language model that reads instructions, or its specification.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
 
     Scores are natural logarithms of the probability of relevance: at most 0, higher is better, comparable across
     questions; `math.exp` gives the probability. An answer of several tokens counts as a whole word. `details` holds
@@ -67,8 +52,10 @@ class MonoT5(MonoT5Settings, WithModel, PassageRanker):
     drillrank.errors.InvalidInput: MonoT5 asks a question in words, which 'unigram' does not read: ...
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init__(self, model: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
+        check_limits(max_passage_tokens=max_passage_tokens)
+        self.language_model = load_language_model(model)
+        self.max_passage_tokens = max_passage_tokens
         if not self.language_model.reads_instructions:
             raise InvalidInput(
                 f"MonoT5 asks a question in words, which {self.language_model.spec!r} does not read: give a neural "
@@ -93,8 +80,8 @@ class MonoT5(MonoT5Settings, WithModel, PassageRanker):
 
 
 def _explained(item: Ranked[Passage]) -> Explanation:
-    true, false = item.details["log_true"], item.details["log_false"]
-    return answered(item, (Answer("true", true), Answer("false", false)), true - false, in_logs=True)
+    answers = ("true", item.details["log_true"], False), ("false", item.details["log_false"], False)
+    return answered(item, answers, in_logs=True)
 
 
 def _relevance(true: Likelihood, false: Likelihood) -> Scored:

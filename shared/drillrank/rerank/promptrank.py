@@ -6,18 +6,19 @@ combined over several instructions and contexts of demonstrations by max or mean
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
-from drillrank.likelihood import LanguageModel, Likelihood
+from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
+from drillrank.likelihood.base import check_temperature
+from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Path, Ranked, Ranking, check_query, check_top_n, ranked
-from drillrank.prompts import path_prompt
-from drillrank.rerank.base import Scored, WithModel, check_pairs
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions, path_prompt
+from drillrank.rerank.base import Scored, check_pairs
+from drillrank.rerank.contributions import paths_explained
 from drillrank.rerank.demonstrations import (
     Demonstration,
     check_demonstrations,
@@ -26,42 +27,48 @@ from drillrank.rerank.demonstrations import (
 )
 from drillrank.rerank.first_stage import (
     NO_PRIOR,
+    Prior,
     RetrievalScores,
+    check_prior,
     meaning_details,
     scores_by_question,
 )
-from drillrank.rerank.path_contributions import path_entries
 from drillrank.rerank.path_starts import PathStarts
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.promptrank_settings import (
     MAX_PROMPT_TOKENS,
     MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS,
+    combined,
 )
 from drillrank.rerank.promptrank_settings import Ensemble as Ensemble
 from drillrank.rerank.promptrank_settings import PromptRankSettings as PromptRankSettings
 from drillrank.rerank.unmatched import levelled
-from drillrank.settings import method, renamed
+from drillrank.settings import as_settings, check_one_of
 
 
-@renamed(lm="model")
-@method
-class PromptRank(PromptRankSettings, WithModel):
-    """Scores paths of documents jointly by the likelihood of the question.
+class PromptRank:
+    """Scores paths of documents jointly by the likelihood of the question; `rerank.tuning` finds good prompts.
 
     Args:
         model: A language model, or its specification. A T5 that names a limit of 512 tokens has none: load it with
             `max_length=1024`, or demonstrations leave little room for the path.
+        instructions: Prompts that hold `{path}`; the first five of the paper's Table A1 by default.
+        ensemble: How a path's scores under several prompts combine, `"max"` or `"mean"`. The prompts are all pairs of
+            an instruction and a context of demonstrations.
+        temperature: Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.
         demonstrations: Questions with their gold paths, shown before every path with the same instruction, their
             documents cut to 100 tokens. The unigram model ignores them.
-
-    The keyword arguments are the fields of `PromptRankSettings`, and `demonstrations`.
+        prior: What the first stage said of the document that a path begins with, before texts are read, as for `UPR`:
+            `"cosine"`, `"retrieval"`, or None for the paper's uniform prior. A path search multiplies it with its prior
+            over links.
+        settings: How prompts are made, and how much the prior counts.
 
     Scores are mean log-probabilities per question token, at most 0, comparable within one question only. With a prior
     they are the posterior's, and `details` holds `log_prior`.
 
     Raises:
-        InvalidInput: a setting cannot be used, an item is no demonstration, or a preset is unknown or given to the
-            unigram model.
+        InvalidInput: an instruction without `{path}`, an unknown ensemble or prior, a temperature that is not positive,
+            an item is no demonstration, or a preset is unknown or given to the unigram model.
 
     >>> from drillrank import Passage
     >>> turing, london = Passage("Alan Turing was born in London."), Passage("London lies on the Thames.")
@@ -71,18 +78,42 @@ class PromptRank(PromptRankSettings, WithModel):
     2
     """
 
-    model: str | LanguageModel = "unigram"
-    demonstrations: Sequence[Demonstration] = field(default=(), kw_only=True, repr=False)
+    def __init__(
+        self,
+        model: str | LanguageModel = "unigram",
+        *,
+        instructions: Sequence[str] = PROMPTRANK_INSTRUCTIONS[:5],
+        ensemble: Ensemble = "max",
+        temperature: float = 1.0,
+        demonstrations: Sequence[Demonstration] = (),
+        prior: Prior | None = None,
+        settings: PromptRankSettings | Mapping[str, Any] = PromptRankSettings(),
+    ) -> None:
+        check_one_of(Ensemble, ensemble=ensemble)
+        check_temperature(temperature)
+        self.instructions = check_instructions(instructions)
+        self.ensemble = ensemble
+        self.temperature = temperature
+        self.demonstrations = check_demonstrations(demonstrations)
+        self.prior = check_prior(prior)
+        self.settings = as_settings(PromptRankSettings, settings)
+        self.language_model = load_language_model(model)
+        preset = self.settings.preset
+        self._formula = (
+            LikelihoodFormula("{path}") if preset is None else preset_formula(preset, self.language_model, "{path}")
+        )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "demonstrations", check_demonstrations(self.demonstrations))
-        self._formula  # noqa: B018  # what does not go with the model is refused now
-
-    @cached_property
-    def _formula(self) -> LikelihoodFormula:
-        model = self.language_model
-        return LikelihoodFormula("{path}") if self.preset is None else preset_formula(self.preset, model, "{path}")
+    def with_model(self, model: LanguageModel) -> PromptRank:
+        """The same with another language model."""
+        return type(self)(
+            model,
+            instructions=self.instructions,
+            ensemble=self.ensemble,
+            temperature=self.temperature,
+            demonstrations=self.demonstrations,
+            prior=self.prior,
+            settings=self.settings,
+        )
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
         """Score each path by the likelihood alone, in the order of the paths.
@@ -95,7 +126,7 @@ class PromptRank(PromptRankSettings, WithModel):
     def _scored(self, groups: Sequence[Sequence[Likelihood]]) -> list[Scored]:
         scored: list[Scored] = []
         for group in groups:
-            score = self.combined([self._formula.score(likelihood) for likelihood in group])
+            score = combined([self._formula.score(likelihood) for likelihood in group], self.ensemble)
             details = {
                 "tokens": len(group[0].tokens),
                 "reduce": self._formula.reduce,
@@ -155,7 +186,9 @@ class PromptRank(PromptRankSettings, WithModel):
                 raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path.")
         if self.prior is None and scores is not None:
             raise InvalidInput(NO_PRIOR)
-        return paths, None if self.prior is None else PathStarts.read(self.prior, paths, scores, self.prior_weight)
+        if self.prior is None:
+            return paths, None
+        return paths, PathStarts.read(self.prior, paths, scores, self.settings.prior_weight)
 
     def _ranking(
         self,
@@ -203,8 +236,7 @@ class PromptRank(PromptRankSettings, WithModel):
     ) -> Explanations:
         """Of a ranking of these paths, from the likelihoods that its scores were made of."""
         places = [item.details["position"] for item in ranking] if places is None else places
-        entries = path_entries(self, query, paths, groups, ranking, places)
-        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
+        return Explanations(paths_explained(self, query, paths, groups, ranking, places), query)
 
     def rank_many(
         self,
@@ -228,8 +260,22 @@ class PromptRank(PromptRankSettings, WithModel):
             self._ranking(query, *one, group, top_n) for query, one, group in zip(queries, read, groups, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
+    ) -> Ranking[Path]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, paths, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        path_lists: Sequence[Sequence[Path]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Path]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, path_lists, top_n, scores=scores)
 
     def likelihoods(self, query: str, paths: Sequence[Path]) -> list[list[Likelihood]]:
         """Of the question's tokens after each path, for each instruction and each context of demonstrations.
@@ -244,7 +290,7 @@ class PromptRank(PromptRankSettings, WithModel):
     ) -> list[list[list[Likelihood]]]:
         """`likelihoods` for each question."""
         formula = self._formula
-        limit = self.max_prompt_tokens or (
+        limit = self.settings.max_prompt_tokens or (
             MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS if self._shown_contexts else MAX_PROMPT_TOKENS
         )
         request_lists = []
@@ -253,7 +299,7 @@ class PromptRank(PromptRankSettings, WithModel):
             requests = []
             for path in paths:
                 for instruction, shown in self._prompts:
-                    before, *rest = path_prompt(path, instruction, self.max_document_tokens)
+                    before, *rest = path_prompt(path, instruction, self.settings.max_document_tokens)
                     requests.append(formula.request((f"{shown}{before}", *rest), target, limit))
             request_lists.append(requests)
         found = self.language_model.log_likelihood_lists(
@@ -284,32 +330,4 @@ class PromptRank(PromptRankSettings, WithModel):
         """Empty for a model that ignores them: to score each context would cost time for equal numbers."""
         if not self.language_model.reads_instructions:
             return ()
-        return demonstration_contexts(self.demonstrations, self.demonstrations_per_prompt)
-
-    def rank_paths(
-        self, query: str, paths: Sequence[Path], top_n: int | None = None, *, scores: RetrievalScores | None = None
-    ) -> list[Ranked[Path]]:
-        """Old name of `rank`."""
-        _tell_old("rank_paths is called rank")
-        return self.rank(query, paths, top_n, scores=scores)
-
-    @property
-    def settings(self) -> PromptRankSettings:
-        """Old name of `PromptRankSettings.configured(prompt_rank)`."""
-        _tell_old("prompt_rank.settings is PromptRankSettings.configured(prompt_rank)")
-        return PromptRankSettings.configured(self)
-
-    def with_settings(self, settings: PromptRankSettings) -> PromptRank:
-        """Old name of `dataclasses.replace`, for instructions, ensemble and temperature."""
-        _tell_old("prompt_rank.with_settings(...) is dataclasses.replace(prompt_rank, instructions=..., ...)")
-        tuned = ("instructions", "ensemble", "temperature")
-        return replace(self, **{name: settings.to_dict()[name] for name in tuned})
-
-    def with_language_model(self, model: LanguageModel) -> PromptRank:
-        """Old name of `dataclasses.replace`, for the model."""
-        _tell_old("prompt_rank.with_language_model(...) is dataclasses.replace(prompt_rank, model=...)")
-        return replace(self, model=model)
-
-
-def _tell_old(renaming: str) -> None:
-    warnings.warn(f"{renaming} now.", DeprecationWarning, stacklevel=3)
+        return demonstration_contexts(self.demonstrations, self.settings.demonstrations_per_prompt)

@@ -12,101 +12,93 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
-from drillrank.explanation import Answer, Explanation, Explanations
-from drillrank.likelihood import NextTokenRequest, NextTokens
+from drillrank.explanation import Explanation, Explanations
+from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, load_language_model
 from drillrank.passages import Passage, Ranked
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.answer_presets import AnswerPreset, Transform, answer_preset
-from drillrank.rerank.answered import answered
-from drillrank.rerank.base import PassageRanker, Scored, WithModel
+from drillrank.rerank.base import PassageRanker, Scored
+from drillrank.rerank.contributions import answered
 from drillrank.rerank.scale import log_sigmoid
-from drillrank.settings import Settings, check_one_of, declared, method, setting
+from drillrank.settings import as_settings, check_one_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-@declared
-class RelevanceSettings(Settings):
-    """How a model is asked whether a passage is relevant. What is None is as the preset has it.
+@dataclass(frozen=True, kw_only=True)
+class RelevanceSettings:
+    """What counts as the model's answer. What is None is as the preset has it.
+
+    Attributes:
+        positive: The token that calls a passage relevant: its text, its name in the vocabulary, or its id. None takes
+            what the checkpoint names in `1_LogitScore/config.json`, and if it names nothing the preset's.
+        negative: The token that does not; found as `positive` is.
+        transform: What the score is: `"softmax"`, the logarithm of P(relevant), at most 0; `"margin"`, the difference
+            of the two logits; `"logit"`, the raw logit of `positive`.
+        scale: Factor of the margin or the logit.
+        shift: Added to the margin or the logit behind that.
+        chat: Whether the prompt is put into the model's own chat template, as the user's turn.
 
     Raises:
-        InvalidInput: the preset is unknown, the template lacks a place, or an answer or a number cannot be used.
+        InvalidInput: an answer or a number cannot be used.
     """
 
-    preset: str = setting(
-        default="yes-no",
-        description='How published models are asked: `"monot5"`, `"qwen3-reranker"`, `"mxbai-rerank-v2"`, '
-        '`"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` asks any model '
-        "that was tuned to follow instructions.",
-    )
-    template: str | None = setting(
-        default=None,
-        description="Prompt with `{query}`, `{text}` and, if wanted, `{instruction}`. Control tokens in it, such as "
-        "`<|im_start|>`, are such; in query and passage they are text.",
-    )
-    instruction: str | None = setting(
-        default=None, description="What the model is told of the task, where the prompt has a place for it."
-    )
-    positive: str | int | None = setting(
-        default=None,
-        description="The token that calls a passage relevant: its text, its name in the vocabulary, or its id. None "
-        "takes what the checkpoint names in `1_LogitScore/config.json`, and if it names nothing the preset's.",
-    )
-    negative: str | int | None = setting(default=None, description="The token that does not; found as `positive` is.")
-    transform: Transform | None = setting(
-        default=None,
-        description='What the score is: `"softmax"`, the logarithm of P(relevant), at most 0; `"margin"`, the '
-        'difference of the two logits; `"logit"`, the raw logit of `positive`.',
-    )
-    scale: float | None = setting(default=None, description="Factor of the margin or the logit.")
-    shift: float | None = setting(default=None, description="Added to the margin or the logit behind that.")
-    chat: bool | None = setting(
-        default=None, description="Whether the prompt is put into the model's own chat template, as the user's turn."
-    )
-    max_passage_tokens: int | None = setting(
-        default=None, description="Tokens that a passage may keep; None leaves it to the model's own limit."
-    )
+    positive: str | int | None = None
+    negative: str | int | None = None
+    transform: Transform | None = None
+    scale: float | None = None
+    shift: float | None = None
+    chat: bool | None = None
 
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        preset = answer_preset(self.preset)
-        if self.template is not None:
-            _check_template(self.template)
-        for name, value, kind in (("instruction", self.instruction, str), ("chat", self.chat, bool)):
-            if value is not None and not isinstance(value, kind):
-                raise InvalidInput(f"{name} is a {kind.__name__}, not {value!r}.")
-        if self.instruction is not None and "{instruction}" not in (self.template or preset.template):
-            raise InvalidInput(
-                f"The instruction {self.instruction!r:.80} would be read nowhere: the prompt has no {{instruction}}."
-            )
+    def __post_init__(self) -> None:
+        if not isinstance(self.chat, bool | None):
+            raise InvalidInput(f"chat is a bool, not {self.chat!r:.200}.")
         for name, answer in (("positive", self.positive), ("negative", self.negative)):
             if answer is not None and not _is_answer(answer):
-                raise InvalidInput(f"{name} is a token's text or its id, not {answer!r}.")
+                raise InvalidInput(f"{name} is a token's text or its id, not {answer!r:.200}.")
         if self.transform is not None:
             check_one_of(Transform, transform=self.transform)
         for name, number in (("scale", self.scale), ("shift", self.shift)):
             if number is not None and not (isinstance(number, int | float) and math.isfinite(number)):
-                raise InvalidInput(f"{name} is a finite number, not {number!r}.")
+                raise InvalidInput(f"{name} is a finite number, not {number!r:.200}.")
         if self.scale is not None and self.scale <= 0:
             raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r}.")
-        check_limits(max_passage_tokens=self.max_passage_tokens)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Settings by name, as JSON has them.
+
+        Raises:
+            InvalidInput: a name is unknown, or a value cannot be used.
+        """
+        return as_settings(cls, given)
 
 
-@method
-class Relevance(RelevanceSettings, WithModel, PassageRanker):
+class Relevance(PassageRanker):
     """Ranks passages by the probability with which the model calls them relevant.
 
     Args:
         model: A language model that tells the probabilities of its next token, or its specification.
+        preset: How published models are asked: `"monot5"`, `"qwen3-reranker"`, `"mxbai-rerank-v2"`,
+            `"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` asks any model
+            that was tuned to follow instructions.
+        template: Prompt with `{query}`, `{text}` and, if wanted, `{instruction}`; None is the preset's. Control tokens
+            in it, such as `<|im_start|>`, are such; in query and passage they are text.
+        instruction: What the model is told of the task, where the prompt has a place for it; None is the preset's.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        settings: What counts as the model's answer.
 
-    The keyword arguments are the fields of `RelevanceSettings`. A passage is its title, if it has one, and its text,
-    joined by a blank. Where the prompt is too long the passage is shortened, and nothing else.
+    A passage is its title, if it has one, and its text, joined by a blank. Where the prompt is too long the passage is
+    shortened, and nothing else.
 
     Scores are those of the transform: with `"softmax"` natural logarithms of P(relevant), at most 0; with the others
     log-odds. Higher is better, and scores of one model and one instruction may be compared across questions. `details`
@@ -127,8 +119,32 @@ class Relevance(RelevanceSettings, WithModel, PassageRanker):
     drillrank.errors.LacksCapability: 'unigram' tells no probabilities of the next token: ...
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init__(
+        self,
+        model: str | LanguageModel,
+        *,
+        preset: str = "yes-no",
+        template: str | None = None,
+        instruction: str | None = None,
+        max_passage_tokens: int | None = None,
+        settings: RelevanceSettings | Mapping[str, Any] = RelevanceSettings(),
+    ) -> None:
+        of_preset = answer_preset(preset)
+        if template is not None:
+            _check_template(template)
+        if not isinstance(instruction, str | None):
+            raise InvalidInput(f"instruction is a str, not {instruction!r:.200}.")
+        if instruction is not None and "{instruction}" not in (template or of_preset.template):
+            raise InvalidInput(
+                f"The instruction {instruction!r:.80} would be read nowhere: the prompt has no {{instruction}}."
+            )
+        check_limits(max_passage_tokens=max_passage_tokens)
+        self.language_model = load_language_model(model)
+        self.preset = preset
+        self.template = template
+        self.instruction = instruction
+        self.max_passage_tokens = max_passage_tokens
+        self.settings = as_settings(RelevanceSettings, settings)
         if not self.language_model.tells_next_tokens:
             self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
 
@@ -139,14 +155,17 @@ class Relevance(RelevanceSettings, WithModel, PassageRanker):
         Raises:
             InvalidInput: the two answers are needed and only one is known, or both are the same.
         """
+        settings = self.settings
         given = {
-            name: value
-            for name in ("template", "instruction", "positive", "negative", "transform", "scale", "shift", "chat")
-            if (value := getattr(self, name)) is not None
+            item.name: value
+            for item in fields(RelevanceSettings)
+            if (value := getattr(settings, item.name)) is not None
         }
-        if "template" in given:
-            given["instruction_form"] = "{instruction}"
-        trained = self.language_model.trained_answers if self.positive is None or self.negative is None else None
+        given |= {} if self.instruction is None else {"instruction": self.instruction}
+        if self.template is not None:
+            given |= {"template": self.template, "instruction_form": "{instruction}"}
+        lacks_an_answer = settings.positive is None or settings.negative is None
+        trained = self.language_model.trained_answers if lacks_an_answer else None
         if trained is not None:
             given = {"positive": trained.positive, "negative": trained.negative} | given
             if given["negative"] is None:
@@ -220,11 +239,11 @@ def score_of(asked: AnswerPreset, found: NextTokens) -> Scored:
 def _explained(item: Ranked[Passage], asked: AnswerPreset) -> Explanation:
     details, told = item.details, (asked.positive, asked.negative)
     answers = [
-        Answer(_shown(answer), details[name], at_most=name in details["bounded"])
+        (_shown(answer), details[name], name in details["bounded"])
         for name, answer in zip(("positive", "negative"), told, strict=True)
         if name in details
-    ] or [Answer(_shown(asked.positive), details["logit"], is_logit=True)]
-    return answered(item, tuple(answers), details["log_odds"], in_logs=asked.transform == "softmax")
+    ] or [(_shown(asked.positive), details["logit"], False)]
+    return answered(item, answers, scale=asked.scale, shift=asked.shift, in_logs=asked.transform == "softmax")
 
 
 def _shown(answer: str | int | None) -> str:

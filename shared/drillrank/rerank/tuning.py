@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar, cast, get_args
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Path, check_query
 from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_instructions
-from drillrank.rerank.promptrank import Ensemble, PromptRank, PromptRankSettings
+from drillrank.rerank.promptrank import Ensemble, PromptRank
+from drillrank.rerank.promptrank_settings import combined
+from drillrank.settings import check_one_of
 
 Choice = TypeVar("Choice")
 Scores = npt.NDArray[np.float64]  # of one question: (paths, instructions, contexts of demonstrations)
@@ -67,12 +69,20 @@ class LabelledQuestion:
         return gold <= set(sorted(best, key=best.__getitem__, reverse=True)[: max(2, len(gold))])
 
 
+class TunedSettings(NamedTuple):
+    """Arguments of `PromptRank` that are tuned."""
+
+    instructions: tuple[str, ...]
+    ensemble: Ensemble
+    temperature: float
+
+
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """What `tune` found; `str` of it is a report.
 
     Attributes:
-        settings: The best settings, with all that was not tuned as it was.
+        settings: The best instructions, ensemble and temperature.
         recall: R@2 that they reach on the labelled set: optimistic, since they were chosen by it.
         trials: R@2 of all settings tried, in the order of the search.
         questions: Labelled questions.
@@ -80,9 +90,9 @@ class Tuning:
         scorings: Log-likelihoods that were computed.
     """
 
-    settings: PromptRankSettings
+    settings: TunedSettings
     recall: float
-    trials: dict[PromptRankSettings, float]
+    trials: dict[TunedSettings, float]
     questions: int
     answerable: int
     scorings: int
@@ -141,7 +151,7 @@ def tune(
     >>> tuning = tune(PromptRank(), [LabelledQuestion("Which district was Turing born in?", paths, paths[2])])
     >>> tuning.recall
     1.0
-    >>> PromptRank("unigram", **tuning.settings.to_dict()).temperature
+    >>> PromptRank("unigram", **tuning.settings._asdict()).temperature
     1.0
     """
     labelled = list(labelled)
@@ -149,12 +159,13 @@ def tune(
     temperatures, ensembles = _candidates("temperatures", temperatures), _candidates("ensembles", ensembles)
     for temperature in temperatures:
         check_temperature(temperature)
+    for ensemble in ensembles:
+        check_one_of(Ensemble, ensembles=ensemble)
     check_positive(largest_ensemble=largest_ensemble)
     questions = _answerable(labelled, prompt_rank)
     if not prompt_rank.language_model.reads_instructions:
         instructions = instructions[:1]
-    given = PromptRankSettings.configured(prompt_rank)
-    trials: dict[PromptRankSettings, float] = {}
+    trials: dict[TunedSettings, float] = {}
     scorings = 0
     from rich.console import Console
     from rich.progress import Progress
@@ -165,7 +176,13 @@ def tune(
     def score(candidates: Sequence[str], temperature: float) -> dict[str, list[Scores]]:
         """Scores of the questions by instruction, each of shape (paths, contexts)."""
         nonlocal scorings
-        scorer = replace(prompt_rank, instructions=tuple(candidates), temperature=temperature)
+        scorer = PromptRank(
+            prompt_rank.language_model,
+            instructions=candidates,
+            temperature=temperature,
+            demonstrations=prompt_rank.demonstrations,
+            settings=prompt_rank.settings,
+        )
         found: list[Scores] = []
         for item in questions:
             found.append(np.array(scorer.score_prompts(item.question, item.paths)))
@@ -176,11 +193,11 @@ def tune(
     def attempt(
         chosen: Sequence[str], ensemble: Ensemble, temperature: float, scores: dict[str, list[Scores]]
     ) -> float:
-        settings = replace(given, instructions=tuple(chosen), ensemble=ensemble, temperature=temperature)
+        settings = TunedSettings(tuple(chosen), ensemble, temperature)
         hits = 0
         for number, item in enumerate(questions):
             prompts = np.hstack([scores[wording][number] for wording in settings.instructions])
-            hits += item.found([settings.combined(row) for row in prompts.tolist()])
+            hits += item.found([combined(row, ensemble) for row in prompts.tolist()])
         trials.setdefault(settings, hits / len(labelled))
         return trials[settings]
 

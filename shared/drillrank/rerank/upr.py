@@ -6,17 +6,17 @@ score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (202
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.explanation import Explainable, Explanations
-from drillrank.likelihood import LanguageModel, Likelihood
-from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, check_top_n
+from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
+from drillrank.likelihood.shared_turns import to_thread
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
-from drillrank.rerank.base import Scored, WithModel, ordered, paired
-from drillrank.rerank.contributions import Entry
+from drillrank.rerank.base import Scored, ordered, paired
+from drillrank.rerank.contributions import likelihood_explained
 from drillrank.rerank.first_stage import (
     FirstStage,
     Prior,
@@ -29,71 +29,21 @@ from drillrank.rerank.first_stage import (
 )
 from drillrank.rerank.presets import LikelihoodFormula, preset_formula
 from drillrank.rerank.unmatched import levelled
-from drillrank.settings import Settings, declared, method, renamed, setting
 
 
-@declared
-class PassageSettings(Settings):
-    """How passages are ranked by the likelihood of the question.
-
-    Raises:
-        InvalidInput: the template is malformed, a limit is below 1, or the prior is unknown.
-    """
-
-    template: str = setting(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
-    max_passage_tokens: int | None = setting(
-        default=None, description="Tokens that a passage may keep; None leaves it to the model's own limit."
-    )
-    prior: Prior | None = setting(
-        default=None,
-        description="What is known of a passage before its text is read (see `drillrank.rerank.first_stage`): "
-        '`"cosine"` takes the scores of the first stage as the cosines of a sentence encoder; `"retrieval"` takes the '
-        "ranks by scores of any kind, or where none are given by the order of the passages; None is uniform, as in the "
-        "paper.",
-    )
-    prior_weight: float = setting(
-        default=1.0,
-        description="How much the prior counts: its log-probabilities are multiplied by it, up to a constant.",
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        PassageTemplate.parse(self.template)
-        check_limits(max_passage_tokens=self.max_passage_tokens)
-        check_prior(self.prior)
-        check_prior_weight(self.prior_weight)
-
-
-@declared
-class UPRSettings(PassageSettings):
-    """Settings of `UPR`.
-
-    Raises:
-        InvalidInput: as `PassageSettings`, or a preset is given beside what it brings.
-    """
-
-    preset: str | LikelihoodFormula | None = setting(
-        default=None,
-        description='Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the tokens of '
-        'the question, or `"brmgr"` (see `drillrank.rerank.presets`). A preset brings its own template and limits.',
-    )
-
-    def check(self) -> None:
-        """Refuse what cannot be used."""
-        super().check()
-        if self.preset is not None and (self.template != UPR_PROMPT or self.max_passage_tokens is not None):
-            raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
-
-
-@renamed(lm="model")
-@method
-class UPR(UPRSettings, WithModel):
+class UPR:
     """Ranks passages by the mean log-likelihood of the question, given the passage.
 
     Args:
         model: A language model, or its specification.
-
-    The keyword arguments are the fields of `UPRSettings`.
+        template: Prompt with `{text}` and, if wanted, `{title}` before it.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        prior: What is known of a passage before its text is read (see `drillrank.rerank.first_stage`): `"cosine"` takes
+            the scores of the first stage as the cosines of a sentence encoder; `"retrieval"` takes the ranks by scores
+            of any kind, or where none are given by the order of the passages; None is uniform, as in the paper.
+        prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
+        preset: Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the tokens of the
+            question, or `"brmgr"` (see `drillrank.rerank.presets`). A preset brings its own template and limits.
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
     question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
@@ -104,29 +54,39 @@ class UPR(UPRSettings, WithModel):
     an `st:` model `log_meaning`, the share of its token of meaning.
 
     Raises:
-        InvalidInput: the template is malformed, the prior is unknown, or a preset is given beside what it brings or to
-            the unigram model.
+        InvalidInput: the template is malformed, a limit is below 1, the prior is unknown, or a preset is given beside
+            what it brings or to the unigram model.
 
     >>> ranking = UPR().rank("Who wrote Emma?", ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."])
     >>> ranking[0].passage.text
     'Emma is a novel that Jane Austen wrote.'
     """
 
-    model: str | LanguageModel = "unigram"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.language_model, self._template  # noqa: B018  # what does not go together is refused now
-
-    @cached_property
-    def _formula(self) -> LikelihoodFormula:
-        if self.preset is None:
-            return LikelihoodFormula(self.template)
-        return preset_formula(self.preset, self.language_model, "{text}")
-
-    @cached_property
-    def _template(self) -> PassageTemplate:
-        return PassageTemplate.parse(self._formula.template)
+    def __init__(
+        self,
+        model: str | LanguageModel = "unigram",
+        *,
+        template: str = UPR_PROMPT,
+        max_passage_tokens: int | None = None,
+        prior: Prior | None = None,
+        prior_weight: float = 1.0,
+        preset: str | LikelihoodFormula | None = None,
+    ) -> None:
+        PassageTemplate.parse(template)
+        check_limits(max_passage_tokens=max_passage_tokens)
+        check_prior_weight(prior_weight)
+        if preset is not None and (template != UPR_PROMPT or max_passage_tokens is not None):
+            raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
+        self.language_model = load_language_model(model)
+        self.template = template
+        self.max_passage_tokens = max_passage_tokens
+        self.prior = check_prior(prior)
+        self.prior_weight = prior_weight
+        self.preset = preset
+        self._formula = (
+            LikelihoodFormula(template) if preset is None else preset_formula(preset, self.language_model, "{text}")
+        )
+        self._template = PassageTemplate.parse(self._formula.template)
 
     def rank(
         self,
@@ -186,8 +146,27 @@ class UPR(UPRSettings, WithModel):
             for ranking, query, passages, likelihoods in zip(rankings, queries, lists, found, strict=True)
         ]
 
-    arank = on_thread(rank)
-    arank_many = on_thread(rank_many)
+    async def arank(
+        self,
+        query: str,
+        passages: Iterable[Passage | str],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
+    ) -> Ranking[Passage]:
+        """As `rank`, without blocking the event loop."""
+        return await to_thread(self.rank, query, passages, top_n, scores=scores)
+
+    async def arank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Passage]]:
+        """As `rank_many`, without blocking the event loop."""
+        return await to_thread(self.rank_many, queries, passage_lists, top_n, scores=scores)
 
     def likelihoods(self, query: str, passages: Iterable[Passage | str]) -> list[Likelihood]:
         """Log-probabilities of the question's tokens after each passage, in order: what the scores are made of.
@@ -220,7 +199,7 @@ class UPR(UPRSettings, WithModel):
 
         >>> texts = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
         >>> best = UPR().rank("Who wrote Emma?", texts, top_n=1).explain()[0]
-        >>> max(best.tokens, key=lambda token: token.gain).token, abs(best.total - best.score) < 1e-6
+        >>> max(best.tokens, key=lambda token: token.value).name, abs(best.total - best.score) < 1e-6
         ('emma', True)
         """
         given = [item.passage for item in ranking] if candidates is None else as_passages(candidates)
@@ -241,11 +220,11 @@ class UPR(UPRSettings, WithModel):
         collection = passages if self.language_model.wants_fit else ()  # all of them are
         nothing = self.likelihoods(query, [*collection, Passage("")])[-1]
         places = [item.details["position"] for item in ranking] if places is None else places
-        entries = [
-            Entry(item, Path((passages[place],)), found[place], nothing)
+        entries = (
+            likelihood_explained(item, found[place], nothing, model=self.language_model)
             for item, place in zip(ranking, places, strict=True)
-        ]
-        return Explanations((entry.explained(type(self).__name__) for entry in entries), query)
+        )
+        return Explanations(entries, query)
 
     def _likelihoods(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Likelihood]]:
         formula = self._formula

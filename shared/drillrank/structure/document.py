@@ -20,7 +20,8 @@ class Section:
     """One heading with its *own* text, up to the next heading of any level.
 
     Attributes:
-        path: Headings from the root, own heading included; empty for text before the first heading.
+        path: Headings from the root, own heading included, cut where they are very long (`limits.PATH_CHARACTERS`);
+            empty for text before the first heading.
         level: Depth of the heading as written (1 for `#`); 0 for text before the first heading.
         start: Offset of the first character of the heading's line in the document's text; 0 for the first section.
         end: Offset just after the section's last character.
@@ -107,6 +108,21 @@ class Document:
             InvalidInput: `section` does not belong to this document.
         """
         return list(self._blocks[self._position(section)])
+
+    def paragraphs(self) -> list[tuple[Section, Block]]:
+        r"""What there is to read, each under its section: the blocks that are no heading and show some text.
+
+        >>> from drillrank.structure import parse_document
+        >>> document = parse_document("# A\n\nOne.\n\nTwo.")
+        >>> [(section.heading, document.readable(block)) for section, block in document.paragraphs()]
+        [('A', 'One.'), ('A', 'Two.')]
+        """
+        return [
+            (section, block)
+            for section, blocks in zip(self._sections, self._blocks, strict=True)
+            for block in blocks
+            if block.kind != "heading" and self.readable(block).strip()
+        ]
 
     def slice(self, span: Section | Block) -> str:
         """The source text of a section or block."""

@@ -7,12 +7,14 @@ import os
 import re
 import warnings
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 
 from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
+from drillrank.files import opened
 from drillrank.structure.document import Document
 from drillrank.structure.office import CONVERTERS, Converted, convert
-from drillrank.structure.parse import parse_document
+from drillrank.structure.parse import PARSER_VERSION, parse_document
 
 FORMATS = "PDF, DOCX, PPTX, EPUB, Markdown, HTML, LaTeX or plain text"
 _NO_LATIN = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -20,6 +22,7 @@ _BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _PDF = b"%PDF-"
 _HEAD = 1024  # bytes
+_CHUNK = 1 << 20  # bytes
 
 
 def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None) -> Document:
@@ -46,13 +49,10 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
     ('Sea',)
     """
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(_HEAD)
-            is_pdf = path.suffix.lower() == ".pdf" or content.lstrip().startswith(_PDF)
-            content += b"" if is_pdf else file.read()
-    except (OSError, ValueError) as cause:  # ValueError: a name that no file can have
-        raise InvalidInput(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
+    with opened(path) as file:
+        content = file.read(_HEAD)
+        is_pdf = path.suffix.lower() == ".pdf" or content.lstrip().startswith(_PDF)
+        content += b"" if is_pdf else file.read()
     if is_pdf:
         from drillrank.structure.pdf import read_pdf
 
@@ -64,13 +64,27 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
     return parse_document(_decoded(content, path), metadata={"file_name": path.name}, max_depth=max_depth)
 
 
+def file_key(path: str | os.PathLike[str]) -> bytes:
+    """A hash of all that `read_document` depends on: the content, the ending of the name, and the parsers' version.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+    """
+    path = Path(path)
+    hashed = blake2b(f"{PARSER_VERSION} {path.suffix.lower()}\0".encode("utf-8", "surrogateescape"), digest_size=20)
+    with opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            hashed.update(chunk)
+    return hashed.digest()
+
+
 def _converted(content: bytes, ending: str, path: Path) -> Converted:
     try:
         text, slides = convert(content, ending)
     except MissingExtra:
         raise
     except Exception as cause:  # the libraries raise whatever a broken file makes them stumble over
-        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {cause}.") from cause
+        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {cause!s:.200}.") from cause
     if not text.strip():
         raise InvalidInput(f"{path} has no text.")
     return text, slides

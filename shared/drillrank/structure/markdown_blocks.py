@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from drillrank.quiet import quiet
+from drillrank.errors import mute_logger
 
-with quiet("markdown_it"):
+with mute_logger("markdown_it"):
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock, heading, hr, table
     from mdit_py_plugins.front_matter import front_matter_plugin

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from drillrank.errors import InvalidInput
+from drillrank.limits import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,8 @@ class Pages:
         if not isinstance(text, str):
             return None
         try:
-            marks = [(int(start), int(number), str(label)) for start, number, label in json.loads(text)]
-            return cls.of(marks)
+            marks = read_json(text, "The list of pages")
+            return cls.of([(int(start), int(number), str(label)) for start, number, label in marks])
         except (ValueError, TypeError):
             return None
 

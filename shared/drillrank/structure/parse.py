@@ -20,6 +20,9 @@ from drillrank.structure.latex import scan_latex
 from drillrank.structure.plain import scan_plain
 from drillrank.structure.scan import Scan, assemble
 
+PARSER_VERSION = 1
+"""Raised with every change of what any parser makes of a text or a file: what was parsed before is parsed anew."""
+
 
 def scan_markdown(text: str) -> Scan:
     """Scan with CommonMark's parser, which is loaded at the first use: it takes as long as the rest of the package."""
@@ -74,7 +77,8 @@ def parse_document(
             and the text holds no markup. Without either, the text decides: HTML or LaTeX if it begins like a page or
             a source of these, then Markdown if it has a heading, a fence, a table or front matter, then HTML if it is
             a fragment, else plain text.
-        max_depth: The longest path. Deeper headings stay in the text of the section above them, as paragraphs.
+        max_depth: The longest path, at most `limits.HEADING_DEPTH`. Deeper headings stay in the text of the section
+            above them, as paragraphs.
 
     Returns:
         The document. Its sections tile the text. Text before the first heading is a section with an empty path and
@@ -95,7 +99,7 @@ def parse_document(
         raise InvalidInput(f"The text to parse must be a str, not {type(text).__name__}. Decode or convert it first.")
     formats = ("auto", *_SCANNERS)
     if format not in formats:
-        raise InvalidInput(f"Unknown format {format!r}. Choose one of: {', '.join(formats)}.")
+        raise InvalidInput(f"Unknown format {format!r:.200}. Choose one of: {', '.join(formats)}.")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidInput(f"metadata must map names to values, not be a {type(metadata).__name__}.")
     if max_depth is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from drillrank import limits
 from drillrank.structure.document import Block, BlockKind, Document, Section
 from drillrank.structure.lines import trimmed_end
 
@@ -69,20 +70,23 @@ def assemble(text: str, scan: Scan, format: str, max_depth: int | None = None) -
 
     A section runs from its heading to the next one. Text before the first heading is a section with an empty path;
     white space there belongs to the first section. A text of white space is one section without blocks, an empty
-    text has no sections. Headings below `max_depth` open no section and become paragraphs.
+    text has no sections. Headings below `max_depth` open no section and become paragraphs. Depth and length of paths
+    are within `drillrank.limits`.
     """
     opened: list[tuple[tuple[str, ...], int, int]] = []  # path, level, start
     certain: list[float] = []
     blocks: list[list[Block]] = []
     branch: list[tuple[int, str]] = []  # the open headings, levels rising
+    deepest = min(max_depth or limits.HEADING_DEPTH, limits.HEADING_DEPTH)
     headings = zip(scan.headings, scan.confidences or [1.0] * len(scan.headings), strict=True)
     for block in _with_gaps(text, scan.blocks):
         if block.kind == "heading":
             (level, title), confidence = next(headings)
             while branch and branch[-1][0] >= level:
                 branch.pop()
-            if max_depth is None or len(branch) < max_depth:
-                branch.append((level, title))
+            if len(branch) < deepest:
+                room = limits.PATH_CHARACTERS - sum(len(name) for _, name in branch)
+                branch.append((level, title[: room // 2]))  # paths are repeated with every paragraph
                 opened.append((tuple(name for _, name in branch), level, block.start if opened else 0))
                 certain.append(confidence)
                 blocks.append([block])

@@ -1,6 +1,5 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.moved import renamed_names
 from drillrank.views.chunker import MultiViewChunker
 from drillrank.views.cutters import (
     Chunk,
@@ -13,12 +12,12 @@ from drillrank.views.cutters import (
     whole_sections,
 )
 from drillrank.views.expansion import Expansion, check_expansion, expanded
-from drillrank.views.index import MultiViewIndex, ViewText
+from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText
 from drillrank.views.keywords import keywords
 from drillrank.views.llm_views import ViewTexts, ViewWriter, parse_keywords, together
 from drillrank.views.merging import MergedSection, check_weights, merge_views
 from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
-from drillrank.views.settings import RetrieverName, ViewIndexSettings, ViewSettings
+from drillrank.views.settings import ViewSettings
 from drillrank.views.summaries import Summarizer, summaries, summary
 from drillrank.views.summarizer import HuggingFaceSummarizer
 
@@ -37,7 +36,6 @@ __all__ = [
     "SectionChunk",
     "Summarizer",
     "View",
-    "ViewIndexSettings",
     "ViewSettings",
     "ViewText",
     "ViewTexts",
@@ -60,5 +58,3 @@ __all__ = [
     "together",
     "whole_sections",
 ]
-
-__getattr__ = renamed_names(__name__, Unit="Chunk")

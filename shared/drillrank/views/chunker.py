@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import field
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from drillrank.calling import to_thread
-from drillrank.dialogue import LLM, Dialogue, limited
-from drillrank.settings import method
+from drillrank.llm import LLM, Reply, Requests, arun, run
+from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.views.cutters import Cutter, make_cutter
+from drillrank.views.cutters import Chunking, Cutter, make_cutter
 from drillrank.views.llm_views import ViewTexts, ViewWriter, together
-from drillrank.views.progress import aask, ask
-from drillrank.views.section_views import SectionChunk, section_chunks
+from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
 from drillrank.views.settings import ViewSettings
-from drillrank.views.summaries import summarized
+from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summarized
 
 
-@method
-class MultiViewChunker(ViewSettings):
+class MultiViewChunker:
     r"""Makes the chunks of documents, as the frameworks' components are configured.
 
     Args:
+        views: Views to make; `raw` is always among them.
         llm: Writes the keywords and summaries; None computes them.
-        writer: How it does so, with a failure policy of its own; None asks as `ViewWriter` does by default.
-
-    The other arguments are the fields of `ViewSettings`.
+        chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
+            section, up to `max_tokens`), or `"fixed"` (the same across sections).
+        max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences. None for no
+            limit.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
+            What is returned stays the source.
+        summarizer: Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for example,
+            or a function from texts to summaries.
+        writer: How the LLM is asked, with a failure policy of its own; None asks as `ViewWriter` does by default.
+        settings: How tokens are counted and the LLM is asked.
 
     Raises:
-        InvalidInput: a setting is unknown or goes with no other.
+        InvalidInput: unknown views, `raw` not among them, or settings that do not go together.
 
     >>> from drillrank.structure import parse_document
     >>> chunker = MultiViewChunker(["raw"], chunking="paragraph", context=["headings"])
@@ -37,14 +45,34 @@ class MultiViewChunker(ViewSettings):
     ('# Oak\n\nTall.\n\n', 'Oak')
     """
 
-    llm: LLM | None = field(default=None, kw_only=True)
-    writer: ViewWriter | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._workers = limited(self.workers)
-        self._writer = self.writer or ViewWriter(on_failure=self.on_failure)
-        self._written = {view for view in self.views if view != "raw" and not (view == "summary" and self.summarizer)}
+    def __init__(
+        self,
+        views: Sequence[View] = VIEWS,
+        *,
+        llm: LLM | None = None,
+        chunking: Chunking = "section",
+        max_tokens: int | None = None,
+        min_tokens: int | None = None,
+        context: Sequence[Context] = (),
+        summarizer: Summarizer | Summarize | None = None,
+        writer: ViewWriter | None = None,
+        settings: ViewSettings | Mapping[str, Any] = ViewSettings(),
+    ) -> None:
+        check_views(views)
+        check_context(context)
+        if summarizer is not None:
+            check_summarizer(summarizer)
+        self.views = tuple(views)
+        self.llm = llm
+        self.chunking = chunking
+        self.max_tokens = max_tokens
+        self.min_tokens = min_tokens
+        self.context = tuple(context)
+        self.summarizer = summarizer
+        self.settings = as_settings(ViewSettings, settings)
+        self._cutter  # noqa: B018  # what does not go together is refused now
+        self._writer = writer or ViewWriter(on_failure=self.settings.on_failure)
+        self._written = {view for view in views if view != "raw" and not (view == "summary" and summarizer)}
 
     def chunks(
         self, documents: Sequence[tuple[str, Document]], show_progress: bool = False
@@ -57,7 +85,9 @@ class MultiViewChunker(ViewSettings):
         """
         if self.llm is None or not self._written:
             return self._made(documents, [ViewTexts(None, None) for _ in documents])
-        written = ask(self._dialogue(documents), self.llm, workers=self._workers, show_progress=show_progress)
+        with _progress_bar(show_progress) as (counted, on_reply):
+            requests = counted(self._requests(documents))
+            written = run(requests, self.llm, workers=self.settings.workers, on_reply=on_reply)
         return self._made(documents, written)
 
     async def achunks(
@@ -65,18 +95,18 @@ class MultiViewChunker(ViewSettings):
     ) -> list[list[SectionChunk]]:
         """As `chunks`; computes on a worker thread and awaits the LLM."""
         if self.llm is None or not self._written:
-            return await to_thread(self.chunks, documents)
-        dialogue = self._dialogue(documents)
-        written = await aask(dialogue, self.llm, workers=self._workers, show_progress=show_progress)
-        return await to_thread(self._made, documents, written)
+            return await asyncio.to_thread(self.chunks, documents)
+        with _progress_bar(show_progress) as (counted, on_reply):
+            requests = counted(self._requests(documents))
+            written = await arun(requests, self.llm, workers=self.settings.workers, on_reply=on_reply)
+        return await asyncio.to_thread(self._made, documents, written)
 
     @property
     def _cutter(self) -> Cutter:
-        return make_cutter(
-            self.chunking, self.max_tokens, self.min_tokens, self.tokens
-        )  # a cutter itself cannot be pickled
+        # a cutter itself cannot be pickled
+        return make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.settings.tokens)
 
-    def _dialogue(self, documents: Sequence[tuple[str, Document]]) -> Dialogue[list[ViewTexts]]:
+    def _requests(self, documents: Sequence[tuple[str, Document]]) -> Requests[list[ViewTexts]]:
         return together([self._writer.write(document, self._cutter, self._written) for _, document in documents])
 
     def _made(
@@ -99,3 +129,32 @@ class MultiViewChunker(ViewSettings):
                 )
             )
         return made
+
+
+@contextmanager
+def _progress_bar(
+    show: bool,
+) -> Iterator[tuple[Callable[[Requests[Any]], Requests[Any]], Callable[[Reply], object] | None]]:
+    """A bar on standard error: what counts the requests of a generator, and what counts their replies."""
+    if not show:
+        yield (lambda requests: requests), None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("Writing views", total=0)
+
+        def counted(requests: Requests[Any]) -> Requests[Any]:
+            answers: Any = None
+            total = 0
+            while True:
+                try:
+                    step = requests.send(answers)
+                except StopIteration as stop:
+                    return stop.value
+                total += len(step)
+                progress.update(task, total=total)
+                answers = yield step
+
+        yield counted, lambda _: progress.advance(task)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.moved import renamed_names
 from drillrank.structure import Document, Section
 from drillrank.tokens import TokenCount, Tokens, token_counter
 from drillrank.views.packing import Run, atoms, block_runs, body_of, fitted, packed, text_of
@@ -286,6 +285,3 @@ def _text(document: Document, group: Sequence[Chunk]) -> str:
     if all(chunk.text == document.text[chunk.start : chunk.end] for chunk in group):
         return document.text[group[0].start : group[-1].end]
     return "\n\n".join(chunk.text for chunk in group)
-
-
-__getattr__ = renamed_names(__name__, Unit="Chunk")

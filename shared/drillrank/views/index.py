@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import InitVar
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.calling import on_thread
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
 from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex
-from drillrank.settings import Settings, method, renamed
+from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb
-from drillrank.views.merging import MergedSection, Ranks, explain_views, merge_ranks
+from drillrank.views.merging import MergedSection, Ranks, check_weights, explain_views, merge_ranks
 from drillrank.views.section_views import VIEWS, SectionChunk, View
-from drillrank.views.settings import ViewIndexSettings
+
+RetrieverName = Literal["bm25", "tfidf"]
 
 _RETRIEVERS: dict[str, type[BM25Index] | type[TfidfIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
 
@@ -33,13 +33,7 @@ class ViewText(NamedTuple):
     indexed_text: str
 
 
-@method
-class _OfChunks(Settings):
-    chunks: InitVar[Iterable[ViewText | SectionChunk]]
-
-
-@method
-class MultiViewIndex(ViewIndexSettings, _OfChunks):
+class MultiViewIndex:
     r"""Sections, ranked in each view separately and merged (MC-indexing, section 3.3).
 
     A view ranks only texts that score above 0. Sections that no view ranks come last, in the order given, with score
@@ -47,8 +41,8 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
 
     Args:
         chunks: The views of the sections of any number of documents; every section needs its raw view.
-
-    The other arguments are the fields of `ViewIndexSettings`.
+        retriever: `"bm25"` or `"tfidf"`: one index for each view, in memory.
+        weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
 
     Raises:
         InvalidInput: a weight is below 0, the retriever or a view is unknown, or the raw view of a section is missing.
@@ -62,8 +56,16 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
     ('raw:1 keywords:1 summary:1', [('Whales',)])
     """
 
-    def __post_init__(self, chunks: Iterable[ViewText | SectionChunk]) -> None:
-        super().__post_init__()
+    def __init__(
+        self,
+        chunks: Iterable[ViewText | SectionChunk],
+        retriever: RetrieverName = "bm25",
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        check_one_of(RetrieverName, retriever=retriever)
+        check_weights(weights)
+        self.retriever = retriever
+        self.weights = weights
         by_view: dict[str, list[ViewText | SectionChunk]] = {view: [] for view in VIEWS}
         chunk_numbers: dict[str, list[int]] = {view: [] for view in VIEWS}
         for number, chunk in enumerate(chunks):
@@ -85,11 +87,9 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
         }
         self._chunks = {view: np.array(numbers, dtype=np.int64) for view, numbers in chunk_numbers.items()}
         self._indexes: dict[str, TextIndex] = {
-            view: _RETRIEVERS[self.retriever]([chunk.indexed_text for chunk in of_view])
-            for view, of_view in by_view.items()
+            view: _RETRIEVERS[retriever]([chunk.indexed_text for chunk in of_view]) for view, of_view in by_view.items()
         }
 
-    @renamed(k="top_n")
     def search(self, query: str, top_n: int = 5, among: Collection[int] | None = None) -> Explainable[MergedSection]:
         """The best sections for a query, best first, each once.
 
@@ -123,7 +123,11 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
             found += [MergedSection(self._ids[number], 0.0, {}) for number in islice(unranked, top_n - len(found))]
         return Explainable(found, partial(self._explained, query, found, top_n))
 
-    asearch = on_thread(search)
+    async def asearch(
+        self, query: str, top_n: int = 5, among: Collection[int] | None = None
+    ) -> Explainable[MergedSection]:
+        """As `search`, without blocking the event loop."""
+        return await asyncio.to_thread(self.search, query, top_n, among)
 
     def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[Explainable[MergedSection]]:
         """`search` for each question."""

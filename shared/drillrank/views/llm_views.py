@@ -7,17 +7,16 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from drillrank.dialogue import Dialogue, Reply
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure, OnFailure, check_on_failure
-from drillrank.once import Once, Waiting
+from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
 from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT, Template, check_places, filled
 from drillrank.structure import Document
 from drillrank.terms import WORD
-from drillrank.thinking import without_thoughts
 from drillrank.views.cutters import Cutter, whole_sections
 from drillrank.views.keywords import keywords
 from drillrank.views.section_views import VIEWS, View, chunk_names
@@ -32,8 +31,6 @@ _LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
 _BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
 
 Result = TypeVar("Result")
-
-_ASKED: Once[str] = Once()  # what is being asked now, by the cache that will hold it
 
 
 class ViewTexts(NamedTuple):
@@ -76,7 +73,7 @@ class ViewWriter:
 
     def write(
         self, document: Document, cutter: Cutter | None = None, views: Collection[View] = VIEWS
-    ) -> Dialogue[ViewTexts]:
+    ) -> Requests[ViewTexts]:
         r"""Ask for the views of every chunk at once, once more where that brought nothing.
 
         A section of up to 200 tokens is its own summary, and no one is asked for it. What the LLM cannot bring is
@@ -88,13 +85,13 @@ class ViewWriter:
             views: The views to write; the raw one needs no writing.
 
         Returns:
-            A dialogue for `drillrank.dialogue.run` or `arun`; its result goes into `section_chunks` with the same
+            A generator for `drillrank.llm.run` or `arun`; its result goes into `section_chunks` with the same
             cutter.
 
         Raises:
             LLMFailure: the LLM brought nothing of use, and `on_failure` is `"raise"`.
 
-        >>> from drillrank.dialogue import run
+        >>> from drillrank.llm import run
         >>> from drillrank.structure import parse_document
         >>> document = parse_document("# Foxes\n\nFoxes hunt mice.\n\n# Owls\n\nThey hoot.\n")
         >>> run(ViewWriter().write(document, views=["keywords"]), lambda prompt: '["hunting", "night"]')
@@ -120,28 +117,27 @@ class ViewWriter:
             if view == "keywords" and keyword_lists is not None:
                 keyword_lists[position] = parse_keywords(answer)
             elif summary_texts is not None:
-                summary_texts[position] = (without_thoughts(answer) or "").strip()
+                summary_texts[position] = (strip_reasoning(answer) or "").strip()
         return ViewTexts(keyword_lists, summary_texts)
 
-    def _ask(self, prompts: Mapping[tuple[View, int], str]) -> Dialogue[dict[tuple[View, int], str]]:
+    def _ask(self, prompts: Mapping[tuple[View, int], str]) -> Requests[dict[tuple[View, int], str]]:
         """The answers of use, from the cache or the LLM; each different prompt is asked once."""
-        views = {prompt: view for (view, _), prompt in prompts.items()}
-        keys = {prompt: stable_uuid(self.model, prompt) for prompt in views}
+        memos = {
+            prompt: Memo(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
+            for (view, _), prompt in prompts.items()
+        }
         found: dict[str, str] = {}
         failure: LLMFailure | None = None
-        left = list(views)
-        while left:
-            # Of the cache, which several writers may share; what is being asked keeps it alive.
-            places = {prompt: (id(self.cache), keys[prompt]) for prompt in left}
-            with _ASKED.claimed(places.values()) as (mine, theirs):
-                own = [prompt for prompt in left if places[prompt] in mine]
-                failure = (yield from self._asked(own, views, keys, found)) or failure
-            waiting = [prompt for prompt in left if places[prompt] in theirs]
-            for prompt in waiting:
-                yield theirs[places[prompt]]
-            stuck = [prompt for prompt in waiting if not theirs[places[prompt]].over]  # whoever runs this cannot wait
-            failure = (yield from self._asked(stuck, views, keys, found)) or failure
-            left = [prompt for prompt in waiting if prompt not in stuck]  # by now it is known, or asked for anew
+        for _ in range(1 + self.retries):
+            pending = [prompt for prompt in memos if prompt not in found]
+            if not pending:
+                break
+            replies = yield [Ask(prompt, memo=memos[prompt]) for prompt in pending]
+            for prompt, reply in zip(pending, replies, strict=True):
+                if memos[prompt].useful(reply.text):
+                    found[prompt] = reply.text
+                else:
+                    failure = reply.failure or failure
         missing = sum(prompt not in found for prompt in prompts.values())
         if missing:
             reason = failure or "the last answers had nothing to use in them"
@@ -154,27 +150,6 @@ class ViewWriter:
                 stacklevel=2,
             )
         return {place: found[prompt] for place, prompt in prompts.items() if prompt in found}
-
-    def _asked(
-        self, prompts: Sequence[str], views: Mapping[str, View], keys: Mapping[str, str], found: dict[str, str]
-    ) -> Dialogue[LLMFailure | None]:
-        """Look into the cache, ask, and ask again where nothing of use comes; what comes goes into `found`."""
-        for prompt in prompts:
-            remembered = self.cache.get(keys[prompt])
-            if isinstance(remembered, str) and _is_useful(views[prompt], remembered):
-                found[prompt] = remembered
-        failure = None
-        for _ in range(1 + self.retries):
-            pending = [prompt for prompt in prompts if prompt not in found]
-            if not pending:
-                break
-            replies = yield pending
-            for prompt, reply in zip(pending, replies, strict=True):
-                if _is_useful(views[prompt], reply.text):
-                    found[prompt] = self.cache[keys[prompt]] = reply.text
-                elif reply.failure:
-                    failure = reply.failure
-        return failure
 
 
 def parse_keywords(answer: str) -> list[str]:
@@ -192,7 +167,7 @@ def parse_keywords(answer: str) -> list[str]:
     >>> parse_keywords("1. red fox, 2. **mice**, - red fox")
     ['red fox', 'mice']
     """
-    answer = "\n".join(filter(None, map(str.strip, (without_thoughts(answer) or "").splitlines())))
+    answer = "\n".join(filter(None, map(str.strip, (strip_reasoning(answer) or "").splitlines())))
     start, end = answer.find("["), answer.rfind("]")
     found: dict[str, str] = {}
     for item in _items(answer[start + 1 : end] if 0 <= start < end else answer):
@@ -210,37 +185,30 @@ def _items(inside: str) -> list[str]:
     return listed or [quoted or bare for quoted, bare in _ITEM.findall(inside)]
 
 
-def together(dialogues: Sequence[Dialogue[Result]]) -> Dialogue[list[Result]]:
-    """Several dialogues as one, so that all of their prompts can be asked at the same time.
+def together(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
+    """Several generators of requests as one, so that all of their requests can be answered at the same time.
 
-    >>> from drillrank.dialogue import run
+    >>> from drillrank.llm import run
     >>> def shout(word):
-    ...     (reply,) = yield [word]
+    ...     (reply,) = yield [Ask(word)]
     ...     return reply.text
     >>> run(together([shout("a"), shout("b")]), str.upper)
     ['A', 'B']
     """
     results: dict[int, Result] = {}
-    waiting: dict[int, Sequence[str]] = {}
-    replies: dict[int, Sequence[Reply] | None] = dict.fromkeys(range(len(dialogues)))
-    while True:
-        for number, own in replies.items():
+    answers: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(several)))
+    while len(results) < len(several):
+        asking: dict[int, Sequence[Any]] = {}
+        for number, own in answers.items():
             try:
-                waiting[number] = next(dialogues[number]) if own is None else dialogues[number].send(own)
-            except StopIteration as stop:  # noqa: PERF203  # how a dialogue ends
+                asking[number] = several[number].send(own)  # type: ignore[arg-type]  # None begins
+            except StopIteration as stop:  # noqa: PERF203  # how a generator ends
                 results[number] = stop.value
-                waiting.pop(number, None)
-        if not waiting:
-            return [results[number] for number in range(len(dialogues))]
-        asking = {number: prompts for number, prompts in waiting.items() if not isinstance(prompts, Waiting)}
         if asking:
-            answered = iter((yield [prompt for prompts in asking.values() for prompt in prompts]))
-            replies = {number: list(islice(answered, len(prompts))) for number, prompts in asking.items()}
-        else:  # what they wait for may be another dialogue's of these, so they wait once none of these asks
-            number, until = next(iter(waiting.items()))
-            yield until
-            replies = {number: []}
+            answered = iter((yield [request for requests in asking.values() for request in requests]))
+        answers = {number: list(islice(answered, len(requests))) for number, requests in asking.items()}
+    return [results[number] for number in range(len(several))]
 
 
 def _is_useful(view: View, answer: str) -> bool:
-    return bool(parse_keywords(answer) if view == "keywords" else WORD.search(without_thoughts(answer) or ""))
+    return bool(parse_keywords(answer) if view == "keywords" else WORD.search(strip_reasoning(answer) or ""))

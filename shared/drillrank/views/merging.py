@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
-from drillrank.explanation import Explanation, ViewRank
+from drillrank.explanation import Explanation, Term
 
 Ranks = npt.NDArray[np.int64]
 
@@ -164,15 +164,17 @@ def explain_views(
     >>> merged = merge_views({"raw": ["a", "b", "c"], "summary": ["b", "d"]}, k=2)
     >>> print(explain_views(merged[0], 1, "The section", k=2))
     1. The section: 0.03252
-    Views that found it
-      raw     summary
-     rank 2    rank 1
-    weight 1  weight 1
-    +0.01613  +0.01639
+        raw view       summary view
+    rank 2, weight 1 rank 1, weight 1
+        +0.01613         +0.01639
+    raw view +0.01613, summary view +0.01639 = 0.03252
     It has a place as one of the first 2 of a view.
     """
     weighted = ((view, own, _weight(view, weights)) for view, own in section.ranks.items())
-    views = tuple(ViewRank(view, own, weight, weight / (RANK_OFFSET + own)) for view, own, weight in weighted)
+    views = tuple(
+        Term(f"{view} view", weight / (RANK_OFFSET + own), text=f"rank {own}, weight {weight:g}")
+        for view, own, weight in weighted
+    )
     first = seats(k, weights)
     if not views:
         note = "No view ranks it: it comes last, in the order given."
@@ -182,7 +184,7 @@ def explain_views(
         note = f"It has a place as one of the first {first} of a view."
     else:
         note = f"No view has it among its first {first}: it fills up by its sum."
-    return Explanation(rank, section.score, name, views=views, note=note)
+    return Explanation(rank, section.score, name, views, note=note)
 
 
 def check_weights(weights: Mapping[str, float] | None) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.calling import method_of
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure.sentences import sentences
 from drillrank.terms import terms
@@ -54,10 +53,10 @@ def check_summarizer(summarizer: object) -> Summarize:
     Raises:
         InvalidInput: it has none, and is none.
     """
-    function = method_of(summarizer, "summaries")
-    if function is None:
+    function: Any = getattr(summarizer, "summaries", summarizer)
+    if not callable(function):
         raise InvalidInput(f"A summarizer is a function from texts to summaries, or has one; not {summarizer!r:.100}.")
-    return function
+    return function  # type: ignore[no-any-return]
 
 
 def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None) -> str:

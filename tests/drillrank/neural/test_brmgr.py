@@ -23,7 +23,7 @@ ODD = [
 
 @pytest.mark.parametrize("guard", [False, 0.0])
 def test_no_answer_of_an_llm_loses_a_retrieved_passage(model, guard):
-    brmgr = BRMGR(model, guard=guard, max_generated_tokens=100)
+    brmgr = BRMGR(model, guard=guard, settings={"max_generated_tokens": 100})
     ranking = brmgr.rank("Which river?", FOUND, ODD)
     places = [(item.details["origin"], item.details["position"]) for item in ranking]
     assert len(places) == len(set(places))

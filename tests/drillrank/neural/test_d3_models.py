@@ -17,14 +17,14 @@ MIDDLING = "Emma is a novel by Jane Austen; who wrote it? " * 8  # the summarise
 PAPER = f"# Towns\n\n{LONG}\n\n# Novels\n\n{MIDDLING}\n\n# Rest\n\nShort."
 
 
-def asked_of(d3_settings, answer="None"):
+def asked_of(d3_settings, answer="None", model="unigram"):
     prompts = []
 
     def llm(prompt):
         prompts.append(prompt)
         return answer
 
-    d3 = D3(llm, **d3_settings)
+    d3 = D3(llm, model, settings=d3_settings)
     return d3, prompts
 
 
@@ -55,7 +55,7 @@ def test_the_outline_shows_what_the_summariser_writes_and_sentences_of_what_it_g
 def test_the_models_own_tokenizer_counts_where_it_is_named(folder):
     lm = load_language_model(f"hf:{folder}", dtype="float32", device="cpu")
     assert token_counter(lm)(LONG) == len(lm.engine.tokenizer(LONG).ids) > 0
-    d3, prompts = asked_of({"model": lm, "tokens": lm})
+    d3, prompts = asked_of({"tokens": lm}, model=lm)
     usage = d3.retrieve("Which river?", [PAPER]).usage
     assert usage.prompt_tokens == lm.count_tokens(prompts[0])
     assert not usage.estimated

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from drillrank import D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance, load_language_model
+from drillrank.explanation.terms import NOTHING, ODDS, PATH
 from drillrank.likelihood.embedding_model import MEANING
+from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.contributions import ROUNDING
 from tests.drillrank.neural.conftest import loaded, saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.float64 import Yardstick
@@ -71,18 +74,32 @@ def test_of_upr(model, prior):
     likelihoods = ranker.likelihoods(QUESTION, [*PASSAGES, ""])
     for item, entry in zip(found, ranking, strict=True):
         own, nothing = likelihoods[entry.details["position"]].log_probs, likelihoods[-1].log_probs
-        np.testing.assert_allclose([token.gain for token in item.tokens], own - nothing, atol=1e-4)
-        np.testing.assert_allclose([token.nothing for token in item.tokens], nothing, atol=1e-4)
+        np.testing.assert_allclose([token.value for token in item.tokens], own - nothing, atol=1e-4)
+        np.testing.assert_allclose([term.value for term in item.term(NOTHING).terms], nothing, atol=1e-4)
 
 
 def test_of_paths_and_of_path_search(model):
     paths = [Path((passage,)) for passage in PASSAGES] + [Path(tuple(PASSAGES[:2]))]
     for ensemble in ("max", "mean"):
         add_up(PromptRank(model, ensemble=ensemble).rank(QUESTION, paths), model)
-    search = PathSearch(PromptRank(model), PASSAGES, hops=2)
+    search = PathSearch(PromptRank(model), PASSAGES, settings={"hops": 2})
     found = add_up(search.search(QUESTION), model)
-    assert {step.by for item in found for step in item.steps} <= {"start", "link", "jump"}
+    assert {step.text for item in found for step in item.term(PATH).terms} <= {"start", "link", "jump"}
     add_up(search.search_paths(QUESTION), model)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_16_bits_lose_is_a_term_of_its_own(folders, family):
+    model = HuggingFaceModel(str(folders[family]), device="cpu", dtype="bfloat16")
+    search = PathSearch(PromptRank(model), PASSAGES, hops=2)
+    for ranking in (
+        search.search(QUESTION),
+        search.search_paths(QUESTION),
+        D3(model=model).retrieve(QUESTION, [MANUAL], 3),
+        UPR(model).rank(QUESTION, PASSAGES),
+    ):
+        for item in add_up(ranking, model):
+            assert abs(item.term(ROUNDING).value) < 0.1 * item.per
 
 
 def test_of_evidence(model):
@@ -98,8 +115,8 @@ def test_nothing_is_the_prompt_around_an_empty_passage_in_float64(folders, famil
     prompts = [UPR_PROMPT.replace("{title} ", "").replace("{text}", text) for text in texts]
     eos = model.include_eos_by_default
     own, nothing = (yardstick(prompt, QUESTION, include_eos=eos) for prompt in prompts)
-    np.testing.assert_allclose([token.gain for token in item.tokens], own - nothing, atol=1e-4)
-    np.testing.assert_allclose([token.nothing for token in item.tokens], nothing, atol=1e-4)
+    np.testing.assert_allclose([token.value for token in item.tokens], own - nothing, atol=1e-4)
+    np.testing.assert_allclose([term.value for term in item.term(NOTHING).terms], nothing, atol=1e-4)
 
 
 def test_meaning_is_one_more_token(tmp_path):
@@ -109,10 +126,11 @@ def test_meaning_is_one_more_token(tmp_path):
     ranking = UPR(model).rank(QUESTION, PASSAGES)
     for item, entry in zip(ranking.explain(), ranking, strict=True):
         *words, meaning = item.tokens
-        assert meaning.token == MEANING
-        assert MEANING not in [token.token for token in words]
-        assert meaning.nothing == pytest.approx(-12.0)  # nothing means nothing: its cosine is 0
-        assert meaning.nothing + meaning.gain == pytest.approx(entry.details["log_meaning"])
+        nothing = item.term(NOTHING).terms[-1]
+        assert meaning.name == nothing.name == MEANING
+        assert MEANING not in [token.name for token in words]
+        assert nothing.value == pytest.approx(-12.0)  # nothing means nothing: its cosine is 0
+        assert nothing.value + meaning.value == pytest.approx(entry.details["log_meaning"])
 
 
 @pytest.mark.parametrize("kind", ["hf", "ct2", "served"])
@@ -122,22 +140,25 @@ def test_of_relevance(kind, transform, folders, server):
         return  # a server tells no raw logit, which Relevance refuses
     model = through(server) if kind == "served" else loaded(folders["qwen2"], kind)
     ranker = Relevance(
-        model, preset="yes-no", positive="e", negative="s", transform=transform, scale=0.5, shift=0.1, chat=False
+        model,
+        preset="yes-no",
+        settings={"positive": "e", "negative": "s", "transform": transform, "scale": 0.5, "shift": 0.1, "chat": False},
     )
     ranking = ranker.rank(QUESTION, PASSAGES)
     found = add_up(ranking, model)
     for item, entry in zip(found, ranking, strict=True):
         assert item.tokens == ()
         assert "no contribution of a token" in item.note
-        assert item.answers[0].text == "e"
+        odds = item.term(ODDS)
+        assert odds.value == pytest.approx(entry.details["log_odds"])
         if transform == "logit":
-            assert item.answers[0].is_logit
+            assert [(term.name, term.text[:5]) for term in odds.terms] == [("e", "logit"), ("shift", "")]
             assert "P = " not in str(item)
             continue
-        yes, no = (answer.log_prob for answer in item.answers)
-        assert item.parts[0].value == pytest.approx(0.5 * (yes - no) + 0.1)
-        assert f"{yes - no:+.3f} nats" in str(item)
-        assert entry.details["log_odds"] == pytest.approx(item.parts[0].value)
+        yes, no = entry.details["positive"], entry.details["negative"]
+        assert [term.name for term in odds.terms] == ["e", "s", "shift"]
+        assert [term.value for term in odds.terms] == pytest.approx([0.5 * yes, -0.5 * no, 0.1])
+        assert f"margin {yes - no:+.3f} nats" in str(item)
 
 
 def test_of_mono_t5(folders):

@@ -65,11 +65,10 @@ def test_ensembles_of_templates(name):
     for question, paths, config, instructions, chosen in rows_of(name, "whole"):
         ranker = PromptRank(
             model(name),
-            preset="promptrank",
+            settings={"preset": "promptrank", **UNLIMITED},
             instructions=instructions,
             ensemble=config["ensembling"],
             temperature=config["temperature"],
-            **UNLIMITED,
         )
         scored = ranker.score_paths(question, [as_path(paths[i]) for i in chosen])
         wanted = [config["naive"][i]["score"] for i in chosen]
@@ -97,12 +96,11 @@ def test_demonstrations(name, monkeypatch):
             continue
         ranker = PromptRank(
             model(name),
-            preset="promptrank",
+            settings={"preset": "promptrank", **UNLIMITED},
             instructions=PROMPTRANK_INSTRUCTIONS[:1],
             demonstrations=shots[: 2 * len(templates)],
             ensemble=config["ensembling"],
             temperature=config["temperature"],
-            **UNLIMITED,
         )
         scored = ranker.score_paths(question, [as_path(paths[i]) for i in chosen])
         wanted = [config["naive"][i]["score"] for i in chosen]

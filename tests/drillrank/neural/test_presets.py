@@ -65,7 +65,7 @@ def test_promptrank(model, yardstick, ensemble, temperature):
     settings = {"include_eos": model.engine.include_eos_by_default, "temperature": temperature}
     means = [yardstick(prompt, f"{QUESTION}?", **settings).mean() for prompt in prompts]
     ranker = PromptRank(
-        model, preset="promptrank", instructions=instructions, ensemble=ensemble, temperature=temperature
+        model, settings={"preset": "promptrank"}, instructions=instructions, ensemble=ensemble, temperature=temperature
     )
     [(score, _)] = ranker.score_paths(QUESTION, [Path((EMMA, Passage(" "), RHINE))])
     assert score == pytest.approx(max(means) if ensemble == "max" else sum(means) / 2, abs=1e-5)

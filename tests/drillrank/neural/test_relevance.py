@@ -18,6 +18,7 @@ from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnsw
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.answer_presets import ANSWER_PRESETS
 from drillrank.rerank.scale import rescaled
+from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import FAMILIES as NETWORKS
 from tests.drillrank.neural.float64 import Yardstick
@@ -108,7 +109,9 @@ def test_every_transform_agrees_with_float64(model, yardstick, query, given_, tr
     ids = [model.engine.tokenizer.answer_id(answer) for answer in ANSWERS]
     assert [yardstick.tokenizer.convert_ids_to_tokens(i).strip("▁Ġ") for i in ids] == list(ANSWERS)
     ranking = Relevance(
-        model, template=template, positive="e", negative="s", transform=transform, scale=0.5, shift=1.5, chat=False
+        model,
+        template=template,
+        settings={"positive": "e", "negative": "s", "transform": transform, "scale": 0.5, "shift": 1.5, "chat": False},
     ).rank(query, given_)
     assert len(ranking) == len(given_)
     for item in ranking:
@@ -156,7 +159,7 @@ def test_a_preset_says_what_its_publisher_says(folder, yardstick, preset):
     said, positive, negative, transform, factor = SAID[preset]
     model = HuggingFaceModel(str(folder), dtype="float32", max_length=1000)
     tokens = {"positive": "e", "negative": "s"} if preset != "ctxl-rerank-v2" else {}  # the tiny model has no "yes"
-    ranker = Relevance(model, preset=preset, **tokens)
+    ranker = Relevance(model, preset=preset, **keyword_arguments(Relevance, tokens))
     asked = ANSWER_PRESETS[preset]
     assert (asked.positive, asked.negative, asked.transform, asked.shift) == (positive, negative, transform, 0)
     assert asked.scale == pytest.approx(factor)
@@ -173,7 +176,12 @@ def test_a_preset_says_what_its_publisher_says(folder, yardstick, preset):
 
 @pytest.mark.parametrize("preset", INSTRUCTED)
 def test_an_instruction_stands_where_the_publisher_puts_it(preset):
-    prompt = Relevance("hf:x", preset=preset, instruction="I", positive=1, negative=2)._prompt("Q", Passage("D"))
+    prompt = Relevance(
+        "hf:x",
+        preset=preset,
+        instruction="I",
+        settings={"positive": 1, "negative": 2},
+    )._prompt("Q", Passage("D"))
     assert INSTRUCTED[preset] in prompt_text(prompt)
     assert any(isinstance(part, Wording) and "I" in part for part in prompt)
     assert [type(part) for part in prompt if part in ("Q", Evidence("D"))] in ([str, Evidence], [Evidence, str])
@@ -207,7 +215,7 @@ def test_monot5_is_a_preset(tmp_path_factory, folder):
 def test_a_long_passage_is_cut_and_nothing_else(model):
     settings_ = {"positive": "e", "negative": "s", "chat": False}
     long = "The Rhine flows through Basel. " * 200
-    ranker = Relevance(model, **settings_)
+    ranker = Relevance(model, **keyword_arguments(Relevance, settings_))
     prompt = ranker._prompt("who?", Passage(long))
     engine = model.engine
     read = []
@@ -225,7 +233,7 @@ def test_a_long_passage_is_cut_and_nothing_else(model):
     assert read[0][: len(head)] == head
     assert read[0][-len(tail) + 1 :] == tail[1:]
     assert item.details["cut_tokens"] > 0
-    [short] = Relevance(model, **settings_, max_passage_tokens=5).rank("who?", [long])
+    [short] = Relevance(model, **keyword_arguments(Relevance, settings_), max_passage_tokens=5).rank("who?", [long])
     assert short.details["cut_tokens"] > item.details["cut_tokens"]
 
 
@@ -239,30 +247,42 @@ def test_a_checkpoint_names_its_answers(folder, yardstick, tmp_path, negative):
     (tmp_path / "1_LogitScore" / "config.json").write_text(json.dumps(saved_config))
     model = HuggingFaceModel(str(tmp_path), dtype="float32")
     assert model.trained_answers == TrainedAnswers(5, negative)
-    ranker = Relevance(model, chat=False)
+    ranker = Relevance(model, settings={"chat": False})
     [item] = ranker.rank("who?", ["Emma"])
     found = logits_behind(yardstick, prompt_ids(model, yardstick, ranker._prompt("who?", Passage("Emma"))))
     value = found[5] - (0 if negative is None else found[7])
     assert item.score == pytest.approx(value if negative is None else log_softmax([value, 0])[0], abs=1e-5)
-    [own] = Relevance(model, chat=False, positive=9, negative=7).rank("who?", ["Emma"])
+    [own] = Relevance(
+        model,
+        settings={"chat": False, "positive": 9, "negative": 7},
+    ).rank("who?", ["Emma"])
     assert own.details["log_odds"] == pytest.approx(found[9] - found[7], abs=1e-5)
     (tmp_path / "1_LogitScore" / "config.json").write_text('{"true_token_id": "yes"}')
     with pytest.raises(InvalidInput, match="not the ids of tokens"):
-        Relevance(HuggingFaceModel(str(tmp_path)), chat=False).rank("who?", ["Emma"])
+        Relevance(HuggingFaceModel(str(tmp_path)), settings={"chat": False}).rank("who?", ["Emma"])
     (tmp_path / "1_LogitScore" / "config.json").write_text("{}")
     with pytest.raises(InvalidInput, match="no configuration of a LogitScore"):
-        Relevance(HuggingFaceModel(str(tmp_path)), chat=False).rank("who?", ["Emma"])
+        Relevance(HuggingFaceModel(str(tmp_path)), settings={"chat": False}).rank("who?", ["Emma"])
 
 
 @pytest.mark.parametrize("folder", ["gpt2-pairs", "qwen2"], indirect=True)
 def test_answers_that_are_not_one_token_are_refused(model):
     tokenizer = model.engine.tokenizer
     with pytest.raises(InvalidInput, match=r"'relevant beyond doubt' is '.+', .* to this model"):
-        Relevance(model, positive="relevant beyond doubt", chat=False).rank("q", ["d"])
+        Relevance(
+            model,
+            settings={"positive": "relevant beyond doubt", "chat": False},
+        ).rank("q", ["d"])
     with pytest.raises(InvalidInput, match="The model has no token 4000"):
-        Relevance(model, positive=4000, chat=False).rank("q", ["d"])
+        Relevance(
+            model,
+            settings={"positive": 4000, "chat": False},
+        ).rank("q", ["d"])
     with pytest.raises(InvalidInput, match="'鬱' is"):
-        Relevance(model, positive="鬱", negative="s", chat=False).rank("q", ["d"])  # unknown, or several bytes
+        Relevance(
+            model,
+            settings={"positive": "鬱", "negative": "s", "chat": False},
+        ).rank("q", ["d"])  # unknown, or several bytes
     assert tokenizer.answer_id("<|endoftext|>") == tokenizer.token_names.index("<|endoftext|>")
 
 
@@ -287,15 +307,22 @@ BAD = [
 @pytest.mark.parametrize(("given_", "match"), BAD)
 def test_senseless_settings_are_refused_at_once(given_, match):
     with pytest.raises(InvalidInput, match=match):
-        Relevance("hf:x", **given_)
+        Relevance("hf:x", **keyword_arguments(Relevance, given_))
 
 
 @pytest.mark.parametrize("folder", ["qwen2"], indirect=True)
 def test_answers_that_tell_nothing_are_refused(model):
     with pytest.raises(InvalidInput, match='transform="softmax" compares two answers'):
-        Relevance(model, preset="zerank-2", transform="softmax", chat=False).rank("q", ["d"])
+        Relevance(
+            model,
+            preset="zerank-2",
+            settings={"transform": "softmax", "chat": False},
+        ).rank("q", ["d"])
     with pytest.raises(InvalidInput, match="Both answers are 'e'"):
-        Relevance(model, positive="e", negative="e", chat=False).rank("q", ["d"])
+        Relevance(
+            model,
+            settings={"positive": "e", "negative": "e", "chat": False},
+        ).rank("q", ["d"])
 
 
 def test_models_that_tell_no_next_token_say_what_would_do():
@@ -307,7 +334,10 @@ def test_models_that_tell_no_next_token_say_what_would_do():
 @pytest.mark.parametrize("folder", ["gpt2"], indirect=True)
 def test_a_model_without_a_chat_template_is_a_clear_error(model):
     with pytest.raises(InvalidInput, match="has no chat template: leave chat out"):
-        Relevance(model, positive="e", negative="s").rank("q", ["d"])
+        Relevance(
+            model,
+            settings={"positive": "e", "negative": "s"},
+        ).rank("q", ["d"])
 
 
 def test_nothing_is_loaded_for_nothing(folder):
@@ -328,7 +358,9 @@ def test_candidates_share_what_their_prompts_begin_with(model, monkeypatch):
     texts = [f"Emma {number}" for number in range(12)]
     wording = "Read with care. " * 12
     ranker = Relevance(
-        model, template=wording + "Query: {query} Document: {text} Relevant:", positive="e", negative="s", chat=False
+        model,
+        template=wording + "Query: {query} Document: {text} Relevant:",
+        settings={"positive": "e", "negative": "s", "chat": False},
     )
     ranker.rank("who?", texts)
     one = len(model.engine.tokenizer(prompt_text(ranker._prompt("who?", Passage(texts[0])))).ids)

@@ -300,7 +300,11 @@ def test_a_path_begins_where_the_model_says(encoder):
     question = "zzz qqq"
     likeliest = UPR(model).rank(question, passages)[0].passage.id
     first = []
-    PathSearch(PromptRank(model), passages, pool=1, hops=1).search(question, on_hop=first.append)
+    PathSearch(
+        PromptRank(model),
+        passages,
+        settings={"pool": 1, "hops": 1},
+    ).search(question, on_hop=first.append)
     assert [path.passage.ids for path in first[0].paths] == [(likeliest,)]
 
 

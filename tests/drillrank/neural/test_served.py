@@ -19,6 +19,7 @@ from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_lan
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
 from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
 from drillrank.prompts import Evidence
+from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.test_trusted_wording import CHAT
@@ -111,7 +112,10 @@ def test_rankers_of_likelihood(server, here):
 @pytest.mark.parametrize("chat", [True, False])
 def test_relevance_is_that_of_the_model_here(server, here, chat):
     asked = ASKED | {"preset": "monot5", "chat": chat, "max_passage_tokens": 9}
-    found, expected = (Relevance(model, **asked).rank(QUESTION, TEXTS) for model in (served(server), here))
+    found, expected = (
+        Relevance(model, **keyword_arguments(Relevance, asked)).rank(QUESTION, TEXTS)
+        for model in (served(server), here)
+    )
     assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-5)
     assert [item.details["cut_tokens"] for item in found] == [item.details["cut_tokens"] for item in expected]
     assert all(item.details["bounded"] == [] for item in found)
@@ -130,8 +134,11 @@ def test_relevance_from_the_likeliest_tokens(server, here, chat):
     bounds = 0
     for positive, negative in ((likely[0], likely[1]), (likely[0], likely[60]), (likely[70], likely[1])):
         asked = {"template": "{query} {text}.", "positive": positive, "negative": negative, "chat": chat}
-        found = {item.passage.text: item for item in Relevance(served(server), **asked).rank("who?", texts)}
-        for item in Relevance(here, **asked).rank("who?", texts):
+        found = {
+            item.passage.text: item
+            for item in Relevance(served(server), **keyword_arguments(Relevance, asked)).rank("who?", texts)
+        }
+        for item in Relevance(here, **keyword_arguments(Relevance, asked)).rank("who?", texts):
             details = found[item.passage.text].details
             for name in ("positive", "negative"):
                 if name in details["bounded"]:
@@ -156,7 +163,7 @@ def test_answers_that_no_server_tells_count_as_undecided_and_are_told(server):
     answers = _likely(server, False)[-2:]
     asked = {"template": "{query} {text}.", "positive": answers[0], "negative": answers[1], "chat": False}
     with pytest.warns(DrillrankWarning, match="Of 1 of 1 passages the server told neither answer"):
-        [item] = Relevance(served(server), **asked).rank("who?", ["The Rhine"])
+        [item] = Relevance(served(server), **keyword_arguments(Relevance, asked)).rank("who?", ["The Rhine"])
     assert item.score == pytest.approx(math.log(0.5))
     assert item.details["bounded"] == ["positive", "negative"]
 
@@ -166,16 +173,16 @@ def test_without_a_tokenizer_text_goes_as_it_is_or_not_at_all(server):
     model = load_language_model(server.address, **QUICK)
     likely = _likely(server, True)
     asked = {"template": "{query} {text}.", "positive": likely[0], "negative": likely[1]}
-    assert len(Relevance(model, **asked).rank("who?", ["The Rhine"])) == 1
+    assert len(Relevance(model, **keyword_arguments(Relevance, asked)).rank("who?", ["The Rhine"])) == 1
     for more in ({"max_passage_tokens": 5}, {"chat": False}, {"positive": 3}):
         with pytest.raises(InvalidInput, match="give the option tokenizer="):
-            Relevance(model, **asked | more).rank("who?", ["The Rhine"])
+            Relevance(model, **keyword_arguments(Relevance, asked | more)).rank("who?", ["The Rhine"])
 
 
 @pytest.mark.filterwarnings("ignore:Of 2 of 2 passages:drillrank.errors.DrillrankWarning")
 @pytest.mark.parametrize("server", ["ollama"], indirect=True)
 def test_what_takes_text_is_sent_no_control_tokens_of_a_document(server):
-    Relevance(served(server), preset="qwen3-reranker", **ASKED).rank(QUESTION, TEXTS[:2])
+    Relevance(served(server), preset="qwen3-reranker", **keyword_arguments(Relevance, ASKED)).rank(QUESTION, TEXTS[:2])
     for _, payload in server.requests:
         assert payload["prompt"].count("<|im_start|>") == 3
         assert payload["prompt"].count("<|im_end|>") == 2
@@ -191,13 +198,19 @@ def test_a_likelihood_that_a_server_cannot_tell_is_refused_with_what_would_do(se
 @pytest.mark.parametrize("server", RELEVANCE, indirect=True)
 def test_a_raw_logit_is_refused(server):
     with pytest.raises(LacksCapability, match="one raw logit"):
-        Relevance(served(server), preset="zerank-2", positive="e", negative="s").rank("who?", ["The Rhine."])
+        Relevance(
+            served(server),
+            preset="zerank-2",
+            settings={"positive": "e", "negative": "s"},
+        ).rank("who?", ["The Rhine."])
 
 
 @pytest.mark.parametrize("server", ["openai"], indirect=True)
 def test_a_template_that_a_gateway_would_change_is_refused(server):
     with pytest.raises(LacksCapability, match="takes conversations"):
-        Relevance(served(server), preset="qwen3-reranker", **ASKED).rank("who?", ["The Rhine."])
+        Relevance(served(server), preset="qwen3-reranker", **keyword_arguments(Relevance, ASKED)).rank(
+            "who?", ["The Rhine."]
+        )
 
 
 @on_likelihood
@@ -354,7 +367,7 @@ def test_a_lie_about_the_next_token_is_an_error(server, lie):
     model = served(server)
     server.faults.append(lie)
     with pytest.raises(ServerFailure, match=r"answered, but not as .* does"):
-        Relevance(model, **ASKED).rank("who?", ["The Rhine."])
+        Relevance(model, **keyword_arguments(Relevance, ASKED)).rank("who?", ["The Rhine."])
 
 
 @pytest.mark.parametrize("server", ["sglang"], indirect=True)

@@ -121,7 +121,7 @@ def test_promptrank_in_a_conversation_with_shared_prefixes_and_a_budget(chatting
     model = HuggingFaceModel(str(chatting), dtype="float32", chat=True)
     instructions = ["Read. {path} Ask.", "Read. {path} Write a question."]
     paths = [Path((Passage("The Rhine."), Passage("Emma."))), Path((Passage("Basel " * 60),))]
-    ranker = PromptRank(model, instructions=instructions, ensemble="mean", max_prompt_tokens=80)
+    ranker = PromptRank(model, instructions=instructions, ensemble="mean", settings={"max_prompt_tokens": 80})
     found = ranker.score_paths("who wrote it?", paths)
     asked = [f"Read. Document: The Rhine. Document: Emma. {end}" for end in ("Ask.", "Write a question.")]
     expected = np.mean([in_chat(yardstick, one, "who wrote it?").mean() for one in asked])

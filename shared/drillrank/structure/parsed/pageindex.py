@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +9,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from drillrank import limits
 from drillrank.errors import InvalidInput
+from drillrank.limits import read_json
 from drillrank.structure.document import Document
 from drillrank.structure.lines import paragraphs
 from drillrank.structure.parsed.parts import Part, as_mapping, document_of, page_number
-
-_DEEPEST = 100
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class PageIndexTree:
     by_text: Mapping[str, str]
 
     def summaries(self, texts: Sequence[str], /) -> list[str]:
-        """The tree's summaries, for `D3(llm, summarizer=tree)`; a text that it has none of comes back as it is."""
+        """The tree's summaries, for D3's setting `summarizer`; a text that it has none of comes back as it is."""
         return [self.by_text.get(text, text) for text in texts]
 
 
@@ -110,10 +109,7 @@ def _from_pages(nodes: Sequence[_Node], pages: Sequence[str]) -> list[Part]:
 
 def _roots(tree: object) -> Sequence[object]:
     if isinstance(tree, str):
-        try:
-            tree = json.loads(tree)
-        except (ValueError, RecursionError) as cause:
-            raise InvalidInput(f"This is no JSON of PageIndex: {str(tree)[:80]!r}.") from cause
+        tree = read_json(tree, "The tree of PageIndex")
     if isinstance(tree, list | tuple):
         return tree
     saved = as_mapping(tree, "PageIndex")
@@ -127,8 +123,8 @@ def _roots(tree: object) -> Sequence[object]:
 
 def _nodes(given: Sequence[object], level: int) -> Iterator[_Node]:
     """All nodes in pre-order."""
-    if level > _DEEPEST:
-        raise InvalidInput(f"This tree of PageIndex is deeper than {_DEEPEST} levels.")
+    if level > limits.HEADING_DEPTH:
+        raise InvalidInput(f"This tree of PageIndex is deeper than {limits.HEADING_DEPTH} levels.")
     for item in given:
         saved = as_mapping(item, "PageIndex")
         title, below = saved.get("title"), saved.get("nodes") or []

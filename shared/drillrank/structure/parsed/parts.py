@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from drillrank.errors import InvalidInput
+from drillrank.limits import read_json
 from drillrank.structure.document import Block, BlockKind, Document
 from drillrank.structure.pages import Pages
 from drillrank.structure.parsed.levels import rebuilt_levels
@@ -70,10 +70,7 @@ def as_mapping(given: object, tool: str) -> Mapping[str, Any]:
         InvalidInput: it is none of these.
     """
     if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except (ValueError, RecursionError) as cause:
-            raise InvalidInput(f"This is no JSON of {tool}: {str(given)[:80]!r}.") from cause
+        given = read_json(given, f"The output of {tool}")
     for name in ("export_to_dict", "to_dict", "model_dump"):
         if not isinstance(given, Mapping) and callable(turn := getattr(given, name, None)):
             given = turn(mode="json") if name == "model_dump" else turn()

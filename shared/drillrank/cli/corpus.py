@@ -1,0 +1,186 @@
+"""The corpus of the command line: files are parsed once, and kept for who asks about them next."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from drillrank.cli.sources import Skipped, Source
+from drillrank.corpus import Corpus, CorpusError, Counts
+from drillrank.drilldown.evidence import MU
+from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
+from drillrank.likelihood.collection import Collection
+from drillrank.structure import Document, file_key
+
+Track = Callable[[Sequence[tuple[str, Source]]], Iterable[tuple[str, Source]]]
+_KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
+_REST = "\0"  # stands for all words that are not asked about
+
+
+def cache_folder() -> Path | None:
+    """Where the system keeps what programs can make anew; None, with a warning, where the user has no home."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        base = base if Path(base).is_absolute() else "~/.cache"
+    try:
+        return Path(base).expanduser() / "drillrank"
+    except RuntimeError as cause:
+        warnings.warn(f"Nothing is cached: {cause}", DrillrankWarning, stacklevel=2)
+        return None
+
+
+class FileCorpus:
+    """Files as documents, each under the hash of its content; of several with the same content the first counts.
+
+    Args:
+        sources: The files.
+        folder: Where the corpus is kept; None for nowhere.
+        track: Goes through files that are new, and shows how far it is.
+
+    Attributes:
+        names: Of the files that were read, by the ids of their documents.
+        skipped: Files of folders that were not read, and why.
+
+    Raises:
+        DrillrankError: a file that the user named cannot be read.
+    """
+
+    def __init__(self, sources: Sequence[Source], folder: Path | None, track: Track = iter) -> None:
+        self._sources = sources
+        self._track = track
+        self._file: Path | None = None
+        try:
+            if folder is not None:
+                _make_private(folder)
+                self._file = folder / f"corpus-{version('drillrank')}.sqlite"
+        except OSError as cause:
+            warnings.warn(f"Nothing is cached in {folder}: {cause}.", DrillrankWarning, stacklevel=2)
+        try:
+            self._corpus = Corpus(self._file)
+            if self._file is not None:
+                self._file.chmod(0o600)
+                self._corpus.expire(_KEPT)
+            self._read()
+        except CorpusError as error:
+            self._start_anew(error)
+
+    def documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
+        """The names and documents with the best paragraphs by the unigram model, in the order of the files."""
+        try:
+            return self._documents(question, limit)
+        except CorpusError as error:
+            self._start_anew(error)
+            return self._documents(question, limit)
+
+    def _documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
+        chosen = set(self.names)
+        if len(chosen) > limit:
+            chosen = {id_ for id_, _ in self._corpus.rank_documents(question, list(self.names), _likelihood)[:limit]}
+        return [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
+
+    def _read(self) -> None:
+        self.names: dict[str, str] = {}
+        self.skipped: list[Skipped] = []
+        alike: dict[bytes, list[Source]] = {}
+        for source in self._sources:
+            with self._left_out_if_bad([source]):
+                alike.setdefault(file_key(source.path), []).append(source)
+        ids = [(key.hex(), key) for key in alike]
+        known = self._corpus.known(ids)
+        files = iter(self._track([(id_, alike[key][0]) for id_, key in ids if id_ not in known]))
+        for one in files:
+            self._add(chain([one], files))
+        known = self._corpus.known(ids)
+        for id_, key in ids:
+            first, *others = alike[key]
+            if id_ in known:
+                self.names[id_] = first.name
+            for source in others:
+                if id_ in known:
+                    reason = f"{source.name} has the same content as {first.name}."
+                    self.skipped.append(Skipped(source.name, reason))
+                else:  # and is as bad
+                    self._add([(id_, source)])
+
+    def _add(self, files: Iterable[tuple[str, Source]]) -> None:
+        """Add files, up to one that cannot be read."""
+        taken: list[Source] = []
+
+        def paths() -> Iterator[tuple[str, Path]]:
+            for id_, source in files:
+                taken.append(source)
+                yield id_, source.path
+
+        with self._left_out_if_bad(taken):
+            self._corpus.add(paths())
+
+    @contextmanager
+    def _left_out_if_bad(self, taken: Sequence[Source]) -> Iterator[None]:
+        """Where the last file that was taken cannot be read, and is one of a folder's, go on."""
+        try:
+            yield
+        except CorpusError:
+            raise
+        except (DrillrankError, MemoryError, RecursionError) as error:
+            source = taken[-1]
+            reason = str(error).replace(str(source.path), source.name)
+            if not isinstance(error, DrillrankError):  # it takes more memory than there is
+                reason = f"{source.name} cannot be read: {type(error).__name__}."
+            if source.named:
+                raise (type(error) if isinstance(error, DrillrankError) else InvalidInput)(reason) from error
+            self.skipped.append(Skipped(source.name, reason if source.name in reason else f"{source.name}: {reason}"))
+
+    def _start_anew(self, error: CorpusError) -> None:
+        """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
+        warnings.warn(f"The cache cannot be used, all is read anew: {error}", DrillrankWarning, stacklevel=2)
+        cause: BaseException | None = error
+        while isinstance(cause, CorpusError):
+            cause = cause.__cause__
+        if self._file is not None and not isinstance(cause, sqlite3.OperationalError | OSError):  # locked, or no room
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{self._file}{ending}").unlink(missing_ok=True)
+        self._corpus, self._file = Corpus(), None
+        self._read()
+
+
+def _make_private(folder: Path) -> None:
+    """A folder that only the user may write to: what others put there would be shown as evidence.
+
+    Raises:
+        OSError: it cannot be made, or others may write there.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = folder.lstat()
+    if sys.platform != "win32" and (
+        not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022
+    ):
+        raise PermissionError("others may write there")
+
+
+def _likelihood(blocks: Iterable[Counts]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Log-likelihood of the question's words under each paragraph, as of `drillrank.likelihood.unigram`."""
+    parts = list(blocks)
+    words = parts[0].words if parts else ()
+    frequencies = {word: int(sum(part.tf(word).sum() for part in parts)) for word in words}
+    rest = int(sum(part.lengths.sum() for part in parts)) - sum(frequencies.values())
+    asked = {word: frequency for word, frequency in frequencies.items() if frequency}
+    shares = Collection(saved={**asked, _REST: rest}).probability(words)
+    for part in parts:
+        scores = np.zeros(len(part.numbers))
+        for word, share in zip(words, shares, strict=True):
+            scores += np.log((part.tf(word) + MU * share) / (part.lengths + MU))
+        yield part.numbers, scores

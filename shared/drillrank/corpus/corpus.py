@@ -1,0 +1,292 @@
+"""The corpus: documents and their passages on disk, added, changed, removed and searched."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+import weakref
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import accumulate, islice
+from pathlib import Path
+from threading import RLock
+
+import numpy as np
+
+from drillrank import limits
+from drillrank.collection_statistics import CollectionStatistics
+from drillrank.corpus import index
+from drillrank.corpus.database import connected
+from drillrank.corpus.documents import Content, Prepared, prepared
+from drillrank.corpus.index import Scorer, bm25
+from drillrank.errors import InvalidInput
+from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.retrieval import top
+from drillrank.structure import Document
+from drillrank.structure.saved import document_from_json
+from drillrank.surrogates import without_surrogates
+from drillrank.terms import ENGLISH, Analyzer
+
+BATCH = 2_000  # passages of a transaction
+# What Python raises where stored values are damaged.
+_DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
+_TITLED = "CASE title WHEN '' THEN text ELSE title || ' ' || text END"
+_USED = "UPDATE documents SET used = ? WHERE id = ? AND key = ?"
+_OF_DOCUMENT = "FROM documents JOIN passages ON number >= first AND number < first + size WHERE documents.id = ?"
+
+
+class CorpusError(InvalidInput):
+    """A corpus that cannot be read or written: damaged, of another program, locked, or without room; see its cause."""
+
+
+class Corpus:
+    r"""Documents and their passages in an SQLite file, with all that must be known of them to rank passages.
+
+    A passage is a paragraph of a document, with the path of its headings as title; what is added as a `Passage` is a
+    document of one. Scores are those of an index in memory over the same passages: they depend on what is there, not on
+    what was there before. In memory is what one query needs.
+
+    May be used by many threads and processes at once, after a fork, and be sent to processes that see the file, which
+    is opened for each call. Many may read while one writes; others wait for it. What is added is committed some
+    thousand passages at a time: after an interruption the same call goes on where it was. A file that another version
+    of the analyzer indexed is indexed anew, from the texts that it holds, when it is next used.
+
+    It is a first stage for `PathSearch(first_stage=...)`, which then knows statistics and titles of all passages.
+
+    Args:
+        path: A file, which is made if it is not there. None: all is in memory.
+        analyzer: Makes words of texts and queries.
+
+    Raises:
+        CorpusError: The file cannot be read or written, or holds something else; so does any call.
+
+    >>> from drillrank.structure import parse_document
+    >>> corpus = Corpus()
+    >>> corpus.add([Passage("A red fox lives in Basel.", id="fox"), Passage("A whale sings.")])
+    >>> corpus.add([("rivers", parse_document("# Rhine\n\nIt flows by Basel.\n\nIt is long."))])
+    >>> [(item.passage.id, item.passage.title) for item in corpus.search("How long is the Rhine?", 2)]
+    [('rivers:29', 'Rhine'), ('rivers:9', 'Rhine')]
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, analyzer: Analyzer = ENGLISH) -> None:
+        self._analyzer = analyzer
+        self._file = None if path is None else Path(path).expanduser().absolute()
+        self._memory: tuple[RLock, sqlite3.Connection] | None = None
+        if path is None:
+            opened = connected(None, create=True)
+            self._memory = RLock(), opened.__enter__()
+            weakref.finalize(self, opened.__exit__, None, None, None)
+        with self._transaction(create=True):
+            pass
+
+    def add(self, documents: Iterable[Content | tuple[str, Content]]) -> None:
+        """Add documents, or change those whose id is there with another content; for the same one nothing is done.
+
+        Args:
+            documents: Passages, parsed documents or files (`Path`), or pairs of an id and one of these; read once, and
+                a few at a time. Without an id, a passage keeps its own, a file is called by its path, and a parsed
+                document by a hash. Of several with one id the last counts. Metadata have to be such as JSON knows.
+                Halves of characters (lone surrogates) become U+FFFD.
+
+        Raises:
+            DrillrankError: a document cannot be read or used, or two hold passages of one id. What was read before is
+                added; an iterator can go on with the next one.
+        """
+        batch: dict[str, Prepared] = {}
+        waiting = 0
+        try:
+            for given in documents:
+                id_, content = given if isinstance(given, tuple) else (None, given)
+                one = prepared(content, id_, self.known)
+                batch.pop(one[0], None)
+                batch[one[0]] = one
+                waiting += 1 + len(one[-1] or ())
+                if waiting > BATCH:
+                    self._write(batch.values())
+                    batch, waiting = {}, 0
+        finally:
+            self._write(batch.values())
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove documents; ids that are not there are passed over."""
+        waiting = iter(ids)
+        while some := list(islice(waiting, BATCH)):
+            with self._transaction("IMMEDIATE") as database:
+                self._discard(database, some)
+
+    def known(self, keys: Iterable[tuple[str, bytes]]) -> set[str]:
+        """Ids of files that need not be read, given with their keys (`structure.file_key`); they count as used."""
+        with self._transaction("IMMEDIATE") as database:
+            return {id_ for id_, key in keys if database.execute(_USED, (time.time(), id_, key)).rowcount}
+
+    def expire(self, seconds: float) -> None:
+        """Remove what was not used, as `add` and `known` use it, for so long."""
+        with self._transaction() as database:
+            old = database.execute("SELECT id FROM documents WHERE used < ?", (time.time() - seconds,)).fetchall()
+        self.remove(id_ for (id_,) in old)
+
+    def search(self, query: str, top_n: int | None = None, *, scorer: Scorer = bm25) -> list[Ranked[Passage]]:
+        """The passages that hold a word of the query, best first; ties keep the order in which they were added.
+
+        Args:
+            query: The question.
+            top_n: How many passages to return; None returns all.
+            scorer: From counts of the query's words to scores.
+
+        Raises:
+            InvalidInput: the query is blank, or `top_n` is below 1.
+        """
+        check_top_n(top_n)
+        words = self._analyzer.words(check_query(query))
+        found: list[tuple[int, float]] = []
+        with self._transaction() as database:
+            for numbers, scores in scorer(index.counts_of(database, words)):
+                chosen = top(scores, top_n or len(scores))
+                found += zip(numbers[chosen].tolist(), scores[chosen].tolist(), strict=True)
+            found = sorted(found, key=lambda item: -item[1])[:top_n]
+            passages = _passages(database, "number", [number for number, _ in found])
+        return [Ranked(passages[place], score, place + 1) for place, (_, score) in enumerate(found)]
+
+    def retrieve(self, query: str, n: int, /) -> list[Passage]:
+        """The passages of `search`."""
+        return [item.passage for item in self.search(query, n)]
+
+    def rank_documents(self, query: str, ids: Collection[str], scorer: Scorer) -> list[tuple[str, float]]:
+        """Some documents, best first, by the score of their best passage; minus infinity for one without passages.
+
+        The scorer is given all their passages, those without a word of the query too; of equal passages of a document
+        only the first.
+        """
+        distinct = f"SELECT min(number) {_OF_DOCUMENT} GROUP BY digest"
+        with self._transaction() as database:
+            owner = {number: id_ for id_ in ids for (number,) in database.execute(distinct, (id_,))}
+            among = np.array(sorted(owner), dtype=np.int64)
+            best = dict.fromkeys(ids, -np.inf)
+            for numbers, scores in scorer(index.counts_of(database, self._analyzer.words(query), among)):
+                for number, score in zip(numbers.tolist(), scores.tolist(), strict=True):
+                    best[owner[number]] = max(best[owner[number]], score)
+        return sorted(best.items(), key=lambda item: -item[1])
+
+    def fetch(self, ids: Collection[str], /) -> list[Passage]:
+        """The passages with these ids that exist."""
+        with self._transaction() as database:
+            return _passages(database, "id", [id_ for id_ in dict.fromkeys(ids) if without_surrogates(id_) == id_])
+
+    def document(self, id_: str) -> Document:
+        """A document that was added as such, or as a file.
+
+        Raises:
+            InvalidInput: there is none of this id.
+        """
+        with self._transaction() as database:
+            for (parse,) in database.execute("SELECT parse FROM documents WHERE id = ? AND parse IS NOT NULL", (id_,)):
+                return document_from_json(zlib.decompressobj().decompress(parse, limits.STORED_BYTES).decode())
+        raise InvalidInput(f"There is no document {id_!r:.200} in the corpus.")
+
+    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Sequence[str]]]:
+        """Where titles begin and end among the tokens, with their passages' ids; of one start the longest first."""
+        folded = [without_surrogates(token.casefold()) for token in tokens]
+        found: list[tuple[int, int, Sequence[str]]] = []
+        with self._transaction() as database:
+            for start in range(len(folded)):
+                for end, name in enumerate(accumulate(islice(folded, start, None), "{} {}".format), start + 1):
+                    [following] = database.execute("SELECT min(name) FROM passages WHERE name >= ?", (name,)).fetchone()
+                    if following == name:
+                        found.append((start, end, [passage.id for passage in _passages(database, "name", [name])]))
+                    elif not (following or "").startswith(f"{name} "):
+                        break  # no title goes on like this
+        return sorted(found, key=lambda mention: (mention[0], -mention[1]))
+
+    def statistics(self) -> CollectionStatistics:
+        """Of all titled texts, for `LanguageModel.fit`; its room grows with the vocabulary."""
+        with self._transaction() as database:
+            return index.statistics(database)
+
+    def __len__(self) -> int:
+        with self._transaction() as database:
+            return int(database.execute("SELECT total(size) FROM documents").fetchone()[0])
+
+    def __iter__(self) -> Iterator[Passage]:
+        """The passages, in the order in which they were added."""
+        numbers = [0]
+        while numbers:
+            with self._transaction() as database:
+                query = "SELECT number FROM passages WHERE number > ? ORDER BY number LIMIT ?"
+                numbers = [number for (number,) in database.execute(query, (numbers[-1], BATCH))]
+                some = _passages(database, "number", numbers)
+            yield from some
+
+    @contextmanager
+    def _transaction(self, kind: str = "DEFERRED", *, create: bool = False) -> Iterator[sqlite3.Connection]:
+        """One state of the corpus, wholly indexed; "IMMEDIATE" to change it."""
+        lock, held = self._memory or (nullcontext(), None)
+        try:
+            with lock, nullcontext(held) if held else connected(self._file, create=create) as database:
+                while not self._is_indexed(database):
+                    with database:
+                        database.execute("BEGIN IMMEDIATE")
+                        self._index(database)
+                with database:
+                    database.execute(f"BEGIN {kind}")
+                    yield database
+        except (sqlite3.Error, OSError, *_DAMAGE) as cause:
+            raise CorpusError(f"The corpus {str(self._file or 'in memory')!r} cannot be used: {cause}") from cause
+
+    def _is_indexed(self, database: sqlite3.Connection) -> bool:
+        query = "SELECT analyzer = ? AND indexed >= (SELECT coalesce(max(number), 0) FROM passages) FROM state"
+        return bool(int(database.execute(query, (self._analyzer.version,)).fetchone()[0]))
+
+    def _index(self, database: sqlite3.Connection) -> None:
+        """Count the next passages; the first ones, where another version has counted before."""
+        if database.execute("SELECT analyzer FROM state").fetchone() != (self._analyzer.version,):
+            database.execute("DELETE FROM postings")
+            database.execute("DELETE FROM blocks")
+            database.execute("UPDATE state SET analyzer = ?, indexed = 0", (self._analyzer.version,))
+        query = f"""SELECT number, {_TITLED}, number = (SELECT min(number) FROM passages WHERE digest = one.digest)
+            FROM passages AS one WHERE number > (SELECT indexed FROM state) ORDER BY number LIMIT ?"""
+        rows = database.execute(query, (BATCH,)).fetchall()
+        index.add(database, [(number, self._analyzer.words(text), first) for number, text, first in rows])
+        database.executemany("UPDATE state SET indexed = ?", [(number,) for number, *_ in rows[-1:]])
+
+    def _write(self, batch: Iterable[Prepared]) -> None:
+        """Write what is new or changed; of the rest, that it was added once more."""
+        next_number = "SELECT 1 + max(indexed, (SELECT coalesce(max(number), 0) FROM passages)) FROM state"
+        with self._transaction("IMMEDIATE") as database:
+            changed = [one for one in batch if not database.execute(_USED, (time.time(), *one[:2])).rowcount]
+            self._discard(database, [id_ for id_, *_ in changed])
+            for id_, key, parse, rows in changed:
+                if rows is not None:  # else somebody has removed it meanwhile
+                    [first] = database.execute(next_number).fetchone()
+                    new = (id_, key, time.time(), first, len(rows), parse)
+                    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", new)
+                    numbered = ((number, *row) for number, row in enumerate(rows, first))
+                    try:
+                        database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", numbered)
+                    except sqlite3.IntegrityError as cause:
+                        raise ValueError(f"the document {id_!r:.200} has a passage with the id of another's") from cause
+            while not self._is_indexed(database):
+                self._index(database)
+
+    def _discard(self, database: sqlite3.Connection, ids: Iterable[str]) -> None:
+        units: list[index.Unit] = []
+        for id_ in ids:
+            rows = database.execute(f"SELECT number, {_TITLED}, digest {_OF_DOCUMENT}", (id_,)).fetchall()
+            for number, text, digest in rows:
+                database.execute("DELETE FROM passages WHERE number = ?", (number,))
+                same = database.execute("SELECT 1 FROM passages WHERE digest = ?", (digest,)).fetchone()
+                units.append((number, self._analyzer.words(text), same is None))
+            database.execute("DELETE FROM documents WHERE id = ?", (id_,))
+        index.discard(database, sorted(units))
+
+
+def _passages(database: sqlite3.Connection, column: str, keys: Iterable[object]) -> list[Passage]:
+    """Those with these keys that there are, in their order."""
+    query = f"SELECT id, title, text, links, metadata FROM passages WHERE {column} = ? ORDER BY number"
+    rows = [row for key in keys for row in database.execute(query, (key,))]
+    return [
+        Passage(text, id=id_, title=title, links=json.loads(links), metadata=json.loads(metadata))
+        for id_, title, text, links, metadata in rows
+    ]

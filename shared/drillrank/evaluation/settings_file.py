@@ -1,0 +1,194 @@
+"""A file of settings, as `drillrank tune` writes it.
+
+    {"format": "drillrank-settings-1",
+     "settings": {"UPR": {"prior": "retrieval", "model": "unigram", "model_options": {"mu": 1000.0}}}}
+
+By component; `model` and `model_options` are those that they were chosen with. A file is data, whoever wrote it: what
+would load files of this machine, run code, ask a server or read the environment takes effect only if it is trusted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+from drillrank.components import component as row_of
+from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.settings import as_settings, keyword_arguments, setting_defaults
+
+FORMAT = "drillrank-settings-1"
+
+_HARMLESS_OPTIONS = {"mu", "device", "dtype", "batch_tokens", "max_length", "chat"}
+_HARMLESS_MODEL = re.compile(r"unigram|(hf|st|m2v):(?P<hub>[\w][\w.-]*(/[\w][\w.-]*)?)")
+_OF_THE_MODEL = ("model", "model_options")
+
+
+def load_settings(
+    path: str | os.PathLike[str],
+    component: str | type,
+    *,
+    model: str | LanguageModel | None = None,
+    trust: bool = False,
+) -> dict[str, Any]:
+    """The keyword arguments that a file of settings holds for a component.
+
+    Args:
+        path: The file, as `drillrank tune` writes it.
+        component: A core class or its name, which also do for a host's component that takes the same arguments; or the
+            class of a component of either host.
+        model: A language model in place of the file's; with the unigram model, the file's options stay.
+        trust: Whether the file may name what runs code or reaches beyond it: a model in a folder or behind an address,
+            `trust_remote_code`, `model_kwargs`, the variable that holds a key.
+
+    Returns:
+        Arguments by name, with `settings` and `model` where the component takes them.
+
+    Raises:
+        InvalidInput: the file cannot be read, is something else, says nothing for this component, holds what it does
+            not know or cannot use, or what is not trusted.
+
+    Warns:
+        DrillrankWarning: the settings were chosen with another model than the one given.
+
+    >>> import tempfile
+    >>> from drillrank import UPR
+    >>> file = Path(tempfile.mkdtemp(), "tuned.json")
+    >>> _ = file.write_text('{"format": "drillrank-settings-1", "settings": {"UPR": {"prior": "retrieval"}}}')
+    >>> UPR(**load_settings(file, "UPR")).prior
+    'retrieval'
+    """
+    row = row_of(component if isinstance(component, str) else _known_name(component))
+    if isinstance(component, str):
+        if component != row.name:
+            raise InvalidInput(f"{component} is a class of the hosts: give the class itself, or {row.name!r}.")
+        component = row.core_class
+    names = ["PathSearch", "PromptRank"] if _searches_paths(row.name, component) else [row.name]
+    found = settings_in_file(path, names, trust=trust, own_model=model is not None)
+    of_model = {name: found.pop(name) for name in _OF_THE_MODEL if name in found}
+    arguments = keyword_arguments(component, found)
+    if "model" not in (getattr(component, "model_fields", None) or inspect.signature(component).parameters):
+        return arguments
+    chosen, options = _model_and_options(path, of_model, model)
+    load = load_evidence_model if row.name == "D3" else load_language_model
+    return {**arguments, "model": load(chosen, **options) if options else chosen}
+
+
+def settings_in_file(
+    path: str | os.PathLike[str], components: Sequence[str], *, trust: bool = False, own_model: bool = False
+) -> dict[str, Any]:
+    """All that a file says for some core classes, by name, with `model` and `model_options` if they are there.
+
+    Args:
+        path: The file.
+        components: Names of core classes.
+        trust: As for `load_settings`.
+        own_model: Whether the file's model is not loaded, but one that the user names.
+
+    Raises:
+        InvalidInput: as `load_settings`.
+    """
+    sections = read_settings_file(path)["settings"]
+    found: dict[str, Any] = {}
+    for name in components:
+        section = sections.get(name, {})
+        cls = row_of(name).core_class
+        known = setting_defaults(cls)
+        unknown = section.keys() - {*known, *_OF_THE_MODEL}
+        if unknown:
+            raise InvalidInput(
+                f"{path}, {name}: settings are {', '.join(known)}; not {', '.join(sorted(unknown)):.200}."
+            )
+        if not trust:
+            _check_harmless(f"{path}, {name}", section, own_model=own_model)
+        settings = keyword_arguments(cls, {key: section[key] for key in known.keys() & section.keys()}).get("settings")
+        if settings:
+            try:
+                as_settings(type(inspect.signature(cls).parameters["settings"].default), settings)
+            except (InvalidInput, TypeError, ValueError) as problem:
+                raise InvalidInput(f"{path}, {name}: {problem}") from problem
+        found |= section
+    if not sections.keys() & set(components):
+        raise InvalidInput(f"{path} holds {', '.join(sections) or 'no settings'}; nothing for {components[0]}.")
+    return found
+
+
+def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The file's content, once it is known to be one of settings.
+
+    Raises:
+        InvalidInput: it cannot be read, or is something else.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InvalidInput(f"{path} cannot be read: {problem.strerror}.") from problem
+    except (ValueError, RecursionError) as problem:  # of JSON or UTF-8; too deep
+        raise InvalidInput(f"{path} is no JSON: {problem}. `drillrank tune` writes files of settings.") from problem
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InvalidInput(
+            f'{path} is no file of settings: it has no "format": "{FORMAT}", as `drillrank tune` writes.'
+        )
+    sections = content.get("settings")
+    if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in sections.values()):
+        raise InvalidInput(f'{path}: "settings" holds, by component, a mapping of names and values.')
+    if not isinstance(content.get("tuned") or {}, dict):
+        raise InvalidInput(f'{path}: "tuned" holds, by component, what it was chosen by.')
+    for name, section in sections.items():
+        if not isinstance(section.get("model", ""), str) or not isinstance(section.get("model_options", {}), dict):
+            raise InvalidInput(f'{path}, {name}: "model" is a specification, and "model_options" a mapping.')
+    return content
+
+
+def _check_harmless(where: str, section: Mapping[str, Any], *, own_model: bool) -> None:
+    advice = "trust the file (trust=True, --trust-settings) if it is your own"
+    model = section.get("model", "unigram")
+    named = _HARMLESS_MODEL.fullmatch(model)
+    if not own_model and (named is None or (named["hub"] and os.path.lexists(named["hub"]))):
+        raise InvalidInput(f'{where}: "model" is {model!r:.200}, a folder or an address: {advice}.')
+    for name in section.get("model_options", {}).keys() - _HARMLESS_OPTIONS:
+        raise InvalidInput(f'{where}: "model_options" holds {name!r:.200}, which is no setting of scores: {advice}.')
+
+
+def _known_name(cls: type) -> str:
+    """The name of a class, or of the component that it inherits."""
+    for base in cls.__mro__:
+        try:
+            row_of(base.__name__)
+        except InvalidInput:
+            continue
+        return base.__name__
+    return cls.__name__
+
+
+def _searches_paths(name: str, component: type) -> bool:
+    """Whether a host's component has the settings of both."""
+    return name in ("PathSearch", "PromptRank") and not issubclass(component, row_of(name).core_class)
+
+
+def _model_and_options(
+    path: str | os.PathLike[str], tuned: Mapping[str, Any], given: str | LanguageModel | None
+) -> tuple[str | LanguageModel, Mapping[str, Any]]:
+    """The model given, else that of the file; the file's options, where they are those of such a model."""
+    model, options = tuned.get("model", "unigram"), tuned.get("model_options", {})
+    if given is None or given == model:
+        return model, options
+    spec = given if isinstance(given, str) else given.spec
+    kinds = [name.partition(":")[0] for name in (spec, model)]
+    if kinds[0] == kinds[1] == "unigram" and isinstance(given, str):
+        return given, options
+    has = {} if isinstance(given, str) else given.options
+    if spec != model or any(has.get(name) != value for name, value in options.items()):
+        chosen, got = (
+            f"{name!r}" + (f" and {dict(more)}" if more else "")
+            for name, more in ((model, options), (spec, {key: has[key] for key in options if key in has}))
+        )
+        warn(f"The settings of {path} were chosen with {chosen}, not with {got}.", DrillrankWarning, stacklevel=3)
+    return given, {}

@@ -1,0 +1,62 @@
+"""How much of others' input is taken, in one place: what passes a limit is an error or a warning for that one input.
+
+They are read when they are needed: `limits.FILE_BYTES = 10**9` raises one for the whole process.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from drillrank.errors import InvalidInput
+
+FILE_BYTES = 100_000_000
+"""Bytes of a file found in a folder or by a pattern, and of a stream; a file that the user names may have more."""
+
+FOLDER_DEPTH = 100
+"""Folders within folders that are read."""
+
+HEADING_DEPTH = 100
+"""Headings above each other; deeper ones stay in the text of the section above them."""
+
+PATH_CHARACTERS = 1_000
+"""Characters of a section's path: a heading has at most half of what those above it leave."""
+
+STORED_BYTES = 1 << 29
+"""Bytes of a parsed document that a corpus holds, without compression."""
+
+JSON_DEPTH = 250
+"""Lists and objects of JSON within each other."""
+
+
+def read_json(text: str, what: str) -> Any:
+    """The value of JSON that somebody else wrote.
+
+    Args:
+        text: The JSON.
+        what: What the error calls it.
+
+    Raises:
+        InvalidInput: it is no JSON, or deeper than `JSON_DEPTH`.
+
+    >>> read_json('{"mu": [30]}', "The grid")
+    {'mu': [30]}
+    >>> read_json("[" * 100_000, "The grid")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: The grid is no JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[[['.
+    """
+    try:
+        value = json.loads(text)
+        inside = [value] if text.count("[") + text.count("{") > JSON_DEPTH else []
+        for _ in range(JSON_DEPTH):
+            lists = [
+                item.values() if isinstance(item, dict) else item for item in inside if isinstance(item, dict | list)
+            ]
+            inside = [child for items in lists for child in items]
+        if any(isinstance(item, dict | list) for item in inside):
+            raise RecursionError
+    except (ValueError, RecursionError) as problem:
+        why = "nested too deeply" if isinstance(problem, RecursionError) else problem
+        raise InvalidInput(f"{what} is no JSON ({why}): {text[:20]!r}.") from problem
+    return value

@@ -1,0 +1,110 @@
+"""The table of components is complete, true of the classes that it names, and what tables and hosts go by."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import drillrank
+import langchain_ext
+import llama_index_ext
+from drillrank.cli import main
+from drillrank.components import COMPONENTS, component
+from drillrank.errors import InvalidInput
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_COMPONENTS = {  # public names that are not a method
+    "LanguageModel",
+    "Passage",
+    "Path",
+    "Ranked",
+    "load_language_model",
+    "load_settings",
+    "read_document",
+    "parse_document",
+}
+# Under what name the core class takes what the table says that it needs or takes.
+ARGUMENTS = {"neural model": "model", "passages": "passages", "chunks": "chunks", "PromptRank": "prompt_rank"}
+RETRIEVERS = {"retrieve", "first_stage"}
+each = pytest.mark.parametrize("one", COMPONENTS, ids=lambda one: one.name)
+
+
+@pytest.mark.parametrize("host", [llama_index_ext, langchain_ext], ids=lambda host: host.__name__)
+def test_a_host_has_the_components_of_the_table_and_no_other(host):
+    listed = [name for one in COMPONENTS for name in getattr(one, host.__name__.removesuffix("_ext"))]
+    assert sorted(listed) == sorted(host.__all__)
+    assert len({*listed}) == len(listed)
+
+
+def test_every_public_class_of_the_core_is_a_component_or_known_to_be_none():
+    assert {one.name for one in COMPONENTS} >= {*drillrank.__all__} - NO_COMPONENTS
+    assert {*drillrank.__all__} >= NO_COMPONENTS
+    assert len({one.name for one in COMPONENTS}) == len(COMPONENTS)
+
+
+@each
+def test_a_component_is_the_class_that_it_names_and_takes_what_it_says(one):
+    cls = one.core_class
+    assert inspect.isclass(cls)
+    assert (cls.__module__, cls.__name__) == (one.home, one.name)
+    assert all(component(name) is one for name in (one.name, *one.llama_index, *one.langchain))
+    parameters = inspect.signature(cls).parameters
+    required = {name for name, given in parameters.items() if given.default is given.empty}
+
+    def taken_by(things, names):
+        return {name for thing in things for name in ({ARGUMENTS.get(thing, thing)} | RETRIEVERS) & names
+                if thing == "retriever" or name not in RETRIEVERS}  # fmt: skip
+
+    assert taken_by(one.needs, required) == required
+    assert len(taken_by(one.takes, {*parameters} - required)) == len(one.takes)
+    assert {"model", "llm", "embed"} & {*parameters} <= {
+        ARGUMENTS.get(thing, thing) for thing in (*one.needs, *one.takes)
+    }
+
+
+@each
+def test_its_extra_is_one_of_this_distribution(one):
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert one.extra is None or re.search(rf"^{one.extra} = \[", project, re.MULTILINE)
+    assert one.paper is None or re.fullmatch(r"\d{4}\.\d{5}", one.paper.arxiv)
+
+
+def test_the_table_loads_no_component():
+    code = "import sys, drillrank.components\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in loaded if name.startswith("drillrank.")} == {"drillrank.components", "drillrank.errors"}
+    assert "numpy" not in loaded
+
+
+def test_a_name_that_is_nobodys_is_refused_with_those_there_are():
+    with pytest.raises(InvalidInput, match="'UPRR'; there are: UPR, MonoT5"):
+        component("UPRR")
+
+
+def test_the_tables_of_the_documentation_are_those_of_the_code():
+    tool = runpy.run_path(str(ROOT / "tools" / "component_table.py"))
+    for file, columns in tool["FILES"].items():
+        text = file.read_text(encoding="utf-8")
+        assert tool["written"](text, columns) == text, f"run python tools/component_table.py for {file.name}"
+        assert all(f"`{name}`" in text for one in COMPONENTS for name in (*one.llama_index, *one.langchain))
+
+
+def test_the_command_line_lists_all_and_shows_one(capsys):
+    assert main(["components"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for one in COMPONENTS for name in (one.name, *one.llama_index, *one.langchain))
+    assert main(["components", "SelfAskChain"]) == 0
+    printed = capsys.readouterr().out
+    assert "2210.03350" in printed
+    assert "needs: llm, retriever" in printed
+    assert all(name in printed for name in ("max_steps", "answer_prompt", "on_failure"))
+    assert main(["components", "D3"]) == 0
+    assert "max_calls" in capsys.readouterr().out
+    assert main(["components", "SelfAskChains"]) == 2
+    assert "there are: UPR" in " ".join(capsys.readouterr().err.split())

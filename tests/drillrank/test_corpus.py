@@ -1,0 +1,403 @@
+"""The corpus: what is added, changed and removed is found as an index in memory over the same passages finds it."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from drillrank import Corpus, Passage
+from drillrank.corpus import CorpusError, bm25, documents
+from drillrank.corpus import corpus as implementation
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
+from drillrank.multihop.title_mentions import TitleIndex
+from drillrank.retrieval import BM25Index, top
+from drillrank.structure import Document, file_key, parse_document, read_document
+from drillrank.terms import ENGLISH, Analyzer
+from drillrank.titles import title_tokens
+from tests.counting import statistics_of
+from tests.linked_passages import linked_passages, questions
+
+WORDS = ["fox", "foxes", "the", "the", "the", "Rhine", "red", "a_b", "é", "狐"]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
+TITLES = st.lists(st.sampled_from(["Silent", "pier", "THE", "Straße", "_x", "(film)", "'s"]), max_size=4).map(" ".join)
+QUERIES = ["fox", "The red foxes of the Rhine", "a_b é 狐 owl", "the the the"]
+METADATA = {"page": 3, "of": ["a", "é"]}
+
+
+def in_memory(passages: list[Passage], query: str, n: int | None = None) -> list[tuple[str, float]]:
+    """Ids and scores of the passages that hold a word of the query, best first; ties keep the order."""
+    scores = BM25Index([passage.titled_text for passage in passages]).scores(query)
+    return [(passages[at].id, float(scores[at])) for at in top(scores, n or len(scores)) if scores[at] > 0]
+
+
+def found(corpus: Corpus, query: str, n: int | None = None) -> list[tuple[str, float]]:
+    return [(item.passage.id, item.score) for item in corpus.search(query, n)]
+
+
+def agrees(corpus: Corpus, queries: list[str] = QUERIES) -> None:
+    """The corpus ranks, scores and counts as memory does over what it holds."""
+    passages = list(corpus)
+    assert len(corpus) == len(passages)
+    for query in queries:
+        assert found(corpus, query) == in_memory(passages, query)
+        assert found(corpus, query, 2) == in_memory(passages, query, 2)
+    assert corpus.statistics() == statistics_of(passages)
+
+
+class Changes(RuleBasedStateMachine):
+    """Documents that come, change and go, some thrice and with equal texts."""
+
+    @initialize(path=st.sampled_from(["memory", "file"]))
+    def start(self, path):
+        self.folder = TemporaryDirectory()
+        self.corpus = Corpus(None if path == "memory" else Path(self.folder.name, "corpus.db"))
+        self.expected: dict[str, list[Passage]] = {}
+
+    def teardown(self):
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+    @rule(number=st.integers(0, 4), texts=st.lists(TEXTS, max_size=4), title=TITLES)
+    def add_document(self, number, texts, title):
+        text = "\n\n".join([f"# {title}", *texts])
+        name = f"d{number}"
+        self.corpus.add([(name, parse_document(text, "markdown"))])
+        document = parse_document(text, "markdown")
+        self.expected[name] = [
+            Passage(document.readable(block), id=f"{name}:{block.start}", title=" > ".join(section.path))
+            for section, block in document.paragraphs()
+        ]
+
+    @rule(numbers=st.lists(st.integers(0, 5), max_size=3), text=TEXTS, title=TITLES)
+    def add_passages(self, numbers, text, title):
+        passages = [Passage(text, id=f"p{number}", title=title, links=("x",), metadata=METADATA) for number in numbers]
+        self.corpus.add(passages)
+        self.expected |= {passage.id: [passage] for passage in passages}
+
+    @rule(numbers=st.lists(st.integers(0, 5), max_size=4))
+    def remove(self, numbers):
+        names = [name for number in numbers for name in (f"d{number}", f"p{number}")]
+        self.corpus.remove(names)
+        for name in names:
+            self.expected.pop(name, None)
+
+    @invariant()
+    def as_made_anew(self):
+        if not hasattr(self, "corpus"):
+            return
+        agrees(self.corpus)
+        held = {passage.id: (" ".join(passage.title.split()), passage.text) for passage in self.corpus}
+        expected = [passage for passages in self.expected.values() for passage in passages]
+        assert held == {passage.id: (" ".join(passage.title.split()), passage.text) for passage in expected}
+        fresh = Corpus()
+        fresh.add(self.corpus)
+        assert [found(fresh, query) for query in QUERIES] == [found(self.corpus, query) for query in QUERIES]
+
+
+TestChanges = Changes.TestCase
+TestChanges.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+
+
+def test_a_third_that_is_removed_and_added_again_has_the_scores_of_a_fresh_corpus(tmp_path):
+    passages = list(linked_passages(600))
+    asked = questions(passages, 8)
+    corpus, fresh = Corpus(tmp_path / "corpus.db"), Corpus()
+    corpus.add(passages)
+    fresh.add(passages)
+    third = passages[::3]
+    corpus.remove(passage.id for passage in third)
+    assert [item for item in map(str, corpus) if any(passage.text in item for passage in third)] == []
+    agrees(corpus, asked)
+    corpus.add(third)
+    agrees(corpus, asked)
+    for question in asked:
+        assert sorted(found(corpus, question)) == sorted(found(fresh, question))
+    assert corpus.statistics() == fresh.statistics()
+
+
+def test_counts_that_are_large_and_numbers_beyond_a_block(tmp_path):
+    long = Passage("fox " * 1_000 + "owl " * 255 + "elk " * 256, id="long")
+    passages = [long, *(Passage("fox" if n % 3 else f"owl w{n % 40}", id=str(n)) for n in range(16_700))]
+    corpus = Corpus(tmp_path / "corpus.db")
+    corpus.add(passages)
+    for gone in (set(), {"long", *map(str, range(16_000, 16_500))}):
+        corpus.remove(gone)
+        left = [passage for passage in passages if passage.id not in gone]
+        for query in ("fox", "owl w7", "elk"):
+            assert found(corpus, query, 200) == in_memory(left, query, 200)
+        assert corpus.statistics() == statistics_of(left)
+
+
+def test_empty_texts_count_and_are_not_found():
+    corpus = Corpus()
+    assert (len(corpus), list(corpus), corpus.search("fox"), corpus.fetch(["a"])) == (0, [], [], [])
+    corpus.add([Passage("", id="a"), Passage("...", id="b"), Passage("fox", id="c")])
+    agrees(corpus)
+    assert corpus.search("?") == []
+    for query in ("", "  "):
+        with pytest.raises(InvalidInput, match="blank"):
+            corpus.search(query)
+    with pytest.raises(InvalidInput, match="top_n"):
+        corpus.search("fox", 0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.text("ab é_'\"狐", max_size=8), TITLES), max_size=6), TITLES)
+def test_passages_and_titles_come_back(contents, question):
+    passages = [
+        Passage(text, id=str(place), title=title, links=(str(place + 1),), metadata=METADATA)
+        for place, (text, title) in enumerate(contents)
+    ]
+    corpus = Corpus()
+    corpus.add(passages)
+    assert corpus.fetch([*map(str, range(9)), "0"]) == passages == list(corpus)
+    tokens = title_tokens(question)
+    expected = TitleIndex(passages, fold_case=True).mentions(tokens)
+    assert corpus.mentions(tokens) == [(start, end, list(ids)) for start, end, ids in expected]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text("a\0\ud83e\U0001e900ß", max_size=6), min_size=1, max_size=4, unique=True))
+def test_what_hardly_is_text_is_kept_too(texts):
+    names = [f"{place}\0{text}".replace("\ud83e", "") for place, text in enumerate(texts)]
+    passages = [
+        Passage(text, id=name, title=f"Pier {text}", links=("\ud83e",)) for name, text in zip(names, texts, strict=True)
+    ]
+    corpus = Corpus()
+    corpus.add(passages)
+    clean = [
+        Passage(
+            passage.text.replace("\ud83e", "\ufffd"), passage.id, passage.title.replace("\ud83e", "\ufffd"), ("\ud83e",)
+        )
+        for passage in passages
+    ]
+    assert corpus.fetch(["\ud83e", *names, "?", names[0]]) == clean
+    agrees(corpus, [passage.titled_text for passage in clean])
+    tokens = title_tokens(passages[0].title)
+    assert corpus.mentions(tokens)[0] if "\ud83e" not in passages[0].title else corpus.mentions(tokens) is not None
+
+
+def test_a_long_question_for_titles_costs_no_more_than_its_words():
+    words = [f"w{number}" for number in range(3_000)]
+    corpus = Corpus()
+    corpus.add([Passage("", id="1", title=" ".join(words[:60])), Passage("x", title="Zebra")])
+    looked_up = []
+    _, database = corpus._memory
+    database.set_trace_callback(lambda query: looked_up.append(query) if "min(name)" in query else None)
+    assert corpus.mentions(words) == [(0, 60, ["1"])]
+    assert len(words) <= len(looked_up) < 2 * len(words)
+
+
+def test_another_scorer_is_passed_in():
+    corpus = Corpus()
+    corpus.add(linked_passages(300))
+    passages = list(corpus)
+    [question] = questions(passages, 1)
+    model = UnigramModel().fit(corpus.statistics())
+    mean = corpus.statistics()
+
+    def likelihood(blocks):
+        """The unigram model's sum, from what a scorer is told."""
+        for counts in blocks:
+            assert len(counts.collection) == len(passages)
+            assert all(counts.collection.holding[word] == mean.holding[word] for word in counts.collection.holding)
+            scores = np.zeros(len(counts.numbers))
+            for word in counts.words:
+                [share] = model._collection.probability([word])
+                scores += np.log((counts.tf(word) + 300 * share) / (counts.lengths + 300))
+            yield counts.numbers, scores
+
+    ranking = corpus.search(question, 20, scorer=likelihood)
+    expected = model.document_log_probs(question, [item.passage.titled_text for item in ranking]).sum(axis=1)
+    assert [item.score for item in ranking] == pytest.approx(expected.tolist(), abs=1e-9)
+    assert [item.rank for item in ranking] == list(range(1, 21))
+    assert found(corpus, question) == [(item.passage.id, item.score) for item in corpus.search(question, scorer=bm25)]
+
+
+# Documents and files
+
+
+def test_a_passage_is_a_paragraph_under_its_headings():
+    text = "Intro.\n\n# Sea\n\n## Fish\n\nCod.\n\n- one\n- two\n\n# Land\n"
+    corpus = Corpus()
+    corpus.add([("sea", parse_document(text))])
+    assert [(one.title, one.text, one.metadata["section_path"]) for one in corpus] == [
+        ("", "Intro.", []),
+        ("Sea > Fish", "Cod.", ["Sea", "Fish"]),
+        ("Sea > Fish", "- one\n- two", ["Sea", "Fish"]),
+    ]
+    for one in corpus:
+        assert text[one.metadata["start"] : one.metadata["end"]] == one.text
+        assert (one.id, one.metadata["document"]) == (f"sea:{one.metadata['start']}", "sea")
+    page = parse_document("<h1>A</h1><p>The <b>red</b> fox.</p>")
+    corpus.add([page, page])
+    assert [one.text for one in corpus][-1] == "The red fox."
+    assert len(corpus) == 4
+    assert corpus.document("sea") == parse_document(text)
+    for missing in ("land", corpus.search("fox")[0].passage.id):
+        with pytest.raises(InvalidInput, match="no document"):
+            corpus.document(missing)
+
+
+def test_files_are_parsed_when_they_are_new_or_changed(tmp_path, monkeypatch):
+    parsed: list[Path] = []
+
+    def reading(path):
+        parsed.append(path)
+        return read_document(path)
+
+    monkeypatch.setattr(documents, "read_document", reading)
+    one, two = tmp_path / "one.md", tmp_path / "two.md"
+    one.write_text("# Fox\n\nIt hunts.")
+    two.write_text("# Owl\n\nIt flies.")
+    corpus = Corpus(tmp_path / "corpus.db")
+    corpus.add([one, two])
+    corpus.add([one, two])
+    assert parsed == [one, two]
+    assert corpus.document(str(one)) == read_document(one)
+    two.write_text("# Owl\n\nIt sleeps.")
+    corpus.add([one, two])
+    assert parsed == [one, two, two]
+    assert [passage.text for passage in corpus] == ["It hunts.", "It sleeps."]
+    assert corpus.known([(str(one), file_key(one)), (str(two), b"other"), ("three", b"")]) == {str(one)}
+    monkeypatch.setattr("drillrank.structure.files.PARSER_VERSION", -1)
+    corpus.add([one])
+    assert parsed == [one, two, two, one]
+
+
+def test_a_bad_file_costs_nothing_but_itself(tmp_path):
+    files = [tmp_path / f"{number}.md" for number in range(5)]
+    for number, file in enumerate(files):
+        file.write_bytes(b"\0\1" if number == 2 else b"fox %d" % number)
+    corpus, waiting = Corpus(), iter(files)
+    with pytest.raises(InvalidInput, match=r"2\.md is no text"):
+        corpus.add(waiting)
+    assert len(corpus) == 2
+    corpus.add(waiting)
+    assert [passage.text for passage in corpus] == ["fox 0", "fox 1", "fox 3", "fox 4"]
+    with pytest.raises(InvalidInput, match=r"gone\.md cannot be read"):
+        corpus.add([tmp_path / "gone.md"])
+
+
+def test_what_is_used_stays_and_the_rest_expires(monkeypatch):
+    now = [1_000.0]
+    monkeypatch.setattr(implementation.time, "time", lambda: now[0])
+    corpus = Corpus()
+    corpus.add([Passage("fox", id="a"), Passage("owl", id="b")])
+    now[0] = 2_000.0
+    corpus.add([Passage("fox", id="a")])
+    corpus.expire(500)
+    assert [passage.id for passage in corpus] == ["a"]
+    agrees(corpus)
+
+
+def test_documents_are_ranked_by_their_best_passage():
+    corpus = Corpus()
+    texts = {"a": "fox\n\nowl owl\n\nowl owl", "b": "fox fox\n\nelk", "c": "elk", "empty": "", "d": "fox fox fox"}
+    corpus.add((name, parse_document(text, "text")) for name, text in texts.items())
+    seen = []
+
+    def times(blocks):
+        for counts in blocks:
+            seen.extend(counts.lengths.tolist())
+            yield counts.numbers, counts.tf("fox")
+
+    ranked = corpus.rank_documents("fox", ["a", "b", "c", "empty"], times)
+    assert ranked == [("b", 2.0), ("a", 1.0), ("c", 0.0), ("empty", -np.inf)]
+    assert sorted(seen) == [1, 1, 1, 2, 2]  # of the two equal paragraphs of a, one; none of d
+    assert corpus.rank_documents("fox", [], times) == []
+
+
+# What cannot be added
+
+
+def test_what_cannot_be_added_changes_nothing(tmp_path):
+    corpus = Corpus(tmp_path / "corpus.db")
+    corpus.add([("doc", parse_document("fox"))])
+    endless: dict = {}
+    endless["of"] = endless
+    for given_, message in (
+        ([("other", Passage("owl", id="doc:0"))], "'other' has a passage with the id of another"),
+        ([Passage("a", id="one", metadata={"of": {1}})], "metadata of passage 'one'"),
+        ([Passage("a", id="one", metadata=endless)], "metadata of passage 'one'"),
+        ([Passage("a", id="o\ud800")], "half a character"),
+        ([3], "not 3"),
+        (["a text"], "not 'a text'"),
+        ("a text", "not 'a'"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            corpus.add(given_)
+    assert [passage.id for passage in corpus] == ["doc:0"]
+    agrees(corpus)
+
+
+def test_errors_of_who_reads_the_passages_go_through():
+    def read():
+        yield Passage("a fox")
+        raise KeyError("line 2")
+
+    corpus = Corpus()
+    with pytest.raises(KeyError, match="line 2"):
+        corpus.add(read())
+    assert [passage.text for passage in corpus] == ["a fox"]
+
+
+def test_of_several_documents_with_one_id_the_last_counts(monkeypatch):
+    monkeypatch.setattr(implementation, "BATCH", 3)
+    for length in range(1, 9):
+        corpus = Corpus()
+        corpus.add(Passage(f"fox {number}", id=str(number % 2)) for number in range(length))
+        assert {passage.text for passage in corpus} == {f"fox {number}" for number in range(max(0, length - 2), length)}
+        agrees(corpus)
+
+
+# Versions, and other processes
+
+
+def test_an_index_of_another_analyzer_is_made_anew_from_the_texts(tmp_path, monkeypatch):
+    monkeypatch.setattr(implementation, "BATCH", 7)
+    file, letters = tmp_path / "corpus.db", Analyzer("letters 1", list)
+    Corpus(file).add(linked_passages(50))
+    other = Corpus(file, analyzer=letters)
+    assert other.statistics().holding.keys() == {letter for passage in other for letter in passage.titled_text}
+    assert len(other.statistics()) == len(other) == 50
+    newer = Corpus(file, analyzer=Analyzer("letters 2", str.split))
+    passages = list(newer)
+    assert newer.statistics().holding.keys() == {word for one in passages for word in one.titled_text.split()}
+    again = Corpus(file, analyzer=ENGLISH)
+    agrees(again, questions(passages, 3))
+    newer.search("fox")  # whoever asks has it made again
+    agrees(again, questions(passages, 3))
+
+
+def test_a_corpus_in_a_file_is_sent_and_one_in_memory_is_not(tmp_path):
+    corpus = Corpus(tmp_path / "corpus.db")
+    sent = pickle.loads(pickle.dumps(corpus))
+    sent.add([Passage("a fox", id="a")])
+    assert found(corpus, "fox") == found(sent, "fox") != []
+    with pytest.raises(TypeError):
+        pickle.dumps(Corpus())
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux")
+def test_no_file_stays_open(tmp_path):
+    corpus = Corpus(tmp_path / "corpus.db")
+    corpus.add([Passage("a fox"), Passage("an owl")])
+    assert corpus.search("fox")
+    assert next(iter(corpus))
+    opened = [str(path.resolve()) for path in Path("/proc/self/fd").iterdir()]
+    assert not [path for path in opened if path.startswith(str(tmp_path))]
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.db"]
+
+
+def test_a_corpus_error_is_invalid_input():
+    assert issubclass(CorpusError, InvalidInput)
+    assert isinstance(parse_document("a"), Document)

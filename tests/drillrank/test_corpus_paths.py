@@ -1,0 +1,144 @@
+"""Path search over a corpus has the paths and scores of a search in memory."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import Corpus, Passage, PathSearch, PromptRank
+from drillrank.errors import InvalidInput
+from drillrank.likelihood.embedding_model import EmbeddingModel
+from drillrank.llm import run
+from drillrank.multihop.link_prior import PathPrior
+from drillrank.multihop.lookups import Nowhere, handlers
+from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.retrieval import BM25Index, top
+from tests.drillrank.conftest import HashModel
+from tests.linked_passages import linked_passages, questions
+
+
+def corpus_of(passages, file=None):
+    corpus = Corpus(file)
+    corpus.add(passages)
+    return corpus
+
+
+def same(found, expected):
+    assert [item.passage.ids for item in found] == [item.passage.ids for item in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-6)
+        assert one.details["log_prior"] == pytest.approx(other.details["log_prior"], abs=1e-9)
+
+
+def first_stage(passages):
+    """BM25 in memory over the same passages."""
+    index = BM25Index([passage.titled_text for passage in passages])
+
+    def found(query, n):
+        scores = index.scores(query)
+        return [passages[place] for place in top(scores, n) if scores[place] > 0]
+
+    return found
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(
+        [
+            {},
+            {"hops": 3, "pairs": 0},
+            {"link_prior": None},
+            {"beam": 2, "pairs": 5},
+            {"link_prior": PathPrior(named=0.9), "cascade": 3},
+        ]
+    ),
+)
+def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
+    passages = list(linked_passages(60, seed=seed))
+    passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
+    ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
+    alone = PathSearch(ranker, passages, first_stage=first_stage(passages), settings={"pool": 12, **options})
+    stored = PathSearch(ranker, first_stage=corpus_of(passages), settings={"pool": 12, **options})
+    for question in questions(passages, 3, seed=seed):
+        same(stored.search_paths(question), alone.search_paths(question))
+
+
+def test_a_corpus_in_a_file_is_searched_by_threads_and_after_it_was_sent(tmp_path):
+    passages = list(linked_passages(300))
+    corpus = pickle.loads(pickle.dumps(corpus_of(passages, tmp_path / "corpus.db")))
+    stored, in_memory = PathSearch(PromptRank(), first_stage=corpus), PathSearch(PromptRank(), passages)
+    asked = questions(passages, 6)
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(stored.search_paths, asked))
+    for question, paths in zip(asked, found, strict=True):
+        steps = in_memory.path_requests(question, candidates=corpus.retrieve(question, 100))
+        same(paths, run(steps, handlers=handlers(Nowhere())))
+
+
+def by_letters(texts):
+    """A text's meaning: how often it has each of sixteen letters."""
+    counts = np.array([[text.lower().count(letter) for letter in "aeioubcdfghklmns"] for text in texts], dtype=float)
+    return (counts + 0.01) / np.linalg.norm(counts + 0.01, axis=1, keepdims=True)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["embed", "unigram", "hash"]))
+def test_meaning_scores_and_chooses_links_as_in_memory(seed, kind):
+    passages = list(linked_passages(40, seed=seed))
+    ranker = PromptRank({"embed": EmbeddingModel(by_letters), "unigram": "unigram", "hash": HashModel()}[kind])
+    embed = None if kind == "embed" else by_letters
+    alone = PathSearch(
+        ranker, passages, first_stage=first_stage(passages), embed=embed, settings={"pool": 12, "branch": 2}
+    )
+    stored = PathSearch(ranker, first_stage=corpus_of(passages), embed=embed, settings={"pool": 12, "branch": 2})
+    for question in questions(passages, 2, seed=seed):
+        same(stored.search_paths(question), alone.search_paths(question))
+
+
+def test_concentration_is_not_found_without_texts():
+    corpus = corpus_of([Passage("a fox")])
+    with pytest.raises(InvalidInput, match="needs texts"):
+        PathSearch(PromptRank(EmbeddingModel(by_letters, kappa="fit")), first_stage=corpus)
+    fitted = EmbeddingModel(by_letters, kappa="fit").fit([f"Fox {n} runs. It has sung {n} songs." for n in range(40)])
+    assert PathSearch(PromptRank(fitted), first_stage=corpus).search("Which fox?")
+
+
+def test_titles_that_a_question_names_count():
+    titles = ["Silent Pier", "The Silent Pier", "Pier", "The Silent Pier (film)"]
+    passages = [Passage(f"text {place}", id=str(place), title=title) for place, title in enumerate(titles)]
+    question = "Who wrote The Silent Pier"
+    stored = PathSearch(PromptRank(), first_stage=corpus_of(passages), settings={"hops": 1}).search_paths(question)
+    same(
+        stored,
+        PathSearch(PromptRank(), passages, first_stage=first_stage(passages), settings={"hops": 1}).search_paths(
+            question
+        ),
+    )
+
+
+def test_no_passage_hides_another_in_memory():
+    for other in (Passage("an owl", id="1"), Passage("a fox", id="1")):
+        with pytest.raises(InvalidInput, match="such as '1'"):
+            PathSearch(PromptRank(), [Passage("a fox", id="1"), other])
+
+
+def test_links_that_must_know_passages_see_the_candidates():
+    passages = [Passage("A fox of Basel.", id="1"), Passage("On the Rhine.", id="2", title="Basel")]
+    search = PathSearch(PromptRank(), first_stage=corpus_of(passages), links=TitleMentions(), settings={"pairs": 0})
+    assert ("1", "2") in [item.passage.ids for item in search.search_paths("Where does the fox of Basel live?")]
+
+
+def test_what_changes_in_the_corpus_is_found_by_a_search_that_was_made_before():
+    corpus = corpus_of([Passage("a fox", id="1")])
+    search = PathSearch(PromptRank(), first_stage=corpus)
+    assert [item.passage.id for item in search.search("fox")] == ["1"]
+    corpus.add([Passage("a red fox", id="2")])
+    corpus.remove(["1"])
+    assert [item.passage.id for item in search.search("fox")] == ["2"]
+    assert PathSearch(PromptRank(), first_stage=Corpus()).search("fox") == []

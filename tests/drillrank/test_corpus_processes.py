@@ -1,0 +1,169 @@
+"""A corpus that is written by processes that are killed, and by several at once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drillrank import Corpus, Passage
+from drillrank.corpus import corpus as implementation
+from drillrank.structure import parse_document
+from drillrank.terms import Analyzer
+from tests.counting import statistics_of
+from tests.linked_passages import linked_passages, questions
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked, so that they start at once"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),  # the time limit's thread waits only
+]
+CONTEXT = get_context("fork") if hasattr(os, "fork") else None
+DOCUMENTS = [
+    *linked_passages(900),
+    *((f"d{number}", parse_document(f"# Part {number}\n\nFox {number}.\n\nThe fox.\n")) for number in range(150)),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(implementation, "BATCH", 40)
+
+
+def started(work: Callable[..., object], *given: Any) -> Any:
+    process = CONTEXT.Process(target=work, args=given)
+    process.start()
+    return process
+
+
+def add(file: Path, documents: list[Any]) -> None:
+    Corpus(file).add(documents)
+
+
+def rows(file: Path) -> dict[str, list[tuple]]:
+    """All that is in the file, but for when it was used."""
+    with closing(sqlite3.connect(file)) as database:
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {table: database.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
+    found["documents"] = [(id_, key, *rest) for id_, key, _, *rest in found["documents"]]
+    return found
+
+
+def killed_after(process: Any, seconds: float) -> bool:
+    """Whether the process was still at work."""
+    process.join(seconds)
+    at_work = process.is_alive()
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    return at_work
+
+
+def test_killed_at_20_random_moments_it_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
+    whole, broken = tmp_path / "whole.db", tmp_path / "broken.db"
+    began = time.perf_counter()
+    add(whole, DOCUMENTS)
+    seconds = time.perf_counter() - began
+    drawn, killed = random.Random(0), 0
+    while killed < 20:
+        killed += killed_after(started(add, broken, DOCUMENTS), drawn.uniform(0, seconds / 6))
+        corpus = Corpus(broken)  # what is there is whole
+        assert corpus.statistics() == statistics_of(corpus)
+        if len(corpus) == len(Corpus(whole)):
+            broken.unlink()
+    add(broken, DOCUMENTS)
+    assert rows(broken) == rows(whole)
+
+
+def test_killed_while_it_changes_and_removes(tmp_path):
+    file = tmp_path / "corpus.db"
+    add(file, DOCUMENTS)
+    changed = [(f"d{number}", parse_document(f"# Part {number}\n\nAn owl.\n")) for number in range(0, 150, 2)]
+    gone = [f"p{number}" for number in range(0, 900, 3)]
+
+    def change() -> None:
+        corpus = Corpus(file)
+        corpus.remove(gone)
+        corpus.add(changed)
+
+    drawn = random.Random(1)
+    for _ in range(8):
+        killed_after(started(change), drawn.uniform(0, 0.2))
+    change()
+    corpus, fresh = Corpus(file), Corpus()
+    fresh.add(passage for passage in corpus)
+    assert len(corpus) == 600 + 2 * 75 + 75
+    assert corpus.statistics() == fresh.statistics()
+    for question in [*questions(list(linked_passages(900)), 3), "the owl and the fox"]:
+        assert [(one.passage.id, one.score) for one in corpus.search(question)] == [
+            (one.passage.id, one.score) for one in fresh.search(question)
+        ]
+
+
+def test_killed_while_the_index_is_made_anew(tmp_path):
+    file, other = tmp_path / "corpus.db", Analyzer("other 1", str.split)
+    add(file, DOCUMENTS)
+    drawn = random.Random(2)
+    for _ in range(8):
+        killed_after(started(lambda: Corpus(file, analyzer=other)), drawn.uniform(0, 0.1))
+    corpus = Corpus(file, analyzer=other)
+    fresh = Corpus(analyzer=other)
+    fresh.add(passage for passage in corpus)
+    assert corpus.statistics() == fresh.statistics()
+
+
+def test_two_write_and_two_read_at_once(tmp_path):
+    file = tmp_path / "corpus.db"
+    passages = [document for document in DOCUMENTS if isinstance(document, Passage)]
+    own = [[Passage(f"fox {writer} {number}", id=f"{writer}/{number}") for number in range(300)] for writer in range(2)]
+
+    def write(writer: int) -> None:
+        mixed = [one for pair in zip(own[writer], passages, strict=False) for one in pair]  # the second half is shared
+        Corpus(file).add(mixed)
+
+    def read() -> None:
+        corpus = Corpus(file)
+        while len(corpus) < 900:
+            held = [item.passage.id for item in corpus.search("fox")]
+            assert len(held) == len(set(held))
+            assert corpus.search("fox 1", 3) or len(held) < 3
+
+    at_work = [*(started(write, writer) for writer in range(2)), *(started(read) for _ in range(2))]
+    for process in at_work:
+        process.join(100)
+    assert [process.exitcode for process in at_work] == [0, 0, 0, 0]
+    corpus = Corpus(file)
+    held = [passage.id for passage in corpus]
+    assert sorted(held) == sorted([*(one.id for some in own for one in some), *(one.id for one in passages[:300])])
+    assert corpus.statistics() == statistics_of(corpus)
+
+
+def test_many_make_one_file_at_once(tmp_path):
+    for turn in range(5):
+        file = tmp_path / f"{turn}.db"
+        at_work = [started(add, file, [Passage(f"fox {number}", id=str(number))]) for number in range(6)]
+        for process in at_work:
+            process.join()
+        assert [process.exitcode for process in at_work] == [0] * 6
+        assert sorted(passage.id for passage in Corpus(file)) == list("012345")
+
+
+def test_a_corpus_is_used_after_a_fork(tmp_path):
+    corpus = Corpus(tmp_path / "corpus.db")
+    corpus.add([Passage("a fox", id="a")])
+
+    def work() -> None:
+        assert [item.passage.id for item in corpus.search("fox")] == ["a"]
+        corpus.add([Passage("a red fox", id="b")])
+
+    process = started(work)
+    process.join()
+    assert process.exitcode == 0
+    assert {item.passage.id for item in corpus.search("fox")} == {"a", "b"}

@@ -1,0 +1,341 @@
+"""Inputs that were made to harm: each is one error or one warning, and the run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from drillrank import Passage, limits, parse_document, read_document
+from drillrank.cli import main
+from drillrank.cli.sources import found_sources
+from drillrank.drilldown.outline import outline
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.evaluation import compare
+from drillrank.evaluation.corpus import read_corpus
+from drillrank.evaluation.questions import read_questions
+from drillrank.structure.pages import Pages
+from drillrank.structure.parsed import document_from_docling, document_from_unstructured
+from drillrank.structure.saved import document_from_json, document_to_json
+from tests.processes import interruptible
+
+GOOD = "# Kettle\n\nThe warranty covers the heater.\n"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with one good file."""
+    here = tmp_path / "folder"
+    here.mkdir()
+    (here / "good.md").write_text(GOOD, encoding="utf-8")
+    monkeypatch.chdir(here)
+    return here
+
+
+def files_of(printed: str) -> set[str]:
+    return {json.loads(line)["file"] for line in printed.splitlines()}
+
+
+# JSON
+
+
+@pytest.mark.parametrize("deep", ["[" * 100_000, "[" * 300 + "]" * 300], ids=["endless", "300 deep"])
+def test_deep_json_is_an_error_wherever_json_is_read(deep, folder, capsys):
+    row = {"question": "Who?", "gold": ["1"]}
+    line = json.dumps(row | {"more": 0}).replace('"more": 0', f'"more": {deep}')
+    (folder / "asked.jsonl").write_text(line + "\n", encoding="utf-8")
+    (folder / "results.jsonl").write_text(deep + "\n", encoding="utf-8")
+    (folder / "asked.csv").write_text(f'question,gold\nWho?,"{deep}"\n', encoding="utf-8")
+    for read in (
+        lambda: read_questions(folder / "asked.jsonl"),
+        lambda: read_questions(folder / "asked.csv"),
+        lambda: compare([row], {"UPR": "UPR"}, [Passage("a", id="1")], results=folder / "results.jsonl"),
+        lambda: document_from_json(deep),
+        lambda: document_from_docling(f'{{"body": {deep}}}'),
+    ):
+        with pytest.raises(InvalidInput, match="nested too deeply") as raised:
+            read()
+        assert len(str(raised.value)) < 400
+    assert Pages.from_json(deep) is None
+    for command in (["compare", "asked.jsonl"], ["compare", "asked.jsonl", "--component", f'{{"mu": {deep}}}']):
+        assert main(command) == 2
+        assert "nested too deeply" in capsys.readouterr().err
+    assert main(["tune", "asked.jsonl", "--try", f"mu={deep}"]) == 2
+    assert "nested too deeply" in capsys.readouterr().err
+
+
+def test_json_that_is_wide_is_read():
+    candidates = json.dumps([{"text": str(at), "links": [{}]} for at in range(1000)])
+    [question] = read_questions([{"question": "Who?", "gold": "1", "candidates": candidates}])
+    assert len(question.candidates) == 1000
+
+
+SAVED = json.loads(document_to_json(parse_document("# Sea\n\nDeep.\n\n## Fish\n\nCod.\n")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: saved["sections"][0].__setitem__(2, -5),
+        lambda saved: saved["sections"][-1].__setitem__(3, 10**9),
+        lambda saved: saved["sections"][0].__setitem__(3, saved["sections"][0][3] - 1),
+        lambda saved: saved["sections"][0].__setitem__(3, "9"),
+        lambda saved: saved["blocks"][0][1].__setitem__(2, 10**9),
+        lambda saved: saved["blocks"][1][0].__setitem__(1, 0),
+        lambda saved: saved["blocks"][0].reverse(),
+        lambda saved: saved["blocks"].pop(),
+        lambda saved: saved["blocks"][0][0].__setitem__(1, 0.0),
+        lambda saved: saved.__setitem__("text", saved["text"][:-1]),
+    ],
+)
+def test_a_saved_document_with_places_outside_its_text_is_refused(change):
+    saved = json.loads(json.dumps(SAVED))
+    document_from_json(json.dumps(saved))
+    change(saved)
+    with pytest.raises(InvalidInput, match="no saved document"):
+        document_from_json(json.dumps(saved))
+
+
+# Headings
+
+
+def test_a_long_heading_is_not_repeated_whole_with_every_section():
+    text = f"# {'fox ' * 25_000}\n\n" + "".join(f"## s{at}\n\nmice {at}\n\n" for at in range(200))
+    document = parse_document(text)
+    sections = document.sections()
+    assert document.text == text
+    assert "".join(map(document.slice, sections)) == text
+    assert all(sum(map(len, section.path)) <= limits.PATH_CHARACTERS for section in sections)
+    assert [section.heading for section in sections[1:]] == [f"s{at}" for at in range(200)]
+    assert sum(len(section.passage.title) for section in outline([document])) < 200 * 1.1 * limits.PATH_CHARACTERS
+    assert len(document_to_json(document)) < 2 * len(text) + 200 * 1.5 * limits.PATH_CHARACTERS
+
+
+def test_long_headings_leave_room_for_those_below_them():
+    text = "".join(f"{'#' * depth} {depth} {'fox ' * 300}\n\n" for depth in range(1, 7))
+    *_, last = parse_document(text + "Deep.").sections()
+    assert sum(map(len, last.path)) <= limits.PATH_CHARACTERS
+    assert [heading[0] for heading in last.path] == list("123456")
+
+
+def test_headings_below_many_others_stay_in_the_text():
+    elements = [
+        {"type": "Title", "element_id": str(at), "text": f"t{at}", "metadata": {"parent_id": str(at - 1)}}
+        for at in range(300)
+    ]
+    document = document_from_unstructured(elements)
+    assert max(len(section.path) for section in document.sections()) == limits.HEADING_DEPTH
+    assert document.text.split() == [f"t{at}" for at in range(300)]
+
+
+# Arguments
+
+
+@pytest.mark.parametrize("name", ["--settings=s.json", "--settings", "--json", "--questions=s.json", "-x", "-"])
+@pytest.mark.parametrize("command", ["ask", "compare"])
+def test_a_files_name_is_no_option(folder, capsys, name, command):
+    (folder / name).write_text(GOOD, encoding="utf-8")
+    (folder / "s.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(SystemExit, match="2"):
+        main([command, *sorted(os.listdir(folder)), "the warranty"])  # as a shell writes `*`
+    printed = capsys.readouterr()
+    assert f"{name} is an option and the name of a file" in printed.err
+    assert not printed.out
+
+
+@pytest.mark.parametrize("name", ["--explain", "-x.md"])
+def test_a_file_whose_name_is_an_option_is_read_where_it_can_be_none(folder, capsys, name):
+    (folder / name).write_text(GOOD, encoding="utf-8")
+    for command in (["--json", "--", name], ["good.md", "--json", "--", name], ["--json", f"./{name}"]):
+        assert main(["ask", *command, "What does the warranty cover?"]) == 0
+        printed = capsys.readouterr()
+        assert {Path(file).name for file in files_of(printed.out)} <= {name, "good.md"}
+        assert {Path(file).name for file in files_of(printed.out)} >= {name} - {
+            "good.md"
+        } or "same content" in printed.err
+
+
+@pytest.mark.parametrize(
+    "command", [["ask", "--\x1b[31mred"], ["ask", "--e\x1b]0;title\x07"], ["\x1b[2J"], ["outline"]]
+)
+def test_an_argument_that_is_unknown_reaches_no_terminal_as_a_command(folder, capsys, command):
+    with pytest.raises(SystemExit, match="2"):
+        main([*command, "good.md", "a question", "--\u202e\x1b[31m"])
+    told = capsys.readouterr().err
+    assert not {"\x1b", "\x07", "\u202e"} & {*told}
+    assert "usage" in told
+
+
+@pytest.mark.parametrize("command", [["ask", "--" + "x" * 9999], ["ask", "x" * 9999, "Who?"], ["outline", "x*" * 9999]])
+def test_what_is_quoted_of_an_argument_ends(folder, capsys, command):
+    with pytest.raises(SystemExit, match="2"):
+        raise SystemExit(main(command))
+    *_, told = capsys.readouterr().err.splitlines()
+    assert len(told) < 300
+
+
+def test_what_is_quoted_of_questions_ends():
+    for rows in (
+        [{"x" * 9999: 1}],
+        [{"question": "Who?", "x" * 9999: 1}],
+        [{"question": " " * 9999, "gold": ["1"]}],
+        [{"question": "Who?", "gold": ["1"], "id": "x" * 9999}] * 2,
+        [{"question": "Who?", "gold": ["1"], "candidates": [{"x" * 9999: 1}]}],
+    ):
+        with pytest.raises(InvalidInput) as raised:
+            read_questions(rows)
+        assert len(str(raised.value)) < 400
+
+
+# Files
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("pattern", ["*", "p*", "**/*", "z*"])
+def test_a_pattern_passes_over_what_is_no_plain_file(folder, capsys, pattern):
+    os.mkfifo(folder / "pipe.md")
+    (folder / "zero").symlink_to("/dev/zero")
+    found = "good.md" if "*" in (pattern, pattern[:1]) else ""
+    assert main(["ask", pattern, "What does the warranty cover?", "--json", "--follow-links"]) == (0 if found else 2)
+    printed = capsys.readouterr()
+    assert files_of(printed.out) == {*filter(None, [found])}
+    assert ("pipe.md is no file" in printed.err) is (pattern != "z*")
+    assert ("zero is no file" in printed.err) is (pattern != "p*")
+
+
+def test_two_asterisks_enter_no_circle(folder):
+    (folder / "a").mkdir()
+    (folder / "a" / "deep.md").write_text("deep", encoding="utf-8")
+    for name in ("one", "two"):
+        (folder / name).symlink_to(folder)  # in circles there would be 2^40 folders
+    for pattern, names in {
+        "**/*.md": ["a/deep.md", "good.md"],
+        "**": ["a/deep.md", "good.md"],
+        "a/**": ["a/deep.md"],
+    }.items():
+        with found_sources([pattern]) as (sources, skipped):
+            assert sorted(source.name for source in sources) == names
+            assert not skipped
+    with found_sources([str(folder.parent / "f*" / "**" / "d*.md")]) as (sources, _):
+        assert [source.path for source in sources] == [folder / "a" / "deep.md"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("place", ["pipe", os.devnull])
+def test_what_is_no_plain_file_is_no_document(folder, place):
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(InvalidInput, match="no plain file"):
+        read_document(place)
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/zero"])
+def test_a_stream_ends_at_the_limit(folder, capsys, monkeypatch, name):
+    monkeypatch.setattr(limits, "FILE_BYTES", 2_000_000)
+    monkeypatch.setattr(sys, "stdin", open("/dev/zero"))  # noqa: SIM115
+    with sys.stdin:
+        assert main(["ask", name, "What does the warranty cover?"]) == 2
+    assert "has more than 2 MB" in capsys.readouterr().err
+
+
+def test_a_deep_folder_is_read_as_far_as_the_limit(folder, capsys):
+    for depth in range(limits.FOLDER_DEPTH + 20):
+        place = folder.joinpath(*"d" * depth)
+        place.mkdir(exist_ok=True)
+        (place / f"{depth}.md").write_text(f"{GOOD}{depth}", encoding="utf-8")
+    for given in (".", "**/*.md"):
+        with found_sources([given]) as (sources, skipped):
+            assert len(sources) == limits.FOLDER_DEPTH + 2
+            assert len(skipped) == (given == ".")
+    assert main(["ask", ".", "What does the warranty cover?"]) == 0
+    assert capsys.readouterr().err.count("too deep") == 1
+
+
+def test_links_that_lead_outside_are_followed_on_request(folder, capsys):
+    outside = folder.parent / "outside"
+    (outside / "more").mkdir(parents=True)
+    (outside / "secret.md").write_text(f"{GOOD}secret", encoding="utf-8")
+    (outside / "more" / "other.md").write_text(f"{GOOD}other", encoding="utf-8")
+    (folder / ".kept").mkdir()
+    (folder / ".kept" / "inside.md").write_text(f"{GOOD}inside", encoding="utf-8")
+    (folder / "inside.md").symlink_to(Path(".kept", "inside.md"))
+    (folder / "secret.md").symlink_to(outside / "secret.md")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "more").symlink_to(outside / "more")
+    for given, left in ((".", 2), ("*", 1), ("**/*.md", 1), ("s*/m*/*.md", 1)):
+        assert main(["ask", given, "What does the warranty cover?", "--json"]) == (2 if given.startswith("s*") else 0)
+        printed = capsys.readouterr()
+        assert files_of(printed.out) == (set() if given.startswith("s*") else {"good.md", "inside.md"})
+        told = [line for line in printed.err.splitlines() if "lead outside" in line]
+        assert sum(int(line.split(": ")[1].split(" ")[0]) for line in told) >= left
+        assert main(["ask", given, "What does the warranty cover?", "--json", "--follow-links"]) == 0
+        printed = capsys.readouterr()
+        assert not {"secret.md", "other.md"}.isdisjoint(map(os.path.basename, files_of(printed.out)))
+        assert "lead outside" not in printed.err
+    assert main(["ask", "secret.md", "What does the warranty cover?", "--json"]) == 0  # it was named
+
+
+def test_one_bad_file_never_ends_a_run(folder, capsys, monkeypatch):
+    monkeypatch.setattr(limits, "FILE_BYTES", 2_000_000)
+    for number in range(3):
+        (folder / f"good{number}.md").write_text(f"{GOOD}{number}", encoding="utf-8")
+    (folder / "heading.md").write_text(f"# {'fox ' * 250_000}\n\n{GOOD}", encoding="utf-8")
+    bad = {
+        "bytes.md": b"\x89PNG\r\n\0",
+        "broken.pdf": b"%PDF-1.7 broken",
+        "broken.docx": b"PK\x03\x04 broken",
+        "broken.epub": b"PK\x03\x04 broken",
+        "large.md": b"a" * 2_000_001,
+        "bomb.md": b"takes more memory than there is",
+    }
+    for name, content in bad.items():
+        (folder / name).write_bytes(content)
+    os.mkfifo(folder / "pipe.md")
+    (folder / "nowhere.md").symlink_to(folder / "missing")
+    parsed = parse_document
+
+    def without_memory(text, *arguments, **options):
+        if "more memory" in text:
+            raise MemoryError
+        return parsed(text, *arguments, **options)
+
+    monkeypatch.setattr("drillrank.structure.files.parse_document", without_memory)
+    bad |= {"pipe.md": b"", "nowhere.md": b""}
+    assert main(["ask", ".", "What does the warranty cover?", "--json", "--top-n", "9"]) == 0
+    printed = capsys.readouterr()
+    good = {"good.md", "good0.md", "good1.md", "good2.md", "heading.md"}
+    assert files_of(printed.out) == good
+    for name in bad:
+        assert sum(name in line for line in printed.err.splitlines()) == 1, (name, printed.err)
+    with pytest.warns(DrillrankWarning) as warned:
+        corpus = read_corpus(folder)
+    assert corpus.documents.keys() == good
+    told = [str(warning.message) for warning in warned]
+    for name in bad.keys() - {"broken.docx", "broken.epub"}:  # a comparison reads texts, PDFs and tables
+        assert sum(name in line for line in told) == 1, (name, told)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_command_that_is_terminated_leaves_no_copy_of_a_stream(folder, tmp_path):
+    os.mkfifo(folder / "pipe")
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    command = [sys.executable, "-m", "drillrank", "ask", "pipe", "What does the warranty cover?"]
+    process = interruptible(command, env={**os.environ, "TMPDIR": str(copies)})
+    writing = os.open(folder / "pipe", os.O_WRONLY)  # opens as soon as the command reads
+    assert list(copies.iterdir())
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    os.close(writing)
+    assert process.returncode == 143
+    assert b"Traceback" not in errors
+    assert not list(copies.iterdir())

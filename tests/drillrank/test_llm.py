@@ -1,0 +1,757 @@
+"""Requests and their two drivers: the same results from any LLM, retriever and store, in any of the ways of calling."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import pickle
+import threading
+import time
+from collections import Counter, UserDict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import combinations
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.llm import Ask, Fetch, Memo, Reply, Retrieve, Usage, arun, reported_tokens, run, strip_reasoning
+from drillrank.tokens import count_tokens
+
+prompts = st.text("ab é!?", max_size=5)
+scripts = st.lists(st.lists(prompts, max_size=4), max_size=4)
+
+
+def scripted(script):
+    """Asks the script's prompts, each batch with a memory of the answers so far; hands back every reply."""
+    replies = []
+    for batch in script:
+        memory = sum(len(reply.text) for reply in replies)
+        replies += yield [Ask(f"{prompt}{memory}") for prompt in batch]
+    return replies
+
+
+def asks(*prompts):
+    replies = yield list(map(Ask, prompts))
+    return [reply.text for reply in replies]
+
+
+def answer(prompt):
+    """Raises at `!`, answers with something that is no string at `?`."""
+    if "!" in prompt:
+        raise ValueError(f"cannot answer {prompt}")
+    return None if "?" in prompt else prompt.upper()
+
+
+async def async_answer(prompt):
+    await asyncio.sleep(0)
+    return answer(prompt)
+
+
+class Complete:
+    def complete(self, prompt):
+        return answer(prompt)
+
+
+class Both(Complete):
+    async def acomplete(self, prompt):
+        return await async_answer(prompt)
+
+
+class AsyncComplete:
+    async def complete(self, prompt):
+        return await async_answer(prompt)
+
+
+class AsyncCall:
+    async def __call__(self, prompt):
+        return await async_answer(prompt)
+
+
+def shown(replies):
+    return [(reply.text, str(reply.failure)) for reply in replies]
+
+
+def drive(how, *given, **more):
+    return run(*given, **more) if how == "run" else asyncio.run(arun(*given, **more))
+
+
+both_ways = pytest.mark.parametrize("how", ["run", "arun"])
+
+
+# What is asked, and how
+
+
+EVERY_KIND = [
+    answer,
+    async_answer,
+    partial(answer),
+    partial(async_answer),
+    partial(AsyncCall()),
+    lambda prompt: async_answer(prompt),
+    Complete(),
+    Both(),
+    AsyncComplete(),
+    AsyncCall(),
+    SimpleNamespace(acomplete=AsyncMock(side_effect=answer)),
+    SimpleNamespace(complete=Complete().complete, acomplete=partial(async_answer)),
+]
+
+
+@given(scripts, st.sampled_from(EVERY_KIND), st.integers(1, 5))
+@settings(max_examples=150)
+def test_sync_and_async_do_not_differ_whatever_the_llm_is(script, llm, workers):
+    sync_usage, async_usage = Usage(), Usage()
+    expected = run(scripted(script), answer, usage=sync_usage)
+    got = asyncio.run(arun(scripted(script), llm, workers=workers, usage=async_usage))
+    assert shown(got) == shown(expected)
+    assert async_usage == sync_usage
+    assert shown(run(scripted(script), Complete(), workers=workers)) == shown(expected)
+
+
+class Named:
+    """Says which of its methods was called."""
+
+    def complete(self, prompt):
+        return "complete"
+
+    async def acomplete(self, prompt):
+        await asyncio.sleep(0)
+        return "complete"
+
+    def __call__(self, prompt):
+        return "call"
+
+
+METHODS = ("complete", "acomplete", "__call__")
+
+
+@pytest.mark.parametrize("methods", [m for n in (1, 2, 3) for m in combinations(METHODS, n)], ids="+".join)
+def test_an_object_with_methods_is_not_called_itself(methods):
+    llm = type("Llm", (), {name: vars(Named)[name] for name in methods})()
+    expected = ["call"] if methods == ("__call__",) else ["complete"]
+    assert drive("arun", asks("a"), llm) == expected
+    if "complete" in methods or methods == ("__call__",):
+        assert drive("run", asks("a"), llm) == expected
+    else:
+        with pytest.raises(InvalidInput, match="asynchronous"):
+            drive("run", asks("a"), llm)
+
+
+@pytest.mark.parametrize(
+    "llm",
+    [
+        async_answer,
+        partial(async_answer),
+        AsyncComplete(),
+        AsyncCall(),
+        partial(AsyncCall()),
+        SimpleNamespace(acomplete=AsyncMock()),
+    ],
+)
+def test_run_refuses_an_asynchronous_llm_before_anything_is_done(llm):
+    begun = []
+
+    def requests():
+        begun.append(1)
+        yield [Ask("a")]
+
+    with pytest.raises(InvalidInput, match="asynchronous"):
+        run(requests(), llm)
+    assert not begun
+
+
+@both_ways
+def test_who_is_missing_is_said(how):
+    with pytest.raises(InvalidInput, match="pass llm"):
+        drive(how, asks("a"))
+    with pytest.raises(InvalidInput, match="no LLM"):
+        drive(how, asks("a"), "gpt")
+
+    def retrieves():
+        yield [Retrieve("who?", 1)]
+
+    with pytest.raises(InvalidInput, match="Nobody answers a Retrieve"):
+        drive(how, retrieves(), answer, {Fetch: print})
+    with pytest.raises(InvalidInput, match="workers"):
+        drive(how, asks("a"), answer, workers=0)
+
+
+class Event:
+    """A request of the test's own."""
+
+
+def mixed():
+    [found, reply, _] = yield [Retrieve("who?", 2), Ask("hello"), Event()]
+    [fetched, of_book] = yield [Fetch(("a", "b")), Fetch(where={"book": "Emma"})]
+    nothing = yield []
+    return found, reply.text, fetched, of_book, nothing
+
+
+@both_ways
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_requests_of_several_kinds_are_answered_in_order(how, workers, asynchronous):
+    events = []
+    handlers = {
+        Retrieve: lambda request: [request.query] * request.n,
+        Fetch: lambda request: list(request.ids) or dict(request.where),
+        Event: events.append,
+    }
+    if how == "arun" and asynchronous:
+        handlers[Retrieve] = AsyncMock(side_effect=handlers[Retrieve])
+    result = drive(how, mixed(), str.upper, handlers, workers=workers)
+    assert result == (["who?", "who?"], "HELLO", ["a", "b"], {"book": "Emma"}, [])
+    assert len(events) == 1
+
+
+def test_requests_may_be_compared_and_kept_in_sets():
+    assert {Retrieve("a", 1), Retrieve("a", 1), Retrieve("a", 2)} == {Retrieve("a", 2), Retrieve("a", 1)}
+    assert Fetch(where={"book": "Emma"}) != Fetch(where={"book": "Persuasion"})
+    assert len({Ask("a", {"type": "array"}), Ask("a", {"type": "array"}), Ask("a")}) == 2
+
+
+# What goes wrong
+
+
+@both_ways
+@pytest.mark.parametrize(("prompt", "cause"), [("!", ValueError), ("?", InvalidInput)])
+def test_a_failed_call_is_an_empty_reply_with_its_cause(how, prompt, cause):
+    failed, fine = drive(how, scripted([[prompt, "fine"]]), answer)
+    assert failed.text == ""
+    assert isinstance(failed.failure, LLMFailure)
+    assert isinstance(failed.failure.__cause__, cause)
+    assert cause.__name__ in str(failed.failure)
+    assert fine == Reply("FINE0")
+
+
+@both_ways
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_handler_or_the_generator_raises_is_raised_and_the_generator_is_closed(how, workers):
+    closed = []
+
+    def requests(fails):
+        try:
+            yield [Ask("a"), Retrieve("who?", 1)]
+            raise LLMFailure("given up")
+        finally:
+            closed.append(fails)
+
+    def retrieve(request):
+        raise ConnectionError("no route")
+
+    with pytest.raises(ConnectionError, match="no route"):
+        drive(how, requests("handler"), answer, {Retrieve: retrieve}, workers=workers)
+    with pytest.raises(LLMFailure, match="given up"):
+        drive(how, requests("generator"), answer, {Retrieve: id}, workers=workers)
+    assert closed == ["handler", "generator"]
+
+
+@both_ways
+def test_a_generator_may_raise_the_failure_that_it_received(how):
+    def strict():
+        [reply] = yield [Ask("!")]
+        raise reply.failure
+
+    with pytest.raises(LLMFailure) as raised:
+        drive(how, strict(), answer)
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+@both_ways
+def test_an_interrupt_is_no_failed_call(how):
+    def interrupted(prompt):
+        raise SystemExit(3)
+
+    async def async_interrupted(prompt):
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        drive(how, asks("a"), interrupted if how == "run" else async_interrupted)
+
+
+def test_after_an_interrupt_calls_that_have_not_begun_are_left():
+    calls = []
+
+    def interrupted(prompt):
+        calls.append(prompt)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        return "1"
+
+    with pytest.raises(KeyboardInterrupt):
+        run(asks(*map(str, range(50))), interrupted, workers=2)
+    assert len(calls) < 50
+
+
+# At the same time
+
+
+class Meeting:
+    """Answers only where so many calls are in flight at once; counts the most."""
+
+    def __init__(self, size):
+        self.met, self.lock = threading.Barrier(size), threading.Lock()
+        self.now = self.most = 0
+
+    def complete(self, prompt):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        self.met.wait(timeout=30)
+        with self.lock:
+            self.now -= 1
+        return prompt
+
+
+class AsyncMeeting(Meeting):
+    async def acomplete(self, prompt):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(3):  # all that may come have come by then
+            await asyncio.sleep(0)
+        self.now -= 1
+        return prompt
+
+
+@both_ways
+@pytest.mark.parametrize("kind", [Meeting, AsyncMeeting])
+@pytest.mark.parametrize("workers", [1, 2, 8, 40])
+def test_as_many_requests_at_once_as_is_said_and_answers_in_order(how, kind, workers):
+    llm, numbers = kind(workers), list(map(str, range(2 * workers)))
+    assert drive(how, asks(*numbers), llm, workers=workers) == numbers
+    assert llm.most == workers
+
+
+async def test_several_runs_share_a_loop_and_an_llm():
+    usages = [Usage() for _ in range(5)]
+    scripts = [[["a"] * i, ["b"]] for i in range(5)]
+    together = await asyncio.gather(
+        *(arun(scripted(script), Both(), usage=usage) for script, usage in zip(scripts, usages, strict=True))
+    )
+    assert [shown(replies) for replies in together] == [shown(run(scripted(script), answer)) for script in scripts]
+    assert [usage.calls for usage in usages] == [1, 2, 3, 4, 5]
+
+
+async def test_run_works_on_the_thread_of_a_running_loop():
+    assert run(asks("a", "b"), answer, workers=2) == ["A", "B"]
+
+
+trace = contextvars.ContextVar("trace", default="lost")
+
+
+@both_ways
+@pytest.mark.parametrize("workers", [1, 3])
+def test_calls_and_the_generator_see_the_callers_context(how, workers):
+    def requests():
+        before = trace.get()
+        replies = yield [Ask("a")] * 6
+        [found] = yield [Retrieve("a", 1)]
+        return {before, trace.get(), found, *(reply.text for reply in replies)}
+
+    token = trace.set("kept")
+    try:
+        told = drive(how, requests(), lambda prompt: trace.get(), {Retrieve: lambda _: trace.get()}, workers=workers)
+    finally:
+        trace.reset(token)
+    assert told == {"kept"}
+
+
+# Event loops
+
+
+def thread_of(request_or_prompt, *_):
+    return str(threading.get_ident())
+
+
+async def async_thread_of(request_or_prompt, *_):
+    return str(threading.get_ident())
+
+
+@pytest.mark.parametrize(
+    "llm", [thread_of, partial(thread_of), SimpleNamespace(complete=thread_of, complete_json=thread_of)]
+)
+async def test_what_is_not_declared_async_never_runs_on_the_loop(llm):
+    def requests():
+        threads = {threading.get_ident()}
+        plain, held, retrieved, fetched = yield [Ask("a"), Ask("a", {}), Retrieve("a", 1), Fetch()]
+        return {*threads, threading.get_ident(), *map(int, (plain.text, held.text, retrieved, fetched))}
+
+    handlers = {Retrieve: thread_of, Fetch: partial(thread_of)}
+    assert threading.get_ident() not in await arun(requests(), llm, handlers)
+
+
+@pytest.mark.parametrize(
+    "llm", [async_thread_of, partial(async_thread_of), SimpleNamespace(acomplete=async_thread_of, complete=thread_of)]
+)
+async def test_what_is_declared_async_runs_on_the_loop(llm):
+    assert await arun(asks("a"), llm) == [str(threading.get_ident())]
+
+
+async def test_the_loop_goes_on_while_others_compute_and_call():
+    loop = asyncio.get_running_loop()
+
+    def wait_for_the_loop(*_):
+        beaten = threading.Event()
+        loop.call_soon_threadsafe(beaten.set)
+        assert beaten.wait(30)
+        return "a"
+
+    def requests():
+        wait_for_the_loop()
+        [reply, _] = yield [Ask("a", memo=Memo(Slow(), "a")), Retrieve("a", 1)]
+        wait_for_the_loop()
+        return reply.text
+
+    class Slow(UserDict):
+        def get(self, key, default=None):
+            return wait_for_the_loop() and None
+
+        def __setitem__(self, key, value):
+            wait_for_the_loop()
+
+    usage = Usage(count=lambda text: len(wait_for_the_loop()))
+    assert await arun(requests(), wait_for_the_loop, {Retrieve: wait_for_the_loop}, usage=usage) == "a"
+    assert usage.prompt_tokens == 1
+
+
+async def test_cancelling_cancels_the_calls():
+    cancelled = []
+
+    async def never(prompt):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(prompt)
+            raise
+
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(arun(asks("a", "b"), never), 0.05)
+    assert sorted(cancelled) == ["a", "b"]
+
+
+async def test_where_one_request_raises_the_others_are_cancelled():
+    ended = []
+
+    async def never(prompt):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(prompt)
+
+    def requests():
+        yield [Ask("a"), Retrieve("who?", 1)]
+
+    with pytest.raises(ConnectionError):
+        await arun(requests(), never, {Retrieve: AsyncMock(side_effect=ConnectionError)})
+    await asyncio.sleep(0)
+    assert ended == ["a"]
+
+
+# Structured output
+
+
+SCHEMA = {"type": "object"}
+
+
+def held():
+    replies = yield [Ask("Which ones?", SCHEMA), Ask("Why?")]
+    return [reply.text for reply in replies]
+
+
+class Held(Complete):
+    """Can be held to a schema, too."""
+
+    def complete_json(self, prompt, schema):
+        assert schema is SCHEMA
+        return {"ids": [len(prompt)]}
+
+
+class HeldByBoth(Held):
+    async def acomplete(self, prompt):
+        return self.complete(prompt)
+
+    async def acomplete_json(self, prompt, schema):
+        return json.dumps(self.complete_json(prompt, schema))
+
+
+@both_ways
+@pytest.mark.parametrize("llm", [Complete(), str.upper])
+def test_an_llm_without_structured_output_is_asked_in_words(how, llm):
+    assert drive(how, asks("Which ones", "Why"), llm) == ["WHICH ONES", "WHY"]
+
+
+@both_ways
+@pytest.mark.parametrize("llm", [Held(), HeldByBoth()])
+def test_only_requests_with_a_schema_are_held_to_it(how, llm):
+    llm.complete = str.upper
+    usage = Usage()
+    assert drive(how, held(), llm, usage=usage) == ['{"ids": [11]}', "WHY?"]
+    assert (usage.calls, usage.failures) == (2, 0)
+
+
+@both_ways
+@pytest.mark.parametrize("wrong", [{1, 2}, object(), b"ids"])
+def test_what_is_no_json_is_a_failed_call(how, wrong):
+    usage = Usage()
+    llm = SimpleNamespace(complete=str.upper, complete_json=lambda prompt, schema: wrong)
+    assert drive(how, held(), llm, usage=usage) == ["", "WHY?"]
+    assert usage.failures == 1
+
+
+@both_ways
+def test_a_prompt_reaches_the_llm_as_it_is(how):
+    class Filled(str):
+        """With what a host asks with."""
+
+    llm = SimpleNamespace(complete=lambda prompt: type(prompt).__name__)
+    assert drive(how, asks(Filled("a")), llm) == ["Filled"]
+
+
+# Remembered answers
+
+
+def remembering(answers, *prompts, useful=bool):
+    replies = yield [Ask(prompt, memo=Memo(answers, prompt, useful)) for prompt in prompts]
+    return [reply.text for reply in replies]
+
+
+@both_ways
+def test_a_remembered_answer_costs_nothing(how):
+    answers, usage, replies = {"a": "known"}, Usage(), []
+    told = drive(how, remembering(answers, "a", "b"), str.upper, usage=usage, on_reply=replies.append)
+    assert told == ["known", "B"]
+    assert answers == {"a": "known", "b": "B"}
+    assert (usage.calls, [reply.remembered for reply in replies]) == (1, [True, False])
+
+
+@both_ways
+def test_what_is_of_no_use_is_not_remembered_and_what_is_remembered_in_vain_asked_again(how):
+    answers = {"a": "no", "b": 7}
+    useful = str.isupper
+    assert drive(how, remembering(answers, "a", "b", "!", "", useful=useful), answer) == ["A", "B", "", ""]
+    assert answers == {"a": "A", "b": "B"}
+
+
+class Writer:
+    """Counts its prompts, and answers when others had the time to come."""
+
+    def __init__(self, fails=0):
+        self.calls, self.fails, self.lock = Counter(), fails, threading.Lock()
+
+    def complete(self, prompt):
+        with self.lock:
+            self.calls[prompt] += 1
+            self.fails -= 1
+            if self.fails >= 0:
+                raise ConnectionError("no route")
+        time.sleep(0.01)
+        return prompt.upper()
+
+
+class AsyncWriter(Writer):
+    async def acomplete(self, prompt):
+        await asyncio.sleep(0.01)
+        return self.complete(prompt)
+
+
+def crowd(llm, answers, workers, *prompts):
+    """Eight threads ask, three of them on loops of their own, on each of which four tasks ask."""
+    barrier = threading.Barrier(8)
+
+    async def tasks():
+        return await asyncio.gather(*(arun(remembering(answers, *prompts), llm, workers=workers) for _ in range(4)))
+
+    def begin(number):
+        barrier.wait()
+        if number < 3:
+            return asyncio.run(tasks())
+        return [run(remembering(answers, *prompts), llm, workers=workers)]
+
+    with ThreadPoolExecutor(8) as threads:
+        return [told for several in threads.map(begin, range(8)) for told in several]
+
+
+@pytest.mark.parametrize("kind", [Writer, AsyncWriter])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_those_who_ask_the_same_at_the_same_time_ask_once(kind, workers):
+    llm = kind()
+    assert crowd(llm, {}, workers, "a", "b", "a", "c") == [["A", "B", "A", "C"]] * 17
+    assert llm.calls == {"a": 1, "b": 1, "c": 1}
+    crowd(llm, {}, workers, "a")  # other answers
+    assert llm.calls["a"] == 2
+
+
+def test_the_same_prompt_for_other_answers_is_another_one():
+    llm = Meeting(2)
+    with ThreadPoolExecutor(2) as threads:
+        told = list(threads.map(lambda _: run(remembering({}, "a"), llm), range(2)))
+    assert told == [["a"], ["a"]]
+
+
+def test_who_waited_in_vain_asks_itself():
+    llm = Writer(fails=3)
+    told = crowd(llm, {}, 4, "a")
+    assert sorted(told) == [[""]] * 3 + [["A"]] * 14
+    assert llm.calls["a"] == 4
+
+
+async def test_who_waits_may_be_cancelled_and_who_asks_may_be_too():
+    answers, asked, open_ = {}, [], asyncio.Event()
+
+    async def llm(prompt):
+        asked.append(prompt)
+        await open_.wait()
+        return "made"
+
+    async def until(condition):
+        while not condition():  # noqa: ASYNC110  # threads take part
+            await asyncio.sleep(0.001)
+
+    tasks = [asyncio.ensure_future(arun(remembering(answers, "a"), llm)) for _ in range(5)]
+    await until(lambda: asked)
+    first, *others = tasks
+    others[0].cancel()
+    await asyncio.gather(others[0], return_exceptions=True)
+    assert not any(task.done() for task in (first, *others[1:]))
+    first.cancel()
+    await until(lambda: len(asked) == 2)  # one of those who waited
+    open_.set()
+    assert await asyncio.gather(*others[1:]) == [["made"]] * 3
+    assert len(asked) == 2
+
+
+async def test_on_the_thread_of_the_loop_that_another_one_needs_nobody_waits(monkeypatch):
+    monkeypatch.setattr("drillrank.llm._PATIENCE", 1e6)
+    answers, going, go_on = {}, asyncio.Event(), asyncio.Event()
+
+    async def llm(prompt):
+        going.set()
+        await go_on.wait()
+        return "by the task"
+
+    task = asyncio.ensure_future(arun(remembering(answers, "a"), llm))
+    await going.wait()
+    assert run(remembering(answers, "a"), lambda prompt: "by itself") == ["by itself"]
+    go_on.set()
+    assert await task == ["by the task"]
+    assert answers == {"a": "by the task"}
+
+
+@both_ways
+def test_an_llm_that_needs_its_own_answer_does_not_wait_for_ever(how, monkeypatch):
+    monkeypatch.setattr("drillrank.llm._PATIENCE", 0.05)
+    answers, depth = {}, []
+
+    def llm(prompt):
+        depth.append(prompt)
+        return run(remembering(answers, prompt), llm)[0] if len(depth) == 1 else "inner"
+
+    assert drive(how, remembering(answers, "a"), llm) == ["inner"]
+
+
+# What it cost
+
+
+@given(scripts)
+def test_usage_counts_every_call(script):
+    asked = []
+
+    def llm(prompt):
+        asked.append(prompt)
+        return answer(prompt)
+
+    usage = Usage()
+    replies = run(scripted(script), llm, usage=usage)
+    assert usage == Usage(
+        prompt_tokens=sum(map(count_tokens, asked)),
+        completion_tokens=sum(count_tokens(reply.text) for reply in replies),
+        calls=len(asked),
+        failures=sum("!" in prompt or "?" in prompt for prompt in asked),
+        estimated=bool(asked),
+    )
+
+
+@both_ways
+def test_an_llm_that_reports_its_tokens_is_believed(how):
+    usage = Usage()
+    llm = lambda prompt: Reply(prompt.upper(), prompt_tokens=70, completion_tokens=7)  # noqa: E731
+    assert drive(how, asks("a", "b"), llm, usage=usage) == ["A", "B"]
+    assert usage.as_metadata() == {"prompt_tokens": 140, "completion_tokens": 14, "llm_calls": 2}
+
+
+reported = st.none() | st.integers(-3, 99) | st.booleans()
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9), reported, reported)), st.booleans())
+def test_usage_takes_what_is_reported_and_counts_the_rest(calls, exact):
+    usage, total = Usage(count=len) if exact else Usage(), Usage()
+    count = len if exact else count_tokens
+    prompts = completions = 0
+    counted = False
+    for prompt, text, prompted, completed in calls:
+        usage.add(prompt, Reply(text, None, prompted, completed))
+        for number, words in ((prompted, prompt), (completed, text)):
+            if type(number) is not int or number <= 0:
+                counted |= count(words) > 0
+        prompts += prompted if type(prompted) is int and prompted > 0 else count(prompt)
+        completions += completed if type(completed) is int and completed > 0 else count(text)
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.calls) == (prompts, completions, len(calls))
+    assert usage.estimated == (counted and not exact)
+    assert usage.as_metadata().get("tokens_estimated", False) is usage.estimated
+    total.include(usage)
+    assert total == pickle.loads(pickle.dumps(usage))
+
+
+FORMS = [
+    ("prompt_tokens", "completion_tokens"),
+    ("input_tokens", "output_tokens"),
+    ("prompt_token_count", "candidates_token_count"),
+]
+MAKES = {"dict": dict, "mapping": UserDict, "object": lambda fields: SimpleNamespace(**fields)}
+
+
+@pytest.mark.parametrize("names", FORMS, ids=lambda names: names[0])
+@pytest.mark.parametrize("outer", MAKES.values(), ids=MAKES)
+@pytest.mark.parametrize("inner", MAKES.values(), ids=MAKES)
+@pytest.mark.parametrize("place", ["usage", "usage_metadata", "token_usage", None])
+def test_every_form_of_report_is_read(names, outer, inner, place):
+    usage = inner(dict(zip(names, (12, 3), strict=True)) | {"total_tokens": 15})
+    assert reported_tokens(usage if place is None else outer({"id": "x", place: usage})) == (12, 3)
+
+
+def test_parts_of_a_report_add_up_and_the_first_report_that_has_a_number_counts():
+    cached = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": None}
+    assert reported_tokens({"usage": cached | {"output_tokens": 2}}) == (105, 2)
+    reasoned = {"prompt_token_count": 5, "candidates_token_count": 2, "thoughts_token_count": 40}
+    assert reported_tokens({"usage_metadata": reasoned}) == (5, 42)
+    nothing = {"usage": None, "usage_metadata": {"prompt_token_count": 0}}
+    assert reported_tokens(nothing, {"prompt_tokens": 7}, {"prompt_tokens": 8, "completion_tokens": 2}) == (7, 2)
+    assert reported_tokens(None, 7, "usage", {"prompt_tokens": "7", "completion_tokens": True}) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("3", "3"),
+        ("<think>2? No.</think>3", "3"),
+        ("<Thinking>2?</ thinking > 3 <think>sure?</think>.", " 3 ."),
+        ("2? No.</think>3", "3"),
+        ("<think>a<think>b</think>3", "3"),
+        ("[THINK]2?[/THINK]3", "3"),
+        ("◁think▷2?◁/think▷3", "3"),
+        ("<|channel|>analysis<|message|>2?<|end|><|start|>assistant<|channel|>final<|message|>3<|return|>", "3 "),
+        ("3 <think>or", "3 "),
+        ("<think>2? Hm", None),
+        (" <think>", None),
+        ("", ""),
+    ],
+)
+def test_reasoning_is_stripped(answer, text):
+    assert strip_reasoning(answer) == text

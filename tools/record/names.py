@@ -1,0 +1,25 @@
+"""What has been renamed since the first reference: the one place, for arguments, imports and what results hold.
+
+A call is written with the names of the first reference. The present names are tried where the old ones are gone, and
+records are compared under the present names.
+"""
+
+from __future__ import annotations
+
+# Arguments. "D3.summarizer" is that of one class or function, "summarizer" that of all.
+RENAMED: dict[str, str] = {}
+
+# Values of arguments and of metadata: {"views": {"raw": "text"}}.
+VALUES: dict[str, dict[str, str]] = {}
+
+# Arguments that are gone, whose old default is all there is.
+GONE: set[str] = set()
+
+# Classes and functions that are no longer where they were: {"drillrank.retrieval:top": "drillrank.ranks:top"}.
+MOVED: dict[str, str] = {}
+
+# Keys of details, metadata and whatever else is recorded as a mapping.
+KEYS: dict[str, str] = {}
+
+# Keys that only one of two trees has, and nobody misses.
+IGNORED: set[str] = set()
