@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from drillrank.terms import terms
+from drillrank.text import terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class CollectionStatistics:
         texts: Number of texts, n; the length of this object.
         holding: n_w, how many texts hold each word (stemmed), for TF-IDF.
         occurrences: cf(w), how often each word occurs in the distinct texts, for a lexical language model.
+        language: Whose stemmer the words went through.
 
     >>> left, right = CollectionStatistics.of(["a red fox", "a fox"]), CollectionStatistics.of(["fox and fox"])
     >>> whole = left + right
@@ -32,17 +33,18 @@ class CollectionStatistics:
     texts: int = 0
     holding: Mapping[str, int] = field(default_factory=dict)
     occurrences: Mapping[str, int] = field(default_factory=dict)
+    language: str = "english"
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> CollectionStatistics:
+    def of(cls, texts: Iterable[str], language: str = "english") -> CollectionStatistics:
         """Count the words of all these texts."""
         times = Counter(texts)
         holding, occurrences = Counter[str](), Counter[str]()
         for text, copies in times.items():
-            words = Counter(terms(text))
+            words = Counter(terms(text, language))
             occurrences.update(words)
             holding.update(dict.fromkeys(words, copies))
-        return cls(times.total(), dict(holding), dict(occurrences))
+        return cls(times.total(), dict(holding), dict(occurrences), language)
 
     def __len__(self) -> int:
         return self.texts
@@ -52,4 +54,5 @@ class CollectionStatistics:
             self.texts + other.texts,
             dict(Counter(self.holding) + Counter(other.holding)),
             dict(Counter(self.occurrences) + Counter(other.occurrences)),
+            other.language if not self.texts else self.language,
         )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.quiet import quiet
-from drillrank.terms import terms
+from drillrank.text import terms
 from drillrank.vectors import Tfidf, added_up
 
 Floats = npt.NDArray[np.float64]
@@ -33,19 +33,23 @@ class TfidfIndex:
         texts: What is searched.
         whole: Statistics of the collection that the texts are a part of, which then has the say on how rare a word is.
             None if they are all.
+        language: Whose stemmer words go through: see `drillrank.text.terms`.
 
     >>> TfidfIndex(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
     0
     """
 
-    def __init__(self, texts: Sequence[str], whole: CollectionStatistics | None = None) -> None:
-        words = map(terms, texts)
+    def __init__(
+        self, texts: Sequence[str], whole: CollectionStatistics | None = None, language: str = "english"
+    ) -> None:
+        self._language = language
+        words = (terms(text, language) for text in texts)
         self._weights = Tfidf(words) if whole is None else Tfidf(words, holding=whole.holding, size=whole.texts)
         self._by_word = self._weights.vectors.transposed()
 
     def scores(self, query: str) -> Floats:
         """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
-        vector = self._weights.transform([terms(query)])
+        vector = self._weights.transform([terms(query, self._language)])
         holding = self._by_word.of_rows(vector.columns)
         return added_up(holding.columns, holding.data * vector.data[holding.rows], self._by_word.width)
 
@@ -57,17 +61,18 @@ class BM25Index:
     0
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], language: str = "english") -> None:
         self._size = len(texts)
+        self._language = language
         self._bm25: Any = None
-        tokenised = [terms(text) for text in texts]
+        tokenised = [terms(text, language) for text in texts]
         if any(tokenised):
             self._bm25 = _bm25s().BM25(method="lucene")
             self._bm25.index(tokenised, show_progress=False)
 
     def scores(self, query: str) -> Floats:
         """BM25 score of every text, shape `(texts,)`; 0 where no word matches, not normalised."""
-        words = terms(query)
+        words = terms(query, self._language)
         if self._bm25 is None or not words:
             return np.zeros(self._size)
         scores: Floats = self._bm25.get_scores(words).astype(np.float64)

@@ -149,7 +149,7 @@ def test_a_failed_call_falls_back_to_likelihood_and_says_so():
 
 def test_too_few_calls_ask_about_the_likeliest():
     with pytest.warns(DrillrankWarning, match="calls left"):
-        found = D3(Finder(), max_prompt_tokens=150, max_calls=3).retrieve(QUESTION, [BOOK])
+        found = D3(Finder(), max_prompt_tokens=130, max_calls=3).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls <= 3
 

@@ -62,6 +62,7 @@ METHODS = {
     LinkedRecordSettings: (LinkedRecordSettings, ["PromptRankRerank", "PromptRankRetriever"]),
 }
 BAD = {
+    "language": "klingon",
     "template": "no place",
     "generated_template": "no place",
     "max_passage_tokens": 0,

@@ -19,9 +19,11 @@ from drillrank.cli.library import Library
 from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
 from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
 from drillrank.drilldown.d3 import D3, EvidenceRanking
+from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanations
+from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document, read_document
@@ -41,6 +43,7 @@ class Asked:
         questions: At least one.
         model: A language model's specification; None for that of the settings, or the unigram model.
         settings: A file of settings; None for the defaults.
+        language: Whose stemmer the unigram model takes; None for that of the settings, or English.
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
@@ -51,6 +54,7 @@ class Asked:
     questions: Sequence[str]
     model: str | None
     settings: str | None
+    language: str | None
     top_n: int
     as_json: bool
     explain: bool
@@ -79,7 +83,17 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
     for question in questions:
         check_query(question)
     check_top_n(given.top_n)
-    return Asked(files, questions, given.model, given.settings, given.top_n, given.json, given.explain, cache)
+    return Asked(
+        files,
+        questions,
+        given.model,
+        given.settings,
+        given.language,
+        given.top_n,
+        given.json,
+        given.explain,
+        cache,
+    )
 
 
 def readable(argument: str) -> str:
@@ -106,11 +120,14 @@ def _questions_in(file: str) -> list[str]:
 
 def run_ask(asked: Asked) -> bool:
     """Print evidence for each question; whether there was any."""
-    d3 = D3.load(asked.settings, model=asked.model) if asked.settings else D3(model=asked.model or "unigram")
+    model: str | LanguageModel | None = asked.model
+    if asked.language is not None:
+        model = load_evidence_model(asked.model or "unigram", language=asked.language)
+    d3 = D3.load(asked.settings, model=model) if asked.settings else D3(model=model or "unigram")
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
     with found_sources(asked.files) as (sources, skipped):
-        library = Library(sources, asked.cache, _tracked)
+        library = Library(sources, asked.cache, _tracked, d3.language_model.language)
     with closing(library):
         skipped = [*skipped, *library.skipped]
         _tell_skipped(len(library.names), skipped)

@@ -25,6 +25,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood.collection import TermCounts
 from drillrank.structure import Document, read_document
 from drillrank.structure.saved import document_from_json, document_to_json
+from drillrank.text import ANALYZER
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -64,10 +65,13 @@ class DocumentCache:
 
     Args:
         folder: Where the file is; None keeps everything in memory, for one run.
+        language: Whose stemmer words go through; each has a file.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._file = None if folder is None else folder / f"documents-{version('drillrank')}-{_FORMAT}.sqlite"
+    def __init__(self, folder: Path | None, language: str = "english") -> None:
+        self._language = language
+        name = f"documents-{version('drillrank')}-{_FORMAT}-{ANALYZER}-{language}.sqlite"
+        self._file = None if folder is None else folder / name
         try:
             self._connection = self._opened()
         except (sqlite3.Error, OSError) as cause:
@@ -116,7 +120,7 @@ class DocumentCache:
 
     def _added(self, hashed: bytes, document: Document) -> int:
         paragraphs = [paragraph.titled_text for section in outline([document]) for paragraph in section.readable]
-        counts = TermCounts(paragraphs)
+        counts = TermCounts(paragraphs, self._language)
         bounds = counts.by_term.bounds
         content = zlib.compress(document_to_json(document).encode("utf-8"), 1)
         with self._connection as connection:

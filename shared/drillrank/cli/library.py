@@ -17,7 +17,7 @@ from drillrank.errors import DrillrankError, DrillrankWarning
 from drillrank.likelihood.collection import Collection
 from drillrank.retrieval import top
 from drillrank.structure import Document
-from drillrank.terms import terms
+from drillrank.text import terms
 
 Track = Callable[[Sequence[Source]], Iterable[Source]]
 _REST = "\0"  # stands for all words that are not asked about
@@ -30,6 +30,7 @@ class Library:
         sources: The files. Of several with the same content, the first counts.
         folder: Where documents are cached; None for nowhere.
         track: Goes through the sources and shows how far it is.
+        language: Whose stemmer words go through.
 
     Attributes:
         names: Of the files that were read.
@@ -39,10 +40,13 @@ class Library:
         DrillrankError: a file that the user named cannot be read.
     """
 
-    def __init__(self, sources: Sequence[Source], folder: Path | None, track: Track = iter) -> None:
+    def __init__(
+        self, sources: Sequence[Source], folder: Path | None, track: Track = iter, language: str = "english"
+    ) -> None:
         self._sources = sources
         self._track = track
-        self._cache = DocumentCache(folder)
+        self._language = language
+        self._cache = DocumentCache(folder, language)
         try:
             self._read()
         except sqlite3.Error as cause:
@@ -77,7 +81,7 @@ class Library:
             self._cache.close()
         else:
             self._cache.discard()
-        self._cache = DocumentCache(None)
+        self._cache = DocumentCache(None, self._language)
         self._read()
 
     def documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
@@ -91,7 +95,7 @@ class Library:
     def _documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
         chosen: Sequence[int] = range(len(self._ids))
         if len(chosen) > limit:
-            chosen = sorted(top(self._best_paragraphs(terms(question)), limit))
+            chosen = sorted(top(self._best_paragraphs(terms(question, self._language)), limit))
         return [(self.names[at], self._cache.document(self._ids[at])) for at in chosen]
 
     def _best_paragraphs(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -111,7 +115,8 @@ class Library:
         except (IndexError, ValueError) as cause:
             raise sqlite3.DatabaseError("cached counts are damaged") from cause
         frequencies = {word: int(tf.sum()) for word, tf in table.items() if tf.any()}
-        collection = Collection(saved={**frequencies, _REST: int((mass - MU).sum()) - sum(frequencies.values())})
+        rest = int((mass - MU).sum()) - sum(frequencies.values())
+        collection = Collection(saved={**frequencies, _REST: rest}, language=self._language)
         scores = np.zeros(len(mass))
         for word, share in zip(words, collection.probability(words), strict=True):
             scores += np.log((table[word] + MU * share) / mass)

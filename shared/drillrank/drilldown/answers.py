@@ -41,7 +41,7 @@ from drillrank.drilldown.answer_forms import in_words, without_tables
 from drillrank.drilldown.answer_reading import read
 from drillrank.drilldown.answer_tokens import tokens_of
 from drillrank.drilldown.answer_words import KINDS, plain
-from drillrank.terms import WORD
+from drillrank.text import WORD
 from drillrank.thinking import without_thoughts
 
 LIKENESS = 0.88  # of a misspelled name, as `SequenceMatcher.ratio`: 1 is equal

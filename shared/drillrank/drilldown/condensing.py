@@ -15,7 +15,7 @@ from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
 from drillrank.once import Once
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
-from drillrank.terms import WORD
+from drillrank.text import WORD
 from drillrank.thinking import without_thoughts
 from drillrank.tokens import TokenCount, count_tokens
 from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summaries, summarized, summary
@@ -70,26 +70,28 @@ class Condenser:
             )
         self._once: Once[Summaries] = Once(_REMEMBERED, keep=_whole)
 
-    def condensed(self, passages: Sequence[Passage]) -> Dialogue[Summaries]:
+    def condensed(self, passages: Sequence[Passage], language: str = "english") -> Dialogue[Summaries]:
         """Summaries of passages that belong together, each on one line, and what went wrong.
+
+        The language's stemmer chooses sentences.
 
         Raises:
             InvalidInput: the given function does not return one string a text.
             LLMFailure: a call failed or brought no word, and `on_failure` is `"raise"`.
         """
-        return self._once.steps(_digest(passages), lambda: self._made(passages))
+        return self._once.steps((_digest(passages), language), lambda: self._made(passages, language))
 
-    def _made(self, passages: Sequence[Passage]) -> Dialogue[Summaries]:
+    def _made(self, passages: Sequence[Passage], language: str) -> Dialogue[Summaries]:
         texts = [passage.text for passage in passages]
-        short = summaries(texts, self._words, self._words)
+        short = summaries(texts, self._words, self._words, language)
         problems: list[str] = []
         long = [position for position, text in enumerate(texts) if short[position] != text]
         if long and self._summarizer == "llm":
-            replies = yield [self._prompt(passages[position]) for position in long]
+            replies = yield [self._prompt(passages[position], language) for position in long]
             written = [without_thoughts(reply.text) or "" for reply in replies]
             for position, text in zip(long, written, strict=True):
                 if WORD.search(text):
-                    short[position] = self._bounded(text)
+                    short[position] = self._bounded(text, language)
             silent = [reply.failure for reply, text in zip(replies, written, strict=True) if not WORD.search(text)]
             if silent:
                 reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
@@ -101,16 +103,16 @@ class Condenser:
             returned = summarized(self._summarizer, [texts[position] for position in long])
             for position, text in zip(long, returned, strict=True):
                 if text != texts[position]:
-                    short[position] = self._bounded(text)
+                    short[position] = self._bounded(text, language)
         return tuple(" ".join(text.split()) for text in short), problems
 
-    def _bounded(self, written: str) -> str:
+    def _bounded(self, written: str, language: str) -> str:
         """A summary that others wrote, who count in their own way."""
-        return summary(written, self._words * 2, self._words * 2)
+        return summary(written, self._words * 2, self._words * 2, language)
 
-    def _prompt(self, passage: Passage) -> str:
+    def _prompt(self, passage: Passage, language: str) -> str:
         name = shortened(passage.title, self._room // 4, self._count)
-        text = summary(passage.text, self._max_words_asked, self._max_words_asked)
+        text = summary(passage.text, self._max_words_asked, self._max_words_asked, language)
         limit = self._room - self._count(name)
         while True:
             shown = shortened(text, limit, self._count)

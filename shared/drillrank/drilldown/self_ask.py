@@ -32,7 +32,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import filled
 from drillrank.settings import method
-from drillrank.terms import WORD
+from drillrank.text import WORD
 from drillrank.thinking import without_thoughts
 from drillrank.tokens import token_counter
 

@@ -24,7 +24,7 @@ from drillrank.evaluation.metrics import evidence_f1, recall_all
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.statistics import Floats
 from drillrank.passages import Passage
-from drillrank.terms import WORD
+from drillrank.text import words as words_of
 
 BY_IDS = ("nDCG@10", "RR", "AP", "Success@1", "Success@5", "R@5", "R@10", "AllR@10", "F1@5")
 BY_TEXT = {"spans": ("SpanR@500",), "answers": ("AnswerR@5",)}
@@ -167,11 +167,11 @@ def span_recall(texts: Sequence[str], spans: Sequence[str], words: int) -> float
     for text in texts:
         if left <= 0:
             break
-        read.append(WORD.findall(text.lower())[:left])
+        read.append(words_of(text.lower())[:left])
         left -= len(read[-1])
     covered = total = 0
     for span in spans:
-        wanted = WORD.findall(span.lower())
+        wanted = words_of(span.lower())
         held = [False] * len(wanted)
         for text_words in read:
             for start, _, size in SequenceMatcher(None, wanted, text_words, autojunk=False).get_matching_blocks():

@@ -9,9 +9,8 @@ from drillrank.dialogue import Dialogue
 from drillrank.errors import DrillrankWarning, LLMFailure, OnFailure, check_on_failure, check_positive
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
-from drillrank.terms import WORD
+from drillrank.text import WORD, first_words
 from drillrank.thinking import without_thoughts
-from drillrank.words import first_words
 
 MAX_WORDS = 300  # of a passage
 

@@ -70,7 +70,8 @@ class ViewRetrieval:
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
             indexed, self._owners = texts_of(sections, texts())
-            fields = {"texts": indexed, "retriever": settings.retriever, "weights": settings.weights}
+            fields = {name: getattr(settings, name) for name in ("retriever", "weights", "language")}
+            fields["texts"] = indexed
             self._index: Shared[MultiViewIndex] = shared(
                 "views", fields, lambda: MultiViewIndex.configured(settings, indexed)
             )

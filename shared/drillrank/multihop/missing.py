@@ -18,7 +18,7 @@ from drillrank.multihop.lookups import Ask, Retrieval, Steps
 from drillrank.passages import Passage, Path, as_passages
 from drillrank.prompts import MISSING_PROMPT, Template, check_places, filled
 from drillrank.settings import declared, setting
-from drillrank.terms import WORD
+from drillrank.text import words as words_of
 from drillrank.thinking import without_thoughts
 
 _LONGEST_DOCUMENT, _LONGEST_QUERY = 2000, 300  # characters
@@ -118,7 +118,7 @@ def missing_query(answer: str) -> str | None:
     said = (without_thoughts(answer) or "").strip()
     for line in _lines(said):
         query = _LABEL.sub("", line).strip(_QUOTES)
-        words = [word.lower() for word in WORD.findall(query)]
+        words = [word.lower() for word in words_of(query)]
         if not words:
             continue
         if (set(words) & _NOTHING and set(words) <= _NOTHING | _BESIDE) or query.lower().startswith("n/a"):

@@ -18,8 +18,7 @@ from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput
 from drillrank.multihop.title_mentions import counted_title
 from drillrank.passages import Passage, as_passages
-from drillrank.surrogates import check_surrogates, without_surrogates
-from drillrank.terms import terms
+from drillrank.text import check_surrogates, terms, without_surrogates
 from drillrank.whole_files import whole_path
 
 _BATCH = 5_000  # passages that are in memory while a file is written
@@ -31,7 +30,7 @@ _SCHEMA = """
     CREATE TABLE words (word TEXT, holding INTEGER, occurrences INTEGER);
     CREATE TABLE sizes (texts INTEGER);
     CREATE TEMP TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID;
-    CREATE VIRTUAL TABLE bm25 USING fts5(words, content='', tokenize="ascii tokenchars '_'");
+    CREATE VIRTUAL TABLE bm25 USING fts5(words, content='', tokenize="ascii tokenchars '.'");
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -10,8 +9,8 @@ from typing import ClassVar
 
 from drillrank.multihop.title_names import aliases, inflections, short_title
 from drillrank.passages import Passage
+from drillrank.text import SPACELESS, name_tokens
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 _MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
 _MIN_ALIAS_LENGTH = 2
 _MAX_TITLE_TOKENS = 64  # bounds the work at each word of a text; nobody mentions a longer title
@@ -79,8 +78,8 @@ class TitleIndex:
 
     def __call__(self, passage: Passage, /) -> Iterable[str]:
         """Ids of the passages whose titles are mentioned."""
-        tokens = title_tokens(passage.text)
-        own = self._folded(title_tokens(short_title(passage)))
+        tokens = name_tokens(passage.text)
+        own = self._folded(name_tokens(short_title(passage)))
         found: dict[str, None] = {}
         for start, end, ids in self.mentions(tokens):
             if passage.id not in ids and self._folded(tokens[start:end]) != own:
@@ -140,14 +139,6 @@ def counted_title(passage: Passage) -> list[str]:
 
 
 def _counted(name: str, shortest: int) -> list[str]:
-    tokens = title_tokens(name) if len(name) >= shortest else []
+    length = len(name) + len(SPACELESS.findall(name))  # two such characters are a word
+    tokens = name_tokens(name) if length >= shortest else []
     return tokens if len(tokens) <= _MAX_TITLE_TOKENS else []
-
-
-def title_tokens(text: str) -> list[str]:
-    """The words and punctuation marks that titles are compared by.
-
-    >>> title_tokens("Malcolm X's life")
-    ['Malcolm', 'X', "'", 's', 'life']
-    """
-    return _TOKEN.findall(text)

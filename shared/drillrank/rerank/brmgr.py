@@ -34,7 +34,7 @@ from drillrank.rerank.entailment import SUPPORTED, support
 from drillrank.rerank.first_stage import RetrievalScores, check_paired, scores_by_question
 from drillrank.rerank.upr import UPR, PassageSettings
 from drillrank.settings import check_one_of, declared, method, renamed, setting
-from drillrank.surrogates import without_surrogates
+from drillrank.text import without_surrogates
 
 Origin = Literal["generated", "retrieved"]
 

@@ -77,7 +77,9 @@ class MultiViewChunker(ViewSettings):
         )  # a cutter itself cannot be pickled
 
     def _dialogue(self, documents: Sequence[tuple[str, Document]]) -> Dialogue[list[ViewTexts]]:
-        return together([self._writer.write(document, self._cutter, self._written) for _, document in documents])
+        return together(
+            [self._writer.write(document, self._cutter, self._written, self.language) for _, document in documents]
+        )
 
     def _made(
         self, documents: Sequence[tuple[str, Document]], written: Sequence[ViewTexts]
@@ -96,6 +98,7 @@ class MultiViewChunker(ViewSettings):
                     context=self.context,
                     keyword_lists=texts.keyword_lists,
                     summary_texts=summary_texts,
+                    language=self.language,
                 )
             )
         return made

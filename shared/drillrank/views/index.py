@@ -85,7 +85,7 @@ class MultiViewIndex(ViewIndexSettings, _OfChunks):
         }
         self._chunks = {view: np.array(numbers, dtype=np.int64) for view, numbers in chunk_numbers.items()}
         self._indexes: dict[str, TextIndex] = {
-            view: _RETRIEVERS[self.retriever]([chunk.indexed_text for chunk in of_view])
+            view: _RETRIEVERS[self.retriever]([chunk.indexed_text for chunk in of_view], language=self.language)
             for view, of_view in by_view.items()
         }
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from drillrank.dialogue import LLMSettings
 from drillrank.settings import Settings, check_one_of, declared, setting
+from drillrank.text import check_language
 from drillrank.tokens import Tokens
 from drillrank.views.cutters import Chunking, make_cutter
 from drillrank.views.merging import check_weights
@@ -56,10 +57,15 @@ class ViewSettings(LLMSettings):
         description="Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for "
         "example, or a function from texts to summaries.",
     )
+    language: str = setting(
+        default="english",
+        description="Whose stemmer finds keywords and summaries: one of `drillrank.text.LANGUAGES`.",
+    )
 
     def check(self) -> None:
         """Refuse what cannot be used."""
         super().check()
+        check_language(self.language)
         check_views(self.views)
         check_context(self.context)
         make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.tokens)
@@ -83,9 +89,13 @@ class ViewIndexSettings(Settings):
         kw_only=False,
         description="How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.",
     )
+    language: str = setting(
+        default="english", description="Whose stemmer words go through: one of `drillrank.text.LANGUAGES`."
+    )
 
     def check(self) -> None:
         """Refuse what cannot be used."""
         super().check()
+        check_language(self.language)
         check_one_of(RetrieverName, retriever=self.retriever)
         check_weights(self.weights)
