@@ -42,6 +42,7 @@ class MultiViewRetriever(Component, AskedRetriever):
             from a document to True or False. It governs every look-up, as do the filters of the source's retrievers.
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where documents are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
+        language: Whose stemmer words go through, where an index in memory is searched.
         top_n: Sections to return; `invoke(query, top_n=...)` overrides it.
         expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
             as metadata `drillrank_expanded_from`, beyond `top_n`.
@@ -80,6 +81,7 @@ class MultiViewRetriever(Component, AskedRetriever):
     filter: Filter | None = Field(default=None, description="Which documents may be seen.")
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="How much each view counts.")
+    language: str = Field(default="english", description="Whose stemmer words go through.")
     top_n: int = Field(default=5, gt=0, description="Sections to return.")
     expand: Expansion | None = Field(default=None, description="What comes after each section found.")
     explain: bool = Field(default=False, description=EXPLAIN)
@@ -100,6 +102,7 @@ class MultiViewRetriever(Component, AskedRetriever):
             filtered=self.filter is not None,
             retriever=self.retriever,
             weights=self.weights,
+            language=self.language,
             expand=self.expand,
             explains=self.explain,
         )

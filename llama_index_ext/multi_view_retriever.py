@@ -42,6 +42,7 @@ class MultiViewRetriever(AskedRetriever):
             every look-up, as do the filters of the source's retrievers.
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where nodes are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
+        language: Whose stemmer words go through, where an index in memory is searched.
         top_n: Sections to return.
         expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
             as metadata `drillrank_expanded_from`, beyond `top_n`.
@@ -79,6 +80,7 @@ class MultiViewRetriever(AskedRetriever):
     filters: Filters | None = None
     retriever: RetrieverName = "bm25"
     weights: Mapping[str, float] | None = None
+    language: str = "english"
     top_n: int = 5
     expand: Expansion | None = None
     explain: bool = False
@@ -101,6 +103,7 @@ class MultiViewRetriever(AskedRetriever):
             filtered=self.filters is not None,
             retriever=self.retriever,
             weights=self.weights,
+            language=self.language,
             expand=self.expand,
             explains=self.explain,
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from drillrank.terms import terms
+
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.passages import Passage
-from drillrank.terms import terms
 
 
 def statistics_of(passages: Iterable[Passage]) -> CollectionStatistics:

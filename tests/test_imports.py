@@ -172,17 +172,17 @@ def written(tmp_path, **files):
     ],
 )
 def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, statement):
-    edges = written(tmp_path, terms__words=statement, views__packing="")
-    assert "drillrank.views.packing" in {one.module for one in edges["drillrank.terms.words"]}
+    edges = written(tmp_path, data__words=statement, views__packing="")
+    assert "drillrank.views.packing" in {one.module for one in edges["drillrank.data.words"]}
 
 
 @pytest.mark.parametrize(
     ("importer", "target", "wrong"),
     [
-        ("drillrank.errors", "drillrank.views.packing", True),
+        ("drillrank.text", "drillrank.views.packing", True),
         ("drillrank.rerank.upr", "drillrank.views", True),
         ("drillrank.views.section_views", "drillrank.views.packing", False),
-        ("drillrank.views.section_views", "drillrank.errors", False),
+        ("drillrank.views.section_views", "drillrank.text", False),
         ("drillrank.views.section_views", "drillrank", True),
         ("llama_index_ext.upr", "langchain_ext._llm", True),
         ("llama_index_ext.upr", "drillrank", False),

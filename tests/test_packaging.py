@@ -131,7 +131,13 @@ def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
     for package in ("drillrank", "llama_index_ext", "langchain_ext"):
         assert f"{package}/py.typed" in names
     assert "drillrank/handbook.md" in names
-    for file in ("english_stems.tsv.gz", "pinned_stems.tsv", "english_stop_words.txt", "LICENSE-pyspellchecker"):
+    for file in (
+        "english_stems.tsv.gz",
+        "german_stems.tsv.gz",
+        "pinned_stems.tsv",
+        "english_stop_words.txt",
+        "LICENSE-pyspellchecker",
+    ):
         assert f"drillrank/data/{file}" in names
     for licence in ("LICENSE", "LICENSE-pyspellchecker", "LICENSE-scikit-learn"):
         assert any("licenses/" in name and name.endswith(f"/{licence}") for name in names)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable
-from drillrank.surrogates import check_surrogates
+from drillrank.text import check_surrogates
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import mute_logger
-from drillrank.terms import terms
+from drillrank.text import terms
 from drillrank.vectors import Tfidf, added_up
 
 Floats = npt.NDArray[np.float64]
@@ -28,17 +28,22 @@ class TextIndex(Protocol):
 class TfidfIndex:
     """Cosine similarity of TF-IDF vectors (scikit-learn's weighting) over stemmed words.
 
+    Args:
+        texts: What is searched.
+        language: Whose stemmer words go through: see `drillrank.text.terms`.
+
     >>> TfidfIndex(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
     0
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._weights = Tfidf(map(terms, texts))
+    def __init__(self, texts: Sequence[str], language: str = "english") -> None:
+        self._language = language
+        self._weights = Tfidf(terms(text, language) for text in texts)
         self._by_word = self._weights.vectors.transposed()
 
     def scores(self, query: str) -> Floats:
         """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
-        vector = self._weights.transform([terms(query)])
+        vector = self._weights.transform([terms(query, self._language)])
         holding = self._by_word.of_rows(vector.columns)
         return added_up(holding.columns, holding.data * vector.data[holding.rows], self._by_word.width)
 
@@ -50,17 +55,18 @@ class BM25Index:
     0
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], language: str = "english") -> None:
         self._size = len(texts)
+        self._language = language
         self._bm25: Any = None
-        tokenised = [terms(text) for text in texts]
+        tokenised = [terms(text, language) for text in texts]
         if any(tokenised):
             self._bm25 = _bm25s().BM25(method="lucene")
             self._bm25.index(tokenised, show_progress=False)
 
     def scores(self, query: str) -> Floats:
         """BM25 score of every text, shape `(texts,)`; 0 where no word matches, not normalised."""
-        words = terms(query)
+        words = terms(query, self._language)
         if self._bm25 is None or not words:
             return np.zeros(self._size)
         scores: Floats = self._bm25.get_scores(words).astype(np.float64)

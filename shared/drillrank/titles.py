@@ -5,20 +5,11 @@ from __future__ import annotations
 import re
 
 from drillrank.passages import Passage
+from drillrank.text import SPACELESS, name_tokens
 
 PARENTHETICAL = re.compile(r"\s*\((?P<inside>[^()]*)\)\s*$")
 MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
 MAX_TITLE_TOKENS = 64  # bounds the work at each word of a text; nobody mentions a longer title
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-
-
-def title_tokens(text: str) -> list[str]:
-    """The words and punctuation marks that titles are compared by.
-
-    >>> title_tokens("Malcolm X's life")
-    ['Malcolm', 'X', "'", 's', 'life']
-    """
-    return _TOKEN.findall(text)
 
 
 def short_title(passage: Passage) -> str:
@@ -30,9 +21,10 @@ def short_title(passage: Passage) -> str:
     return PARENTHETICAL.sub("", passage.title).strip()
 
 
-def name_tokens(name: str, shortest: int = MIN_TITLE_LENGTH) -> list[str]:
+def counted_name(name: str, shortest: int = MIN_TITLE_LENGTH) -> list[str]:
     """The tokens by which a name is found; none if it is too short or too long to count."""
-    tokens = title_tokens(name) if len(name) >= shortest else []
+    length = len(name) + len(SPACELESS.findall(name))  # two such characters are a word
+    tokens = name_tokens(name) if length >= shortest else []
     return tokens if len(tokens) <= MAX_TITLE_TOKENS else []
 
 
@@ -42,4 +34,4 @@ def counted_title(passage: Passage) -> list[str]:
     >>> counted_title(Passage("", title="Silent Pier (film)")), counted_title(Passage("", title="Up"))
     (['silent', 'pier'], [])
     """
-    return [token.casefold() for token in name_tokens(short_title(passage))]
+    return [token.casefold() for token in counted_name(short_title(passage))]

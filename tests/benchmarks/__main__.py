@@ -11,6 +11,7 @@ from .data import data_folder
 
 BENCHMARKS = (
     "unigram_speed",
+    "text",
     "parsing",
     "multihop",
     "cascade",
@@ -53,6 +54,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model", help="a language model's specification, such as hf:google/flan-t5-small")
     parser.add_argument("--data", help="a folder that a benchmark reads in place of the benchmark data")
     parser.add_argument("--questions", type=int, help="only so many questions")
+    parser.add_argument("--outcomes", help="a file in which a benchmark keeps the figures of every question")
+    parser.add_argument("--against", help="such a file of another version, to compare with")
     parser.add_argument("--vectors", help="a folder where a benchmark keeps sentence vectors for its next run")
     given = vars(parser.parse_args(arguments))
     names = given.pop("names") or BENCHMARKS

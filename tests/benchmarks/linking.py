@@ -18,7 +18,7 @@ from drillrank.evaluation.metrics import recall_all
 from drillrank.multihop.links import LinkSource, RetrievedLinks, given_links
 from drillrank.multihop.name_mentions import NameMentions
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.titles import title_tokens
+from drillrank.text import name_tokens
 
 from .data import multihop_pool, read
 from .measure import medians
@@ -78,7 +78,7 @@ def speed(pools: Sequence[Sequence[Passage]]) -> Table:
 def made_titles(passages: Sequence[Passage], count: int) -> list[Passage]:
     """More titles of the same words: the beginning of one with the rest of another."""
     chance = random.Random(0)
-    words = [title_tokens(passage.title) for passage in passages]
+    words = [name_tokens(passage.title) for passage in passages]
     beginnings, ends = ([part for title in words if (part := title[piece])] for piece in (slice(1), slice(1, None)))
     made: dict[str, None] = {}
     while len(made) < count:

@@ -11,7 +11,7 @@ from rich.table import Table
 from drillrank import UPR, Passage
 from drillrank.likelihood import Request, UnigramModel
 from drillrank.prompts import UPR_PROMPT, PassageTemplate
-from drillrank.terms import terms
+from drillrank.text import terms
 
 from .data import read
 from .measure import medians

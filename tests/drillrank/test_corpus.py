@@ -20,8 +20,7 @@ from drillrank.likelihood import UnigramModel
 from drillrank.multihop.title_mentions import TitleIndex
 from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, file_key, parse_document, read_document
-from drillrank.terms import ENGLISH, Analyzer
-from drillrank.titles import title_tokens
+from drillrank.text import name_tokens, terms
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
 
@@ -159,7 +158,7 @@ def test_passages_and_titles_come_back(contents, question):
     corpus = Corpus()
     corpus.add(passages)
     assert corpus.fetch([*map(str, range(9)), "0"]) == passages == list(corpus)
-    tokens = title_tokens(question)
+    tokens = name_tokens(question)
     expected = TitleIndex(passages, fold_case=True).mentions(tokens)
     assert corpus.mentions(tokens) == [(start, end, list(ids)) for start, end, ids in expected]
 
@@ -181,7 +180,7 @@ def test_what_hardly_is_text_is_kept_too(texts):
     ]
     assert corpus.fetch(["\ud83e", *names, "?", names[0]]) == clean
     agrees(corpus, [passage.titled_text for passage in clean])
-    tokens = title_tokens(passages[0].title)
+    tokens = name_tokens(passages[0].title)
     assert corpus.mentions(tokens)[0] if "\ud83e" not in passages[0].title else corpus.mentions(tokens) is not None
 
 
@@ -364,17 +363,20 @@ def test_of_several_documents_with_one_id_the_last_counts(monkeypatch):
 
 def test_an_index_of_another_analyzer_is_made_anew_from_the_texts(tmp_path, monkeypatch):
     monkeypatch.setattr(implementation, "BATCH", 7)
-    file, letters = tmp_path / "corpus.db", Analyzer("letters 1", list)
+    file = tmp_path / "corpus.db"
     Corpus(file).add(linked_passages(50))
-    other = Corpus(file, analyzer=letters)
-    assert other.statistics().holding.keys() == {letter for passage in other for letter in passage.titled_text}
+    other = Corpus(file, language="none")
+    passages = list(other)
+    assert other.statistics().holding.keys() == {word for one in passages for word in terms(one.titled_text, "none")}
     assert len(other.statistics()) == len(other) == 50
-    newer = Corpus(file, analyzer=Analyzer("letters 2", str.split))
-    passages = list(newer)
-    assert newer.statistics().holding.keys() == {word for one in passages for word in one.titled_text.split()}
-    again = Corpus(file, analyzer=ENGLISH)
+    with monkeypatch.context() as patch:
+        patch.setattr("drillrank.text.ANALYZER", -1)
+        patch.setattr(implementation, "terms", lambda text, language: text.split())
+        newer = Corpus(file)
+        assert newer.statistics().holding.keys() == {word for one in passages for word in one.titled_text.split()}
+    again = Corpus(file)
     agrees(again, questions(passages, 3))
-    newer.search("fox")  # whoever asks has it made again
+    other.search("fox")  # whoever asks has it made again
     agrees(again, questions(passages, 3))
 
 

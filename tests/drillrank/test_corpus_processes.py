@@ -18,7 +18,6 @@ import pytest
 from drillrank import Corpus, Passage
 from drillrank.corpus import corpus as implementation
 from drillrank.structure import parse_document
-from drillrank.terms import Analyzer
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
 
@@ -108,13 +107,13 @@ def test_killed_while_it_changes_and_removes(tmp_path):
 
 
 def test_killed_while_the_index_is_made_anew(tmp_path):
-    file, other = tmp_path / "corpus.db", Analyzer("other 1", str.split)
+    file = tmp_path / "corpus.db"
     add(file, DOCUMENTS)
     drawn = random.Random(2)
     for _ in range(8):
-        killed_after(started(lambda: Corpus(file, analyzer=other)), drawn.uniform(0, 0.1))
-    corpus = Corpus(file, analyzer=other)
-    fresh = Corpus(analyzer=other)
+        killed_after(started(lambda: Corpus(file, language="german")), drawn.uniform(0, 0.1))
+    corpus = Corpus(file, language="german")
+    fresh = Corpus(language="german")
     fresh.add(passage for passage in corpus)
     assert corpus.statistics() == fresh.statistics()
 

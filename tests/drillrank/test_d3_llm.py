@@ -160,7 +160,7 @@ def test_too_few_calls_ask_about_the_likeliest():
     with pytest.warns(DrillrankWarning, match="calls left"):
         found = D3(
             Finder(),
-            settings={"max_prompt_tokens": 150, "max_calls": 3},
+            settings={"max_prompt_tokens": 130, "max_calls": 3},
         ).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls <= 3

@@ -1,36 +1,31 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 
 import numpy as np
 import pytest
-import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
 from drillrank.retrieval import BM25Index, TfidfIndex, top
+from drillrank.text import terms
 
 vocabulary = st.sampled_from(["red", "fox", "Foxes", "rivers", "river", "Zürich", "東京", "42", "?", "..."])
 texts = st.lists(vocabulary, max_size=6).map(" ".join)
 collections = st.lists(texts, max_size=6)
 
 
-def stems(text):
-    return Stemmer.Stemmer("english").stemWords(re.findall(r"\w+", text.lower()))
-
-
 @given(collections, texts)
 def test_tfidf_is_the_cosine_of_scikit_learns_vectors(collection, query):
     scores = TfidfIndex(collection).scores(query)
     assert scores.shape == (len(collection),)
-    if not any(map(stems, collection)):
+    if not any(map(terms, collection)):
         assert not scores.any()
         return
-    vectorizer = TfidfVectorizer(analyzer=stems)
+    vectorizer = TfidfVectorizer(analyzer=terms)
     matrix = vectorizer.fit_transform(collection)
     np.testing.assert_allclose(scores, cosine_similarity(matrix, vectorizer.transform([query]))[:, 0], atol=1e-12)
 
@@ -39,14 +34,14 @@ def test_tfidf_is_the_cosine_of_scikit_learns_vectors(collection, query):
 def test_bm25_is_the_textbook_s_with_lucene_s_idf(collection, query):
     scores = BM25Index(collection).scores(query)
     assert scores.shape == (len(collection),)
-    if not any(map(stems, collection)):
+    if not any(map(terms, collection)):
         assert not scores.any()
         return
-    documents = [Counter(stems(text)) for text in collection]
+    documents = [Counter(terms(text)) for text in collection]
     mean_length = sum(document.total() for document in documents) / len(documents)
     for document, score in zip(documents, scores, strict=True):
         expected = 0.0
-        for word in stems(query):
+        for word in terms(query):
             holding = sum(word in other for other in documents)
             idf = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5))
             norm = 1.5 * (1 - 0.75 + 0.75 * document.total() / mean_length)
@@ -58,7 +53,7 @@ def test_bm25_is_the_textbook_s_with_lucene_s_idf(collection, query):
 def test_a_text_is_most_similar_to_itself(collection):
     index = TfidfIndex(collection)
     for position, text in enumerate(collection):
-        if stems(text):
+        if terms(text):
             scores = index.scores(text)
             assert scores[position] == pytest.approx(1)
             assert scores.max() <= 1 + 1e-12

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel, collection, saved
+from drillrank.text import ANALYZER
 
 TEXTS = st.lists(st.sampled_from(["a red fox", "Café des Fées", "the river", "狐 42", "", "foxes' rivers"]), max_size=5)
 PAIRS = [("a red fox by the river", "which foxes?"), ("", "Café"), ("42", "a river 42"), ("a red fox", "a red fox")]
@@ -90,6 +91,21 @@ def test_the_name_follows_the_fit(tmp_path):
         load_language_model(model.spec, **model.options)
 
 
+def test_a_model_keeps_its_language(tmp_path):
+    spec = UnigramModel(language="german").fit(["Die Flüsse", "Ein Fluss"]).save(tmp_path)
+    loaded = load_language_model(spec)
+    assert loaded.language == load_language_model(spec, language="german").language == "german"
+    assert loaded.log_likelihood([("Flüsse", "Fluss")])[0].matched
+    with pytest.raises(InvalidInput, match="fitted on german: not 'english'"):
+        load_language_model(spec, language="english")
+
+
+def test_words_of_another_analyzer_are_refused(tmp_path):
+    (tmp_path / "unigram.json").write_text(json.dumps(GOOD | {"analyzer": ANALYZER + 1}))
+    with pytest.raises(InvalidInput, match=f"analyzer {ANALYZER + 1}, and this drillrank reads {ANALYZER}: fit"):
+        load_language_model(f"unigram:{tmp_path}")
+
+
 def test_an_unfitted_model_is_not_saved(tmp_path):
     with pytest.raises(InvalidInput, match="fit"):
         UnigramModel().save(tmp_path / "new")
@@ -102,11 +118,15 @@ def test_a_place_that_cannot_be_written(tmp_path):
         UnigramModel().fit(["a fox"]).save(tmp_path / "file")
 
 
-GOOD = {"format": "drillrank unigram", "version": 1, "mu": 300.0, "counts": {"fox": 1}}
+GOOD = {
+    "format": "drillrank unigram", "version": 1, "analyzer": ANALYZER, "language": "english",
+    "mu": 300.0, "counts": {"fox": 1},
+}  # fmt: skip
 BAD = [
     b"", b"{", b"[]", b"7", b"\xff\xfe", b"[" * 100_000,
     *(json.dumps(GOOD | change).encode() for change in (
-        {"format": "other"}, {"version": 2}, {"version": "1"}, {"mu": "300"}, {"mu": -1}, {"mu": True}, {"mu": None},
+        {"format": "other"}, {"analyzer": 0}, {"analyzer": None}, {"language": "klingon"}, {"language": None},
+        {"version": 2}, {"version": "1"}, {"mu": "300"}, {"mu": -1}, {"mu": True}, {"mu": None},
         {"counts": None}, {"counts": ["fox"]}, {"counts": {"fox": 0}}, {"counts": {"fox": 1.5}},
         {"counts": {"fox": True}}, {"counts": {"fox": "1"}}, {"counts": {"fox": 2**53}}, {"counts": {"fox": 10**400}},
     )),

@@ -45,6 +45,7 @@ OF_HOSTS = [
     if dataclasses.is_dataclass(cls)
 ]
 BAD = {
+    "language": "klingon",
     "template": "no place",
     "generated_template": "no place",
     "max_passage_tokens": 0,

@@ -11,7 +11,7 @@ from drillrank.multihop.path_rerank import PathRerank
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
-from drillrank.terms import terms
+from drillrank.text import terms
 
 QUERY = "Which fox crossed rivers?"
 FOREIGN = st.lists(st.sampled_from(["whale", "town", "a", "Basel.", "chess"]), max_size=9).map(" ".join)

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
 from drillrank.data import read_words
 from drillrank.errors import InvalidInput
-from drillrank.terms import terms
+from drillrank.text import terms
 from drillrank.views import keywords
 
 WORDS = [

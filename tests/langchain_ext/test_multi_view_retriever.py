@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.terms import terms
+from drillrank.text import terms
 from drillrank.views import VIEWS
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS

@@ -14,7 +14,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.terms import terms
+from drillrank.text import terms
 from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 

@@ -41,6 +41,7 @@ class Asked:
         model: A language model's specification; None for that of the settings, or the unigram model.
         settings: A file of settings; None for the defaults.
         trust: Whether that file may name folders, addresses, code and keys.
+        language: Whose stemmer the unigram model takes; None for that of the settings, or English.
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
@@ -53,6 +54,7 @@ class Asked:
     model: str | None
     settings: str | None
     trust: bool
+    language: str | None
     top_n: int
     as_json: bool
     explain: bool
@@ -88,6 +90,7 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
         given.model,
         given.settings,
         given.trust_settings,
+        given.language,
         given.top_n,
         given.json,
         given.explain,
@@ -124,7 +127,7 @@ def run_ask(asked: Asked) -> bool:
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
     with found_sources(asked.files, follow_links=asked.follow_links) as (sources, skipped):
-        corpus = FileCorpus(sources, asked.cache, _tracked)
+        corpus = FileCorpus(sources, asked.cache, _tracked, d3.language_model.language)
         skipped = [*skipped, *corpus.skipped]
         _tell_skipped(len(corpus.names), skipped)
         if not corpus.names:

@@ -118,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     ask.add_argument("--questions", metavar="FILE", help="questions, one on each line; - for standard input")
     ask.add_argument("--model", help='language model, "unigram" by default')
+    ask.add_argument("--language", help='whose stemmer the unigram model takes, such as german; "english" by default')
     ask.add_argument("--settings", metavar="FILE", help="settings of D3, as `drillrank tune` writes them")
     ask.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")

@@ -50,6 +50,7 @@ class FileCorpus:
         sources: The files.
         folder: Where the corpus is kept; None for nowhere.
         track: Goes through files that are new, and shows how far it is.
+        language: Whose stemmer words go through.
 
     Attributes:
         names: Of the files that were read, by the ids of their documents.
@@ -59,18 +60,21 @@ class FileCorpus:
         DrillrankError: a file that the user named cannot be read.
     """
 
-    def __init__(self, sources: Sequence[Source], folder: Path | None, track: Track = iter) -> None:
+    def __init__(
+        self, sources: Sequence[Source], folder: Path | None, track: Track = iter, language: str = "english"
+    ) -> None:
         self._sources = sources
+        self._language = language
         self._track = track
         self._file: Path | None = None
         try:
             if folder is not None:
                 _make_private(folder)
-                self._file = folder / f"corpus-{version('drillrank')}.sqlite"
+                self._file = folder / f"corpus-{version('drillrank')}-{language}.sqlite"
         except OSError as cause:
             warnings.warn(f"Nothing is cached in {folder}: {cause}.", DrillrankWarning, stacklevel=2)
         try:
-            self._corpus = Corpus(self._file)
+            self._corpus = Corpus(self._file, language=self._language)
             if self._file is not None:
                 self._file.chmod(0o600)
                 self._corpus.expire(_KEPT)
@@ -153,7 +157,7 @@ class FileCorpus:
         if self._file is not None and not isinstance(cause, sqlite3.OperationalError | OSError):  # locked, or no room
             for ending in ("", "-wal", "-shm"):
                 Path(f"{self._file}{ending}").unlink(missing_ok=True)
-        self._corpus, self._file = Corpus(), None
+        self._corpus, self._file = Corpus(language=self._language), None
         self._read()
 
 

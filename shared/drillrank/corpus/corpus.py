@@ -10,6 +10,7 @@ import weakref
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from itertools import accumulate, islice
 from pathlib import Path
 from threading import RLock
@@ -17,6 +18,7 @@ from threading import RLock
 import numpy as np
 
 from drillrank import limits
+from drillrank import text as text_module
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.corpus import index
 from drillrank.corpus.database import connected
@@ -27,8 +29,7 @@ from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.retrieval import top
 from drillrank.structure import Document
 from drillrank.structure.saved import document_from_json
-from drillrank.surrogates import without_surrogates
-from drillrank.terms import ENGLISH, Analyzer
+from drillrank.text import check_language, terms, without_surrogates
 
 BATCH = 2_000  # passages of a transaction
 # What Python raises where stored values are damaged.
@@ -58,7 +59,8 @@ class Corpus:
 
     Args:
         path: A file, which is made if it is not there. None: all is in memory.
-        analyzer: Makes words of texts and queries.
+        language: Whose stemmer words go through: one of `drillrank.text.LANGUAGES`. A file that was made in another one
+            is indexed anew.
 
     Raises:
         CorpusError: The file cannot be read or written, or holds something else; so does any call.
@@ -71,8 +73,8 @@ class Corpus:
     [('rivers:29', 'Rhine'), ('rivers:9', 'Rhine')]
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, analyzer: Analyzer = ENGLISH) -> None:
-        self._analyzer = analyzer
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, language: str = "english") -> None:
+        self._language = check_language(language)
         self._file = None if path is None else Path(path).expanduser().absolute()
         self._memory: tuple[RLock, sqlite3.Connection] | None = None
         if path is None:
@@ -140,7 +142,7 @@ class Corpus:
             InvalidInput: the query is blank, or `top_n` is below 1.
         """
         check_top_n(top_n)
-        words = self._analyzer.words(check_query(query))
+        words = terms(check_query(query), self._language)
         found: list[tuple[int, float]] = []
         with self._transaction() as database:
             for numbers, scores in scorer(index.counts_of(database, words)):
@@ -165,7 +167,7 @@ class Corpus:
             owner = {number: id_ for id_ in ids for (number,) in database.execute(distinct, (id_,))}
             among = np.array(sorted(owner), dtype=np.int64)
             best = dict.fromkeys(ids, -np.inf)
-            for numbers, scores in scorer(index.counts_of(database, self._analyzer.words(query), among)):
+            for numbers, scores in scorer(index.counts_of(database, terms(query, self._language), among)):
                 for number, score in zip(numbers.tolist(), scores.tolist(), strict=True):
                     best[owner[number]] = max(best[owner[number]], score)
         return sorted(best.items(), key=lambda item: -item[1])
@@ -203,7 +205,7 @@ class Corpus:
     def statistics(self) -> CollectionStatistics:
         """Of all titled texts, for `LanguageModel.fit`; its room grows with the vocabulary."""
         with self._transaction() as database:
-            return index.statistics(database)
+            return replace(index.statistics(database), language=self._language)
 
     def __len__(self) -> int:
         with self._transaction() as database:
@@ -235,20 +237,25 @@ class Corpus:
         except (sqlite3.Error, OSError, *_DAMAGE) as cause:
             raise CorpusError(f"The corpus {str(self._file or 'in memory')!r} cannot be used: {cause}") from cause
 
+    @property
+    def _analyzer(self) -> str:
+        """What words are made by."""
+        return f"{self._language} {text_module.ANALYZER}"
+
     def _is_indexed(self, database: sqlite3.Connection) -> bool:
         query = "SELECT analyzer = ? AND indexed >= (SELECT coalesce(max(number), 0) FROM passages) FROM state"
-        return bool(int(database.execute(query, (self._analyzer.version,)).fetchone()[0]))
+        return bool(int(database.execute(query, (self._analyzer,)).fetchone()[0]))
 
     def _index(self, database: sqlite3.Connection) -> None:
         """Count the next passages; the first ones, where another version has counted before."""
-        if database.execute("SELECT analyzer FROM state").fetchone() != (self._analyzer.version,):
+        if database.execute("SELECT analyzer FROM state").fetchone() != (self._analyzer,):
             database.execute("DELETE FROM postings")
             database.execute("DELETE FROM blocks")
-            database.execute("UPDATE state SET analyzer = ?, indexed = 0", (self._analyzer.version,))
+            database.execute("UPDATE state SET analyzer = ?, indexed = 0", (self._analyzer,))
         query = f"""SELECT number, {_TITLED}, number = (SELECT min(number) FROM passages WHERE digest = one.digest)
             FROM passages AS one WHERE number > (SELECT indexed FROM state) ORDER BY number LIMIT ?"""
         rows = database.execute(query, (BATCH,)).fetchall()
-        index.add(database, [(number, self._analyzer.words(text), first) for number, text, first in rows])
+        index.add(database, [(number, terms(text, self._language), first) for number, text, first in rows])
         database.executemany("UPDATE state SET indexed = ?", [(number,) for number, *_ in rows[-1:]])
 
     def _write(self, batch: Iterable[Prepared]) -> None:
@@ -277,7 +284,7 @@ class Corpus:
             for number, text, digest in rows:
                 database.execute("DELETE FROM passages WHERE number = ?", (number,))
                 same = database.execute("SELECT 1 FROM passages WHERE digest = ?", (digest,)).fetchone()
-                units.append((number, self._analyzer.words(text), same is None))
+                units.append((number, terms(text, self._language), same is None))
             database.execute("DELETE FROM documents WHERE id = ?", (id_,))
         index.discard(database, sorted(units))
 

@@ -12,7 +12,7 @@ from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
 from drillrank.structure import Document, breadcrumb, file_key, read_document
 from drillrank.structure.saved import document_to_json
-from drillrank.surrogates import check_surrogates, without_surrogates
+from drillrank.text import check_surrogates, without_surrogates
 from drillrank.titles import counted_title
 
 Content = Passage | Document | os.PathLike[str]

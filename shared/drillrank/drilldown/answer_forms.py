@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from drillrank.drilldown.answer_words import KINDS, plain
-from drillrank.terms import WORD
+from drillrank.text import WORD
 
 _SHOWN = 80  # characters of a word outside quotation marks, and of a verdict
 _OBJECT = re.compile(r"\{\s*(?:[\"'“][^\"'“”\n]{1,80}[\"'”]|\w{1,40})\s*:")

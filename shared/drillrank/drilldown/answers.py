@@ -42,7 +42,7 @@ from drillrank.drilldown.answer_reading import read
 from drillrank.drilldown.answer_tokens import tokens_of
 from drillrank.drilldown.answer_words import KINDS, plain
 from drillrank.llm import strip_reasoning
-from drillrank.terms import WORD
+from drillrank.text import WORD
 
 LIKENESS = 0.88  # of a misspelled name, as `SequenceMatcher.ratio`: 1 is equal
 

@@ -15,7 +15,7 @@ from drillrank.last_used import LastUsed
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
 from drillrank.prompts import SUMMARY_PROMPT, filled
-from drillrank.terms import WORD
+from drillrank.text import WORD
 from drillrank.tokens import TokenCount, count_tokens
 from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summaries, summarized, summary
 
@@ -70,48 +70,50 @@ class Condenser:
         self._known: LastUsed[str, Summaries] = LastUsed(_DOCUMENTS)
         self._answers: LastUsed[str, str] = LastUsed(_ANSWERS)
 
-    def condensed(self, passages: Sequence[Passage]) -> Requests[Summaries]:
+    def condensed(self, passages: Sequence[Passage], language: str = "english") -> Requests[Summaries]:
         """Summaries of passages that belong together, each on one line, and what went wrong.
+
+        The language's stemmer chooses sentences.
 
         Raises:
             InvalidInput: the given function does not return one string a text.
             LLMFailure: a call failed or brought no word, and `on_failure` is `"raise"`.
         """
-        key = _digest(passages)
+        key = f"{language} {_digest(passages)}"
         if self._summarizer != "llm":
-            return self._known.make(key, lambda: self._computed(passages))
+            return self._known.make(key, lambda: self._computed(passages, language))
         known: Summaries | None = self._known.get(key)
         if known is None:
-            known = yield from self._written(passages, key)
+            known = yield from self._written(passages, key, language)
             if not known[1]:
                 self._known[key] = known
         return known
 
-    def _sentences(self, passages: Sequence[Passage]) -> tuple[list[str], list[int]]:
+    def _sentences(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
         """Of each text some sentences, or all of it if it is short; and the places of those that are not."""
         texts = [passage.text for passage in passages]
-        short = summaries(texts, self._words, self._words)
+        short = summaries(texts, self._words, self._words, language)
         return short, [position for position, text in enumerate(texts) if short[position] != text]
 
-    def _computed(self, passages: Sequence[Passage]) -> Summaries:
-        short, long = self._sentences(passages)
+    def _computed(self, passages: Sequence[Passage], language: str) -> Summaries:
+        short, long = self._sentences(passages, language)
         if long and self._summarizer is not None and not isinstance(self._summarizer, str):
             given = [passages[position].text for position in long]
             for position, text, summarised in zip(long, given, summarized(self._summarizer, given), strict=True):
                 if summarised != text:
-                    short[position] = self._bounded(summarised)
+                    short[position] = self._bounded(summarised, language)
         return _on_one_line(short), []
 
-    def _written(self, passages: Sequence[Passage], key: str) -> Requests[Summaries]:
-        short, long = self._sentences(passages)
+    def _written(self, passages: Sequence[Passage], key: str, language: str) -> Requests[Summaries]:
+        short, long = self._sentences(passages, language)
         problems: list[str] = []
         if long:
             memos = [Memo(self._answers, f"{key}:{position}", _has_word) for position in long]
-            prompts = [self._prompt(passages[position]) for position in long]
+            prompts = [self._prompt(passages[position], language) for position in long]
             replies = yield [Ask(prompt, memo=memo) for prompt, memo in zip(prompts, memos, strict=True)]
             for position, reply in zip(long, replies, strict=True):
                 if _has_word(reply.text):
-                    short[position] = self._bounded(strip_reasoning(reply.text) or "")
+                    short[position] = self._bounded(strip_reasoning(reply.text) or "", language)
             silent = [reply.failure for reply in replies if not _has_word(reply.text)]
             if silent:
                 reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
@@ -121,13 +123,13 @@ class Condenser:
                 problems.append(f"{said}: sentences of the text stand in")
         return _on_one_line(short), problems
 
-    def _bounded(self, written: str) -> str:
+    def _bounded(self, written: str, language: str) -> str:
         """A summary that others wrote, who count in their own way."""
-        return summary(written, self._words * 2, self._words * 2)
+        return summary(written, self._words * 2, self._words * 2, language)
 
-    def _prompt(self, passage: Passage) -> str:
+    def _prompt(self, passage: Passage, language: str) -> str:
         name = shortened(passage.title, self._room // 4, self._count)
-        text = summary(passage.text, self._max_words_asked, self._max_words_asked)
+        text = summary(passage.text, self._max_words_asked, self._max_words_asked, language)
         limit = self._room - self._count(name)
         while True:
             shown = shortened(text, limit, self._count)

@@ -89,6 +89,7 @@ class Drill:
         self.ready = ready
         self.question = selection.question
         self._selection = selection
+        self._language = ready.ranker.language_model.language
         self._likelihoods = Likelihoods(ready, selection.question)
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
@@ -227,7 +228,8 @@ class Drill:
         known: dict[int, str] = {}
         problems: list[str] = []
         for positions in by_document.values():
-            texts, said = yield from self._plan.condenser.condensed([sections[at].passage for at in positions])
+            passages = [sections[at].passage for at in positions]
+            texts, said = yield from self._plan.condenser.condensed(passages, self._language)
             known.update(zip(positions, texts, strict=True))
             problems += said
         return known, problems
@@ -290,7 +292,7 @@ class Drill:
         texts: Sequence[str] = [passage.text for passage in readable]
         problems: Sequence[str] = ()
         if stage == "summaries":
-            texts, problems = yield from self._plan.condenser.condensed(readable)
+            texts, problems = yield from self._plan.condenser.condensed(readable, self._language)
         found, said, deputies = yield from self._selection.choose(
             self._plan.settings.prompts[1],
             [Item(text) for text in texts],

@@ -18,7 +18,7 @@ from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_a
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
 from drillrank.settings import check_one_of
-from drillrank.terms import WORD
+from drillrank.text import WORD
 from drillrank.tokens import Tokens, token_counter
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)

@@ -9,8 +9,8 @@ from itertools import pairwise
 from drillrank.drilldown.outline import OutlineSection
 from drillrank.passages import Passage
 from drillrank.structure import sentences
+from drillrank.text import word_starts
 from drillrank.tokens import TokenCount
-from drillrank.words import word_starts
 
 LEAST = 32  # tokens that any prompt needs for texts
 _GAP = " … "

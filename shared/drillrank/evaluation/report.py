@@ -12,7 +12,7 @@ from drillrank.evaluation.report_questions import questions_that_differ
 from drillrank.evaluation.report_tables import SORTING, table
 from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, OnProgress
 from drillrank.evaluation.statistics import Pair
-from drillrank.surrogates import without_surrogates
+from drillrank.text import without_surrogates
 
 _PROBLEMS = 20  # that are shown
 _STYLE = """

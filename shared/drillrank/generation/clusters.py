@@ -15,7 +15,7 @@ import numpy as np
 from drillrank.embedding import Embed, embedded
 from drillrank.errors import InvalidInput, check_positive, require
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
-from drillrank.terms import terms
+from drillrank.text import terms
 from drillrank.vectors import Tfidf
 
 _BETWEEN = "\n\n\n\n"  # demonstrations, as in the paper's code

@@ -9,8 +9,7 @@ from drillrank.errors import DrillrankWarning, LLMFailure, OnFailure, check_on_f
 from drillrank.llm import Ask, Requests, strip_reasoning
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
-from drillrank.terms import WORD
-from drillrank.words import first_words
+from drillrank.text import WORD, first_words
 
 MAX_WORDS = 300  # of a passage
 

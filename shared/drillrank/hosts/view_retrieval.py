@@ -19,6 +19,7 @@ from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_s
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.llm import Requests, answered
 from drillrank.settings import check_one_of
+from drillrank.text import check_language
 from drillrank.views import (
     Expansion,
     MergedSection,
@@ -41,6 +42,7 @@ class ViewRetrieval:
     Args:
         retriever: As for `MultiViewIndex`.
         weights: As for `MultiViewIndex`.
+        language: As for `MultiViewIndex`.
         expand: What comes after each section found: `"neighbours"`, `"parent"` or nothing.
         explains: Whether each result is explained.
         sections: What was given to it.
@@ -68,12 +70,14 @@ class ViewRetrieval:
         filtered: bool,
         retriever: RetrieverName = "bm25",
         weights: Mapping[str, float] | None = None,
+        language: str = "english",
         expand: Expansion | None = None,
         explains: bool = False,
     ) -> None:
         check_one_of(RetrieverName, retriever=retriever)
         check_switch(explain=explains)
         check_weights(weights)
+        check_language(language)
         check_expansion(expand)
         self._weights, self._expand, self._explains = weights, expand, explains
         self._sections = sections
@@ -87,9 +91,9 @@ class ViewRetrieval:
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
             indexed, self._owners = texts_of(sections, texts())
-            fields = {"texts": indexed, "retriever": retriever, "weights": weights}
+            fields = {"texts": indexed, "retriever": retriever, "weights": weights, "language": language}
             self._index: Shared[MultiViewIndex] = shared(
-                "views", fields, lambda: MultiViewIndex(indexed, retriever, weights)
+                "views", fields, lambda: MultiViewIndex(indexed, retriever, weights, language)
             )
 
     def retrieve(

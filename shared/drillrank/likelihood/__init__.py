@@ -46,10 +46,11 @@ def load_language_model(spec: str | LanguageModel = "unigram", **options: Any) -
     """The language model that a specification names; a ready model is handed back as it is.
 
     Args:
-        spec: `"unigram"`: the embedded Dirichlet-smoothed model (option `mu`). `"unigram:<directory>"`: the same,
-            fitted, as `UnigramModel.save` saved it. `"hf:<model id or directory>"`: a Hugging Face model (options of
-            `HuggingFaceModel`); its weights are loaded at the first use. `"ct2:<directory>"`: the same, converted by
-            `drillrank.likelihood.conversion.convert` (options of `CTranslate2Model`).
+        spec: `"unigram"`: the embedded Dirichlet-smoothed model (options `mu` and `language`, "english" by default).
+            `"unigram:<directory>"`: the same, fitted, as `UnigramModel.save` saved it.
+            `"hf:<model id or directory>"`: a Hugging Face model (options of `HuggingFaceModel`); its weights are loaded
+            at the first use. `"ct2:<directory>"`: the same, converted by `drillrank.likelihood.conversion.convert`
+            (options of `CTranslate2Model`).
             `"st:<model id or directory>"`: words and meaning by a sentence-transformers encoder (options of
             `SentenceTransformerModel`), loaded at the first use. `"http://host:port/v1#<model>"`, or https:
             a served model (options of `ServedModel`), reached at the first use.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.prompts import Evidence, Prompt
-from drillrank.surrogates import check_surrogates
+from drillrank.text import check_surrogates
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -126,6 +126,11 @@ class LanguageModel(ABC):
     def include_eos_by_default(self) -> bool:
         """Whether the end-of-sequence token counts as the target's last token unless the caller says otherwise."""
         return False
+
+    @property
+    def language(self) -> str:
+        """Whose stemmer the words of texts are matched with, by the model and beside it."""
+        return "english"
 
     @property
     def reads_instructions(self) -> bool:

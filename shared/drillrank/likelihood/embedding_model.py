@@ -88,6 +88,11 @@ class EmbeddingModel(LanguageModel):
         return self._kappa
 
     @property
+    def language(self) -> str:
+        """That of the words."""
+        return self._words.language
+
+    @property
     def reads_instructions(self) -> bool:
         """False: only documents are evidence."""
         return False
@@ -118,10 +123,10 @@ class EmbeddingModel(LanguageModel):
         if isinstance(texts, CollectionStatistics):
             if self._kappa_given == "fit":
                 raise InvalidInput('kappa="fit" needs texts, and there are statistics alone: fit before, or say 20.')
-            self._words = UnigramModel(self._words.mu).fit(texts)
+            self._words = UnigramModel(self._words.mu, self.language).fit(texts)
             return self
         checked = check_texts(texts)
-        words = UnigramModel(self._words.mu).fit(checked)
+        words = UnigramModel(self._words.mu, self.language).fit(checked)
         self._documents.index(checked)  # may fail: then the model is as it was
         self._words = words
         if self._kappa_given == "fit":

@@ -1,4 +1,4 @@
-"""A fitted unigram model in a directory: μ and the collection's word counts, without its texts, as JSON."""
+"""A fitted unigram model in a directory: μ, language and the collection's word counts, without its texts, as JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import cast
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.collection import Collection
+from drillrank.text import ANALYZER, LANGUAGES
 from drillrank.whole_files import whole_file
 
 FILE = "unigram.json"
@@ -24,7 +25,14 @@ def write_collection(directory: str | os.PathLike[str], mu: float, collection: C
         InvalidInput: the file cannot be written there.
     """
     folder = Path(directory).expanduser().absolute()
-    content = {"format": FORMAT, "version": VERSION, "mu": mu, "counts": collection.frequencies()}
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "analyzer": ANALYZER,
+        "language": collection.language,
+        "mu": mu,
+        "counts": collection.frequencies(),
+    }
     try:
         with whole_file(folder / FILE) as file:
             file.write(json.dumps(content).encode())
@@ -57,15 +65,19 @@ def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
         raise InvalidInput(f"{str(path)!r} is no saved unigram model: {cause}.") from cause
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f"{str(path)!r} is no saved unigram model: save one with UnigramModel.save.")
-    if content.get("version") != VERSION:
+    for name, known in (("version", VERSION), ("analyzer", ANALYZER)):
+        if content.get(name) != known:
+            raise InvalidInput(
+                f"{str(path)!r} has {name} {content.get(name)!r:.200}, and this drillrank reads {known}: fit and save "
+                "the model again."
+            )
+    mu, language, counts = content.get("mu"), content.get("language"), content.get("counts")
+    if type(mu) not in (int, float) or language not in LANGUAGES or not _are_counts(counts):
         raise InvalidInput(
-            f"{str(path)!r} has version {content.get('version')!r} of the format, and this drillrank reads {VERSION}: "
-            "fit and save the model again."
+            f"{str(path)!r} is damaged: mu is a number, language one that there is, counts whole numbers from 1 on by "
+            "word."
         )
-    mu, counts = content.get("mu"), content.get("counts")
-    if type(mu) not in (int, float) or not _are_counts(counts):
-        raise InvalidInput(f"{str(path)!r} is damaged: mu is a number, counts whole numbers from 1 on by word.")
-    return float(cast("float", mu)), Collection(saved=cast("Mapping[str, int]", counts))
+    return float(cast("float", mu)), Collection(saved=cast("Mapping[str, int]", counts), language=str(language))
 
 
 def _are_counts(counts: object) -> bool:

@@ -28,6 +28,7 @@ class SentenceTransformerModel(FromOptions, EmbeddingModel):
         kappa: κ, the concentration; `"fit"` takes the one under which a sentence of each fitted text finds the rest
             of its text best, for encoders of unknown scale (20 until `fit`).
         mu: μ of the unigram model.
+        language: That of the unigram model.
         directory: Where the vectors of fitted texts are kept; a new process reads them there. One encoder each.
         device: As for `SentenceTransformer`; None takes the best that is there.
         batch_size: Texts that are encoded together.
@@ -45,6 +46,7 @@ class SentenceTransformerModel(FromOptions, EmbeddingModel):
         *,
         kappa: float | Literal["fit"] = KAPPA,
         mu: float = 300.0,
+        language: str = "english",
         directory: str | os.PathLike[str] | None = None,
         device: str | None = None,
         batch_size: int = 32,
@@ -57,7 +59,8 @@ class SentenceTransformerModel(FromOptions, EmbeddingModel):
         require("sentence_transformers", "st")
         directory = None if directory is None else os.fspath(directory)
         FromOptions.__init__(self, name, locals())
-        EmbeddingModel.__init__(self, _Encoder(name, self._options), UnigramModel(mu), kappa=kappa, directory=directory)
+        words = UnigramModel(mu, language)
+        EmbeddingModel.__init__(self, _Encoder(name, self._options), words, kappa=kappa, directory=directory)
 
     @property
     def spec(self) -> str:

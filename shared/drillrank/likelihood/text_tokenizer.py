@@ -22,7 +22,7 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput, require
 from drillrank.likelihood.chat import ChatTemplate
 from drillrank.prompts import Evidence, Prompt, Wording
-from drillrank.surrogates import without_surrogates
+from drillrank.text import without_surrogates
 
 _SECRET = 17  # characters of a control token's name here
 _BYTE = re.compile("<0x[0-9A-F]{2}>")

@@ -27,7 +27,7 @@ from drillrank.likelihood.budget import allot
 from drillrank.likelihood.collection import Collection, Floats, Integers, TermCounts
 from drillrank.likelihood.saved import read_collection, write_collection
 from drillrank.prompts import Evidence
-from drillrank.terms import WORD, terms
+from drillrank.text import check_language, find_words, terms, words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,9 +45,11 @@ class UnigramModel(LanguageModel):
     Args:
         mu: μ, the weight of the collection in words: larger trusts long passages more evenly. Zhai & Lafferty find
             500 to 10,000 for long documents; passages of about 100 words want less.
+        language: Whose Snowball stemmer words go through, or `"none"`: one of `drillrank.text.LANGUAGES`. Chinese,
+            Japanese and other scripts without spaces are told by their characters, whatever it is.
 
     Raises:
-        InvalidInput: `mu` is not positive.
+        InvalidInput: `mu` is not positive, or the language is unknown.
 
     >>> model = UnigramModel()
     >>> river, town = model.log_likelihood([("The Rhine is a river.", "a river"), ("Basel is a town.", "a river")])
@@ -57,24 +59,30 @@ class UnigramModel(LanguageModel):
     True
     """
 
-    def __init__(self, mu: float = 300.0) -> None:
+    def __init__(self, mu: float = 300.0, language: str = "english") -> None:
         if not isinstance(mu, int | float) or not 1e-6 <= mu < math.inf:
             raise InvalidInput(f"mu must be a positive number of words, not {mu!r}.")
         self.mu = float(mu)
+        self._language = check_language(language)
         self._collection: Collection | None = None
         self._directory: str | None = None  # where this collection is saved
 
     @classmethod
-    def load(cls, directory: str, mu: float | None = None) -> UnigramModel:
+    def load(cls, directory: str, mu: float | None = None, language: str | None = None) -> UnigramModel:
         """The model that `save` wrote; `"unigram:<directory>"` names it for `load_language_model`.
 
         A file that has not changed is read once. `mu` takes the place of the saved μ.
 
         Raises:
-            InvalidInput: nothing is saved there, the file cannot be used, or `mu` is not positive.
+            InvalidInput: nothing is saved there, the file cannot be used or is of another language than the one that is
+                asked for, or `mu` is not positive.
         """
         saved_mu, collection = read_collection(directory)
-        model = cls(saved_mu if mu is None else mu)
+        if language not in (None, collection.language):
+            raise InvalidInput(
+                f"The unigram model in {directory!r} was fitted on {collection.language}: not {language!r}."
+            )
+        model = cls(saved_mu if mu is None else mu, collection.language)
         model._collection = collection
         model._directory = str(Path(directory).expanduser().absolute())
         return model
@@ -98,6 +106,11 @@ class UnigramModel(LanguageModel):
         return self.spec
 
     @property
+    def language(self) -> str:
+        """Whose stemmer words go through."""
+        return self._language
+
+    @property
     def reads_instructions(self) -> bool:
         """False: instructions, prefixes and demonstrations say nothing about a word's probability."""
         return False
@@ -111,8 +124,8 @@ class UnigramModel(LanguageModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The option `mu`."""
-        return {"mu": self.mu}
+        """The option `mu`, and `language` where it is not English."""
+        return {"mu": self.mu} | ({} if self.language == "english" else {"language": self.language})
 
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
         """Take p(w|C) from these texts, each distinct one once, and index them; or from their statistics alone.
@@ -120,12 +133,14 @@ class UnigramModel(LanguageModel):
         Scoring an indexed text needs no tokenisation. A new `fit` replaces the statistics.
 
         Raises:
-            InvalidInput: an item is not a string.
+            InvalidInput: an item is not a string, or the statistics are of another language.
         """
         if isinstance(texts, CollectionStatistics):
-            self._collection = Collection(saved=texts.occurrences)
+            if texts.language != self.language:
+                raise InvalidInput(f"The model is {self.language}, and the words were counted as {texts.language}.")
+            self._collection = Collection(saved=texts.occurrences, language=self.language)
         else:
-            self._collection = Collection(check_texts(texts))
+            self._collection = Collection(check_texts(texts), language=self.language)
         self._directory = None
         return self
 
@@ -149,9 +164,10 @@ class UnigramModel(LanguageModel):
         >>> model.document_log_probs("a river", ["Basel is a town.", "The Rhine is a river."]).argmax(axis=0).tolist()
         [0, 1]
         """
-        words = terms(target)
-        models = _DocumentModels(self._collection or Collection(texts), texts, self.mu)
-        log_probs: Floats = models.log_probs(words, models.tf(words))[models.rows]
+        asked = terms(target, self.language)
+        collection = self._collection or Collection(texts, language=self.language)
+        models = _DocumentModels(collection, texts, self.mu)
+        log_probs: Floats = models.log_probs(asked, models.tf(asked))[models.rows]
         return log_probs
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
@@ -170,13 +186,13 @@ class UnigramModel(LanguageModel):
         return results
 
     def _one_target(self, target: str, requests: Sequence[Request], temperature: float) -> list[Likelihood]:
-        words = terms(target)
+        asked = terms(target, self.language)
         documents = Documents.of(requests)
-        collection = self._collection or Collection(documents.texts)
+        collection = self._collection or Collection(documents.texts, language=self.language)
         models = _DocumentModels(collection, documents.texts, self.mu)
-        tf = models.tf(words)
+        tf = models.tf(asked)
         matched = (tf.max(axis=1, initial=0.0) > 0)[models.rows]
-        log_probs = models.log_probs(words, tf) / temperature
+        log_probs = models.log_probs(asked, tf) / temperature
         if temperature != 1:
             log_probs -= models.log_normalizers(temperature)[:, None]
         log_probs = log_probs[models.rows]
@@ -185,7 +201,7 @@ class UnigramModel(LanguageModel):
             log_probs = np.logaddexp.reduceat(log_probs, starts) - np.log(documents.sizes)[:, None]
             matched = np.logical_or.reduceat(matched, starts)
         totals = log_probs.sum(axis=1).tolist()
-        return list(map(Likelihood, repeat(words), log_probs, totals, documents.cut, matched.tolist()))
+        return list(map(Likelihood, repeat(asked), log_probs, totals, documents.cut, matched.tolist()))
 
 
 class _DocumentModels:
@@ -203,7 +219,7 @@ class _DocumentModels:
         self._counted: list[tuple[TermCounts, Integers]] = [(collection, distinct)]
         foreign_words: Floats = np.zeros(0)
         if -1 in indexed:
-            new = TermCounts(text for text, row in zip(texts, indexed, strict=True) if row < 0)
+            new = TermCounts((text for text, row in zip(texts, indexed, strict=True) if row < 0), collection.language)
             known = distinct[distinct >= 0]
             self._counted = [(collection, known), (new, np.arange(len(new.rows)))]
             places = {text: len(known) + row for text, row in new.rows.items()}
@@ -226,7 +242,7 @@ class _DocumentModels:
         """Log of Σ p(w|d)^(1/T) over the collection's words and the document's own, and one unseen word."""
         power = 1 / temperature
         text_of_row = dict(zip(self.rows.tolist(), self._texts, strict=True))
-        own = TermCounts(text_of_row[row] for row in range(len(self._mass)))
+        own = TermCounts((text_of_row[row] for row in range(len(self._mass))), self._collection.language)
         words = own.words()
         listed = np.array([self._collection.knows(word) for word in words])
         everywhere = self._mu * self._collection.probability(words)
@@ -286,9 +302,9 @@ def _shortened(request: Request, parts: Sequence[Evidence]) -> tuple[list[str], 
 
 @lru_cache(maxsize=10_000)  # a search puts the same documents and instructions into many prompts
 def _count_words(text: str) -> int:
-    return len(WORD.findall(text))
+    return len(words(text))
 
 
 def _first_words(text: str, count: int) -> str:
-    *_, last = islice(WORD.finditer(text), count)
+    *_, last = islice(find_words(text), count)
     return text[: last.end()]

@@ -36,7 +36,9 @@ class Collected:
         self.size = len(passages) if corpus is None else len(corpus)
         self._given_links = links
         self._texts = texts
-        self._index = None if self.scorer.document_model.reads_meaning else TfidfIndex(texts)
+        self._index = (
+            None if self.scorer.document_model.reads_meaning else TfidfIndex(texts, language=self.scorer.language)
+        )
 
     def within(self, ids: Collection[str] | None) -> Collected:
         """As if the passages with these ids were all, but for the statistics of words."""

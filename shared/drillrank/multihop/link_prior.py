@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from drillrank.errors import InvalidInput
 from drillrank.multihop.title_mentions import TitleIndex
 from drillrank.passages import Passage
-from drillrank.titles import title_tokens
+from drillrank.text import name_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class NamedPassages:
     """Tells which passages a question names by their titles.
 
     Questions are written with less care than articles: letters of either case are the same, if only one letter of
-    the mention is a capital or a digit, so that ordinary words stay ordinary. Of overlapping titles the first and
-    longest counts.
+    the mention is a capital or a digit, so that ordinary words stay ordinary, or of a script without
+    small letters. Of overlapping titles the first and longest counts.
 
     >>> named = NamedPassages([Passage("", id="film", title="The More the Merrier (film)"), Passage("", title="more")])
     >>> named("Who directed The More The Merrier?")
@@ -160,11 +160,11 @@ class Titles(Protocol):
 
 def named_in(question: str, titles: Titles) -> set[str]:
     """Ids of the passages that a question names by their titles, as `NamedPassages` finds them."""
-    tokens = title_tokens(question)
+    tokens = name_tokens(question)
     named: set[str] = set()
     end_of_last = 0
     for start, end, ids in titles.mentions(tokens):
-        if start >= end_of_last and any(token[0].isupper() or token[0].isdigit() for token in tokens[start:end]):
+        if start >= end_of_last and any(token[0].isalnum() and not token[0].islower() for token in tokens[start:end]):
             named.update(ids)
             end_of_last = end
     return named

@@ -17,7 +17,7 @@ from drillrank.llm import Ask, Requests, Retrieve, strip_reasoning
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import Passage, Path, as_passages
 from drillrank.prompts import filled
-from drillrank.terms import WORD
+from drillrank.text import words as words_of
 
 _LONGEST_DOCUMENT, _LONGEST_QUERY = 2000, 300  # characters
 _LABEL = re.compile(
@@ -96,7 +96,7 @@ def missing_query(answer: str) -> str | None:
     said = (strip_reasoning(answer) or "").strip()
     for line in _lines(said):
         query = _LABEL.sub("", line).strip(_QUOTES)
-        words = [word.lower() for word in WORD.findall(query)]
+        words = [word.lower() for word in words_of(query)]
         if not words:
             continue
         if (set(words) & _NOTHING and set(words) <= _NOTHING | _BESIDE) or query.lower().startswith("n/a"):

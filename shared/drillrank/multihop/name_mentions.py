@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from drillrank.multihop.links import Mention
 from drillrank.passages import Passage, Path
-from drillrank.titles import title_tokens
+from drillrank.text import name_tokens
 
 _MOST_PASSAGES = 100  # a name that more of them mention hardly tells where to go, and bounds the work of a hop
 _MOST_TARGETS = 100  # the likeliest passages that one path leads to
@@ -79,7 +79,7 @@ class NameIndex:
         names = self._names.get(last.titled_text)
         if names is None:
             names = self._names_among(_tokens(last))
-        asked = f" {' '.join(title_tokens(query)).lower()} "
+        asked = f" {' '.join(name_tokens(query)).lower()} "
         led_to = [
             others
             for name in names
@@ -126,4 +126,4 @@ _NOWHERE: Places = np.zeros(0, dtype=np.int64)
 
 def _tokens(passage: Passage) -> list[str]:
     """Words and punctuation marks; a title and the text after it are no run."""
-    return [*title_tokens(passage.title), ".", *title_tokens(passage.text)]
+    return [*name_tokens(passage.title), ".", *name_tokens(passage.text)]

@@ -66,12 +66,15 @@ class PathScorer:
     ) -> None:
         self.prompt_rank = prompt_rank.with_model(prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
         own = self.prompt_rank.language_model
+        self.language = own.language
         self.document_model: DocumentModel
         if isinstance(own, DocumentModel) and texts:
             self.document_model = own
         else:
-            self.document_model = meaning.fitted(texts) if meaning else UnigramModel().fit(texts)
-        self._cascade = None if cascade is None else (PromptRank(UnigramModel().fit(texts)), cascade)
+            self.document_model = meaning.fitted(texts) if meaning else UnigramModel(language=own.language).fit(texts)
+        self._cascade = (
+            None if cascade is None else (PromptRank(UnigramModel(language=own.language).fit(texts)), cascade)
+        )
 
     def residual(self, query: str) -> Residual:
         """What paths explain of a question, by the main model or, if it is no document model, the unigram one."""

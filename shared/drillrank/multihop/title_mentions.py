@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from drillrank.multihop.title_names import aliases, inflections
 from drillrank.passages import Passage
-from drillrank.titles import MIN_TITLE_LENGTH, name_tokens, short_title, title_tokens
+from drillrank.text import name_tokens
+from drillrank.titles import MIN_TITLE_LENGTH, counted_name, short_title
 
 _MIN_ALIAS_LENGTH = 2
 
@@ -76,8 +77,8 @@ class TitleIndex:
 
     def __call__(self, passage: Passage, /) -> Iterable[str]:
         """Ids of the passages whose titles are mentioned."""
-        tokens = title_tokens(passage.text)
-        own = self._folded(title_tokens(short_title(passage)))
+        tokens = name_tokens(passage.text)
+        own = self._folded(name_tokens(short_title(passage)))
         found: dict[str, None] = {}
         for start, end, ids in self.mentions(tokens):
             if passage.id not in ids and self._folded(tokens[start:end]) != own:
@@ -107,7 +108,7 @@ class TitleIndex:
                 yield from reversed(mentioned)
 
     def _file(self, name: str, shortest: int, passage_id: str, ending: dict[int, list[str]]) -> None:
-        if tokens := self._folded(name_tokens(name, shortest)):
+        if tokens := self._folded(counted_name(name, shortest)):
             node = 0
             for token in tokens:
                 node = self._node_after(node, token)

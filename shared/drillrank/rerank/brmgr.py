@@ -42,7 +42,7 @@ from drillrank.rerank.first_stage import (
 )
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings, check_one_of
-from drillrank.surrogates import without_surrogates
+from drillrank.text import without_surrogates
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 
 from sentencex import get_sentence_boundaries
 
 from drillrank.errors import DrillrankWarning
 from drillrank.structure.lines import line_starts, paragraphs
+from drillrank.text import without_surrogates
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # The library takes quadratic time on unbalanced quotation marks, so it never sees more than this at once.
 _WINDOW = 5000
 
@@ -61,7 +60,7 @@ def _boundaries(window: str) -> list[int]:
     problem = "offsets that do not match the text"
     try:
         # A lone surrogate has no UTF-8 form; one character stands in for another, so that offsets stay.
-        found = get_sentence_boundaries("en", _SURROGATE.sub("\ufffd", window))
+        found = get_sentence_boundaries("en", without_surrogates(window))
         ends = [int(boundary["end_index"]) for boundary in found]
         if ends == sorted(set(ends)) and ends[-1:] == [len(window)]:
             return ends

@@ -107,7 +107,10 @@ class MultiViewChunker:
         return make_cutter(self.chunking, self.max_tokens, self.min_tokens, self.settings.tokens)
 
     def _requests(self, documents: Sequence[tuple[str, Document]]) -> Requests[list[ViewTexts]]:
-        return together([self._writer.write(document, self._cutter, self._written) for _, document in documents])
+        language = self.settings.language
+        return together(
+            [self._writer.write(document, self._cutter, self._written, language) for _, document in documents]
+        )
 
     def _made(
         self, documents: Sequence[tuple[str, Document]], written: Sequence[ViewTexts]
@@ -126,6 +129,7 @@ class MultiViewChunker:
                     context=self.context,
                     keyword_lists=texts.keyword_lists,
                     summary_texts=summary_texts,
+                    language=self.settings.language,
                 )
             )
         return made

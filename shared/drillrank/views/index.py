@@ -17,6 +17,7 @@ from drillrank.passages import check_query
 from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb
+from drillrank.text import check_language
 from drillrank.views.merging import MergedSection, Ranks, check_weights, explain_views, merge_ranks
 from drillrank.views.section_views import VIEWS, SectionChunk, View
 
@@ -43,6 +44,7 @@ class MultiViewIndex:
         chunks: The views of the sections of any number of documents; every section needs its raw view.
         retriever: `"bm25"` or `"tfidf"`: one index for each view, in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
+        language: Whose stemmer words go through: one of `drillrank.text.LANGUAGES`.
 
     Raises:
         InvalidInput: a weight is below 0, the retriever or a view is unknown, or the raw view of a section is missing.
@@ -61,8 +63,10 @@ class MultiViewIndex:
         chunks: Iterable[ViewText | SectionChunk],
         retriever: RetrieverName = "bm25",
         weights: Mapping[str, float] | None = None,
+        language: str = "english",
     ) -> None:
         check_one_of(RetrieverName, retriever=retriever)
+        check_language(language)
         check_weights(weights)
         self.retriever = retriever
         self.weights = weights
@@ -87,7 +91,8 @@ class MultiViewIndex:
         }
         self._chunks = {view: np.array(numbers, dtype=np.int64) for view, numbers in chunk_numbers.items()}
         self._indexes: dict[str, TextIndex] = {
-            view: _RETRIEVERS[retriever]([chunk.indexed_text for chunk in of_view]) for view, of_view in by_view.items()
+            view: _RETRIEVERS[retriever]([chunk.indexed_text for chunk in of_view], language=language)
+            for view, of_view in by_view.items()
         }
 
     def search(self, query: str, top_n: int = 5, among: Collection[int] | None = None) -> Explainable[MergedSection]:

@@ -10,20 +10,22 @@ from functools import lru_cache
 
 from drillrank.data import read_words
 from drillrank.errors import check_positive
-from drillrank.terms import terms
+from drillrank.text import SPACELESS, terms
 
 KEYWORDS = 20  # per section
 _LONGEST_WORD = 40  # characters; longer runs are encoded data or text without spaces
 
 # Addresses, tags and TeX commands are passed over.
-_WORD = re.compile(
-    r"https?://[^\s)>\]]+ | </?[a-z][^<>]*> | \\[a-z]+ | (?P<word>[^\W_](?:\w*[^\W_])?)", re.IGNORECASE | re.VERBOSE
-)
+_NOT_WORD = r"https?://[^\s)>\]]+|</?[a-z][^<>]*>|\\[a-z]+"
+_PAIR = rf"(?=(?P<pair>{SPACELESS.pattern}{{2}})){SPACELESS.pattern}"
+_LETTER, _INSIDE = (f"[^{other}{SPACELESS.pattern[1:]}" for other in (r"\W_", r"\W"))
+_WORD = re.compile(rf"{_NOT_WORD}|{_PAIR}|(?P<word>{_LETTER}(?:{_INSIDE}*{_LETTER})?(?:(?<=\d)\.\d+)*)", re.IGNORECASE)
+_HIRAGANA = re.compile("[\u3041-\u3096]")  # between and after words
 _CONTRACTED = re.compile(r"['’](?!s\b)\w")  # after the "don" of "don't", but not after the "model" of "model's"
 _JOINT = re.compile(r"[\s-]")  # between the words of a phrase
 
 
-def keywords(texts: Sequence[str], n: int = KEYWORDS) -> list[list[str]]:
+def keywords(texts: Sequence[str], n: int = KEYWORDS, language: str = "english") -> list[list[str]]:
     """The words and two-word phrases that set each section apart from the others of its document.
 
     Weighted by TF-IDF over the sections. Inflections of a word count as one, shown in the form that is most frequent
@@ -33,6 +35,7 @@ def keywords(texts: Sequence[str], n: int = KEYWORDS) -> list[list[str]]:
     Args:
         texts: The sections of one document.
         n: Largest number of keywords of a section.
+        language: Whose stemmer tells inflections; of scripts without spaces, words are two characters side by side.
 
     Returns:
         One list per section, best first; of equal weight, phrases come first, then what occurs first. Empty where a
@@ -45,7 +48,7 @@ def keywords(texts: Sequence[str], n: int = KEYWORDS) -> list[list[str]]:
     [['Red foxes', 'hunt'], ['whale', 'dives'], []]
     """
     check_positive(n=n)
-    candidates = [list(_candidates(text)) for text in texts]
+    candidates = [list(_candidates(text, language)) for text in texts]
     counts = [Counter(key for key, _ in section) for section in candidates]
     sections_with = Counter(key for count in counts for key in count)
 
@@ -62,14 +65,17 @@ def keywords(texts: Sequence[str], n: int = KEYWORDS) -> list[list[str]]:
     return chosen
 
 
-def _candidates(text: str) -> Iterator[tuple[str, str]]:
+def _candidates(text: str, language: str) -> Iterator[tuple[str, str]]:
     """Key (lower-cased stems) and written form of every content word, and of every two that stand side by side."""
     previous: tuple[re.Match[str], str] | None = None
     for match in _WORD.finditer(text):
-        word = match["word"] or ""
-        if not _is_content(word) or _CONTRACTED.match(text, match.end()):
+        pair, word = match["pair"], match["word"] or ""
+        if pair and not _HIRAGANA.search(pair):
+            key = word = pair
+        elif _is_content(word) and not _CONTRACTED.match(text, match.end()):
+            key = "".join(terms(word, language))
+        else:
             continue
-        key = "".join(terms(word))
         yield key, word
         if previous and previous[1] != key and _JOINT.fullmatch(text, previous[0].end(), match.start()):
             phrase = text[previous[0].start() : match.end()]

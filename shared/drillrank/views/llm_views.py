@@ -16,7 +16,7 @@ from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
 from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT, Template, check_places, filled
 from drillrank.structure import Document
-from drillrank.terms import WORD
+from drillrank.text import WORD
 from drillrank.views.cutters import Cutter, whole_sections
 from drillrank.views.keywords import keywords
 from drillrank.views.section_views import VIEWS, View, chunk_names
@@ -72,7 +72,11 @@ class ViewWriter:
             raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r}.")
 
     def write(
-        self, document: Document, cutter: Cutter | None = None, views: Collection[View] = VIEWS
+        self,
+        document: Document,
+        cutter: Cutter | None = None,
+        views: Collection[View] = VIEWS,
+        language: str = "english",
     ) -> Requests[ViewTexts]:
         r"""Ask for the views of every chunk at once, once more where that brought nothing.
 
@@ -83,6 +87,7 @@ class ViewWriter:
             document: A parsed document.
             cutter: Makes the chunks, by default whole sections.
             views: The views to write; the raw one needs no writing.
+            language: Whose stemmer finds keywords and summaries where the LLM brings none.
 
         Returns:
             A generator for `drillrank.llm.run` or `arun`; its result goes into `section_chunks` with the same
@@ -110,9 +115,9 @@ class ViewWriter:
         unwritten = {view for view, position in prompts if (view, position) not in answers}
         keyword_lists = summary_texts = None
         if "keywords" in views:
-            keyword_lists = keywords(bodies) if "keywords" in unwritten else [[] for _ in bodies]
+            keyword_lists = keywords(bodies, language=language) if "keywords" in unwritten else [[] for _ in bodies]
         if "summary" in views:
-            summary_texts = summaries(bodies) if "summary" in unwritten else bodies
+            summary_texts = summaries(bodies, language=language) if "summary" in unwritten else bodies
         for (view, position), answer in answers.items():
             if view == "keywords" and keyword_lists is not None:
                 keyword_lists[position] = parse_keywords(answer)

@@ -71,6 +71,7 @@ def section_chunks(
     context: Collection[Context] = (),
     keyword_lists: Sequence[Sequence[str]] | None = None,
     summary_texts: Sequence[str] | None = None,
+    language: str = "english",
 ) -> list[SectionChunk]:
     r"""Every section of a document, or every chunk of another size, in its views.
 
@@ -86,6 +87,7 @@ def section_chunks(
             keywords of the whole section. What is returned stays the source.
         keyword_lists: Keywords for each chunk, for example an LLM's; by default `keywords`.
         summary_texts: Summaries for each chunk; by default `summaries`.
+        language: Whose stemmer finds keywords and summaries.
 
     Returns:
         The views chunk by chunk; within a chunk raw, keywords, summary.
@@ -108,12 +110,13 @@ def section_chunks(
     if not isinstance(document_id, str):
         raise InvalidInput(f"document_id must be a string, not {document_id!r}.")
     chunks = (cutter or whole_sections())(document)
+    bodies = [chunk.body for chunk in chunks]
     texts: dict[View, list[str]] = {}
     if "keywords" in views:
-        lists = keywords([chunk.body for chunk in chunks]) if keyword_lists is None else keyword_lists
+        lists = keywords(bodies, language=language) if keyword_lists is None else keyword_lists
         texts["keywords"] = [", ".join(words) for words in lists]
     if "summary" in views:
-        texts["summary"] = list(summaries([chunk.body for chunk in chunks]) if summary_texts is None else summary_texts)
+        texts["summary"] = list(summaries(bodies, language=language) if summary_texts is None else summary_texts)
     for view, of_view in texts.items():
         if len(of_view) != len(chunks):
             raise InvalidInput(f"The {view} view needs one entry for each of {len(chunks)} chunks, not {len(of_view)}.")
@@ -121,7 +124,7 @@ def section_chunks(
     headings = chunk_names(chunks)
     made = []
     for position, raw in enumerate(
-        _raw_views(document, chunks, document_id, _contexts(document, chunks, headings, context))
+        _raw_views(document, chunks, document_id, _contexts(document, chunks, headings, context, language))
     ):
         made.append(raw)
         for view, of_view in texts.items():
@@ -160,7 +163,7 @@ def check_context(context: Collection[Context]) -> None:
 
 
 def _contexts(
-    document: Document, chunks: Sequence[Chunk], headings: Sequence[str], context: Collection[Context]
+    document: Document, chunks: Sequence[Chunk], headings: Sequence[str], context: Collection[Context], language: str
 ) -> list[str]:
     """What stands in front of each chunk: its path on one line, the keywords of its section on the next."""
     lines: list[list[str]] = [[] for _ in chunks]
@@ -169,7 +172,7 @@ def _contexts(
             own.append(heading)
     if "keywords" in context:
         sections = whole_sections()(document)
-        lists = keywords([section.body for section in sections], CONTEXT_KEYWORDS)
+        lists = keywords([section.body for section in sections], CONTEXT_KEYWORDS, language)
         words = {section.ordinal: found for section, found in zip(sections, lists, strict=True)}
         for own, chunk in zip(lines, chunks, strict=True):
             own.append(", ".join(words.get(chunk.ordinal, ())))

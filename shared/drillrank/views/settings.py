@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import OnFailure, check_positive
 from drillrank.settings import as_settings, check_one_of
+from drillrank.text import check_language
 from drillrank.tokens import Tokens, token_counter
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class ViewSettings:
         on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
             `DrillrankWarning`; or `"raise"`.
         workers: Most LLM calls at the same time: of one question, or of one call with documents.
+        language: Whose stemmer finds keywords and summaries: one of `drillrank.text.LANGUAGES`.
 
     Raises:
         InvalidInput: a value is not one of those named, or below 1.
@@ -33,11 +35,13 @@ class ViewSettings:
     tokens: Tokens = None
     on_failure: OnFailure = "continue"
     workers: int = 4
+    language: str = "english"
 
     def __post_init__(self) -> None:
         token_counter(self.tokens)
         check_one_of(OnFailure, on_failure=self.on_failure)
         check_positive(workers=self.workers)
+        check_language(self.language)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:

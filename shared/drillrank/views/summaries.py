@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure.sentences import sentences
-from drillrank.terms import terms
+from drillrank.text import first_words, terms, word_count
 from drillrank.tokens import count_tokens
 from drillrank.vectors import Tfidf
-from drillrank.words import first_words, word_count
 
 SUMMARY_WORDS = 100
 SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (MC-indexing, Appendix G)
@@ -59,16 +58,18 @@ def check_summarizer(summarizer: object) -> Summarize:
     return function  # type: ignore[no-any-return]
 
 
-def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None) -> str:
+def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None, language: str = "english") -> str:
     """Extractive summary of one section; see `summaries`.
 
     >>> summary("Rain fell. Cats purr and cats hiss. Cats purr.", max_words=7, raw_up_to=7)
     'Cats purr and cats hiss. Cats purr.'
     """
-    return summaries([text], max_words, raw_up_to)[0]
+    return summaries([text], max_words, raw_up_to, language)[0]
 
 
-def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None) -> list[str]:
+def summaries(
+    texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None, language: str = "english"
+) -> list[str]:
     """The sentences nearest to each section's centroid, in their original order (Radev et al. 2004).
 
     A sentence is a TF-IDF vector of unit length, the centroid of a section the sum of its sentences, and nearness
@@ -79,6 +80,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
         texts: The sections of one document.
         max_words: Word limit of a summary.
         raw_up_to: A section of at most this many words is its own summary, unchanged; None for `is_short`.
+        language: Whose stemmer words go through.
 
     Returns:
         One summary per section: whole sentences as they stand in the text, joined by spaces.
@@ -90,7 +92,7 @@ def summaries(texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: i
     shortened = list(texts)
     long = [position for position, text in enumerate(texts) if not _is_own_summary(text, raw_up_to)]
     split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
-    vectors = Tfidf(terms(sentence) for section in split for sentence in section).vectors
+    vectors = Tfidf(terms(sentence, language) for section in split for sentence in section).vectors
     first = 0
     for position, section in zip(long, split, strict=True):
         own = vectors.between(first, first + len(section))

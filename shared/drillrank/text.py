@@ -1,0 +1,281 @@
+"""Text as words: what lexical models, indexes, links and views match by; lengths in words; invalid Unicode.
+
+`terms` is what two texts are matched by. What is written in several ways has one form: inflections (the Snowball
+stemmer of the language), letters with accents, of either case and of any width, numbers and years. Scripts without
+spaces between words are told by their characters, in mixed text too.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from itertools import compress, count, islice, pairwise
+from unicodedata import normalize
+
+import Stemmer
+
+from drillrank.data import read_table
+from drillrank.errors import InvalidInput
+
+ANALYZER = 1  # raised whenever `terms` changes: words that were counted before are those of another analyzer
+LANGUAGES = (*Stemmer.algorithms(), "none")
+
+_REMEMBERED = 100_000  # words; a large report has some ten thousand
+_LONG = 50  # letters of a word that is hardly met again
+_CENTURY = 40  # two-digit years below it are of this century
+_DECIMAL_POINT = {"english", "porter", "none", "hindi", "irish", "nepali", "tamil", "yiddish"}  # others have commas
+_ELIDING = {"french", "italian", "catalan"}
+
+# Explicit ranges, because `\w` follows the Unicode version of the running Python, and knows no combining marks.
+_HAN = "\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KANA = "\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+_THAI_LAO_MYANMAR_KHMER = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u1049\u1050-\u109f\u1780-\u17d3"
+_SPACELESS = _HAN + _KANA + _THAI_LAO_MYANMAR_KHMER
+_ACCENTS = "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670"
+_HIDDEN = "\u00ad\u200c\u200d\u2060"  # soft hyphens and joiners
+_MARKS = f"{_ACCENTS}{_HIDDEN}\u0900-\u0963\u0966-\u0df3"
+_LATIN = "0-9A-Za-zª²³µ¹º¼-¾À-ÖØ-öø-ʯ"
+
+SPACELESS = re.compile(f"[{_SPACELESS}]")  # a character of a script without spaces
+WORD = re.compile(r"\w+")
+_WORD_OR_CHARACTER = re.compile(rf"[{_SPACELESS}]|(?:[^\W{_SPACELESS}]|[{_MARKS}])+")
+_NAME_TOKEN, _ANY_NAME_TOKEN = (re.compile(rf"{word.pattern}|[^\w\s]") for word in (WORD, _WORD_OR_CHARACTER))
+_WRITTEN = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\s{_SPACELESS}]{{1,20}}")  # a longer run counts as several words
+_WORD_START = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_ASCII_TOKEN, _LATIN_TOKEN, _ANY_TOKEN = (  # a year as in '98, or a word, or a number
+    re.compile(rf"'\d\ds?\b(?!')|[{letters}]+(?:(?<=\d)[.,'\u00a0]\d+)*")
+    for letters in ("0-9A-Za-z", _LATIN, rf"\w{_MARKS}{_SPACELESS}")
+)
+_BEYOND_LATIN = re.compile("[\u00ad\u02b0-\u1fff\u200c\u200d\u2060\u2070-\u209f\u2100-\u218f\u2c00-\U0010ffff]")
+_RUN = re.compile(f"[{_SPACELESS}]+")
+_ELISION = re.compile(r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|nell|dell|dall|all|sull)['’](?=\w)", re.I)
+
+_NOT_FOLDED = re.compile(f"[{_ACCENTS}{_HIDDEN}]")
+_RAISED = re.compile("([²³¹⁰⁴-⁹]+)")  # powers and footnotes
+_SHORT_YEAR = re.compile(r"('|fy|cy|\d[qh])(\d\d)(s?)")
+_APART = re.compile(r"[^\W\d_]{2,5}\d+|\d+(?!(?:st|nd|rd|th)$)[^\W\d_]*|.*\d\W\d.*")
+_PART = re.compile(r"\d+(?:[.,']\d+)*|[^\W\d]+")
+_THOUSANDS = {  # by the decimal separator
+    mark: re.compile(rf"\d{{1,3}}(?:[{other}']\d{{2,3}})*[{other}']\d{{3}}(?!\d)") for mark, other in (".,", ",.")
+}
+
+_per_thread = threading.local()  # a Snowball stemmer keeps its working buffer, so threads must not share one
+
+
+def terms(text: str, language: str = "english") -> list[str]:
+    """What a text is matched by: its words, stemmed, without accents, in small letters; numbers in one form.
+
+    - Scripts without spaces (Chinese, Japanese, Thai, Lao, Myanmar, Khmer): every two characters that stand side by
+      side, and of Chinese ones also each alone. A character that stands alone is a term in any of them.
+    - Digits come apart from letters (10K as 10-K), but for ordinals and names of one letter (19th, F1, H2O).
+    - Separators of thousands are left out, decimal ones become points; the stemmer's language tells which is which.
+    - Years of two digits have four where they are known by what stands before: FY22, 4Q22, '22.
+
+    Args:
+        text: Any text.
+        language: A Snowball stemmer, one of `LANGUAGES`; `"none"` leaves words as they are.
+
+    Returns:
+        Terms in the order of the text.
+
+    Raises:
+        InvalidInput: there is no such language.
+
+    >>> terms("Which rivers were crossed in FY22, for $1,577?")
+    ['which', 'river', 'were', 'cross', 'in', 'fy', '2022', 'for', '1577']
+    >>> terms("Die Flüsse: 1.577,5 km", "german"), terms("東京の川")
+    (['die', 'fluss', '1577.5', 'km'], ['東京', '京の', 'の川', '東', '京', '川'])
+    """
+    known = _known(language)
+    if language in _ELIDING:
+        text = _ELISION.sub("", text)
+    if text.isascii():
+        tokens = _ASCII_TOKEN.findall(text)
+    else:
+        text = text.replace("’", "'").replace("\u202f", "\u00a0").replace("\u2009", "\u00a0")
+        if _BEYOND_LATIN.search(text):
+            tokens = _ANY_TOKEN.findall(_RUN.sub(_pairs, text))
+        else:
+            tokens = _LATIN_TOKEN.findall(text)
+    found = list(map(known.__getitem__, tokens))
+    if not known.several.isdisjoint(tokens):
+        for place in reversed(list(compress(count(), map(known.several.__contains__, tokens)))):
+            found[place : place + 1] = found[place].split()
+    return found
+
+
+def check_language(language: object) -> str:
+    """The language itself.
+
+    Raises:
+        InvalidInput: it is none of `LANGUAGES`.
+    """
+    if isinstance(language, str) and language in LANGUAGES:
+        return language
+    raise InvalidInput(f"language is one of {', '.join(LANGUAGES)}; not {language!r:.200}.")
+
+
+class _Terms(dict[str, str]):
+    """The terms of each word, as it is written, that was met before; several are joined by spaces.
+
+    Attributes:
+        several: The words that have several, or none.
+    """
+
+    def __init__(self, language: str) -> None:
+        self._stemmer = None if check_language(language) == "none" else Stemmer.Stemmer(language)
+        self._pinned = read_table("pinned_stems.tsv") if language == "english" else {}
+        self._folds_first = language in ("english", "porter")  # other stemmers know their accents
+        self._decimal = "." if language in _DECIMAL_POINT else ","
+        self.several: set[str] = set()
+
+    def __missing__(self, token: str) -> str:
+        found = list(filter(None, self._terms(token)))
+        if len(found) != 1:
+            self.several.add(token)
+        joined = " ".join(found)
+        if len(token) <= _LONG:
+            self[token] = joined
+        return joined
+
+    def _terms(self, token: str) -> Iterator[str]:
+        word = token.lower() if token.isascii() else _plain(token)
+        if year := _SHORT_YEAR.fullmatch(word):
+            before, two, decade = year.groups()
+            century = "20" if int(two) < _CENTURY else "19"
+            word = before.strip("'") + " " + century + two + decade
+        for piece in word.replace("_", " ").split():
+            if not _APART.fullmatch(piece):
+                yield self._stem(piece)
+                continue
+            parts = _PART.findall(piece)
+            for part, before in zip(parts, ["", *parts], strict=False):
+                if part[0].isdigit():
+                    yield from self._numbers(part)
+                elif part != "s" or not before:  # of a decade
+                    yield self._stem(part)
+
+    def _numbers(self, written: str) -> Iterator[str]:
+        number = _THOUSANDS[self._decimal].sub(lambda whole: re.sub(r"\D", "", whole[0]), written)
+        for one in re.split("[,']", number.replace(self._decimal, ".")):
+            yield from [one] if one.count(".") == 1 else one.split(".")
+
+    def _stem(self, word: str) -> str:
+        if self._stemmer is None or self._folds_first:
+            word = _folded(word)
+        stem = self._pinned.get(word) or (self._stemmer.stemWord(word) if self._stemmer else word)
+        return _folded(stem)
+
+
+def _known(language: str) -> _Terms:
+    """What this thread remembers."""
+    by_language: dict[str, _Terms] | None = getattr(_per_thread, "terms", None)
+    if by_language is None:
+        by_language = _per_thread.terms = {}
+    known = by_language.get(language)
+    if known is None or len(known) + len(known.several) > _REMEMBERED:
+        known = by_language[check_language(language)] = _Terms(language)
+    return known
+
+
+def _pairs(run: re.Match[str]) -> str:
+    """Terms of characters between which there are no spaces."""
+    characters = normalize("NFKC", run[0])
+    found = [*map("".join, pairwise(characters)), *(c for c in characters if c >= "\u3400")]
+    return f" {' '.join(found or characters)} "
+
+
+def _plain(word: str) -> str:
+    """A word of any letters in small ones of the usual width, and its digits as 0 to 9."""
+    word = normalize("NFKC", _RAISED.sub(r" \1 ", word.replace("\u00a0", "'"))).lower()
+    return "".join(str(int(c)) if c.isdecimal() else c for c in word)
+
+
+def _folded(word: str) -> str:
+    if word.isascii():
+        return word
+    return normalize("NFC", _NOT_FOLDED.sub("", normalize("NFD", word))).replace("ß", "ss")
+
+
+def find_words(text: str) -> Iterator[re.Match[str]]:
+    """The words of a text as they are written, one after the other; characters of scripts without spaces one by one.
+
+    >>> [word[0] for word in find_words("Who, me? 東京")]
+    ['Who', 'me', '東', '京']
+    """
+    return (WORD if text.isascii() else _WORD_OR_CHARACTER).finditer(text)
+
+
+def words(text: str) -> list[str]:
+    """What `find_words` finds.
+
+    >>> len(words("Who, me?")), len(words("東京"))
+    (2, 2)
+    """
+    return (WORD if text.isascii() else _WORD_OR_CHARACTER).findall(text)
+
+
+def name_tokens(text: str) -> list[str]:
+    """The words and punctuation marks that names and titles are compared by, letters and case as they are.
+
+    >>> name_tokens("Malcolm X's life"), name_tokens("東京")
+    (['Malcolm', 'X', "'", 's', 'life'], ['東', '京'])
+    """
+    return _NAME_TOKEN.findall(text) if text.isascii() else _ANY_NAME_TOKEN.findall(normalize("NFC", text))
+
+
+def word_starts(text: str) -> list[int]:
+    """Offsets at which words begin, without that of the first one.
+
+    >>> word_starts(" The Rhine flows")
+    [5, 11]
+    """
+    return [word.start() for word in _WORD_START.finditer(text)][1:]
+
+
+def word_count(text: str) -> int:
+    """How long a text is in words; a run of more than 20 characters counts as several, as do scripts without spaces.
+
+    >>> word_count("The Rhine flows"), word_count("x" * 50), word_count("東京の川")
+    (3, 3, 2)
+    """
+    return sum(1 for _ in _WRITTEN.finditer(text))
+
+
+def first_words(text: str, count: int) -> str:
+    """The text up to the end of its `count`-th word, or of its last one.
+
+    >>> first_words("The Rhine flows through Basel. ", 3), first_words("The Rhine. ", 3), first_words(" ", 3)
+    ('The Rhine flows', 'The Rhine.', '')
+    """
+    end = 0
+    for word in islice(_WRITTEN.finditer(text), count):
+        end = word.end()
+    return text[:end]
+
+
+def without_surrogates(text: str) -> str:
+    r"""A document's text with U+FFFD for each half of a character (lone surrogate); all offsets stay.
+
+    >>> without_surrogates("a\ud83eb") == "a\ufffdb"
+    True
+    """
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def check_surrogates(text: str, what: str) -> None:
+    r"""Refuse a text in which there is half a character, such as a question, which nobody meant so.
+
+    Raises:
+        InvalidInput: says where.
+
+    >>> check_surrogates("Why\ud83e?", "The question")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: The question holds half a character, '\ud83e' at offset 3: decode it anew.
+    """
+    if not text.isascii() and (found := _SURROGATE.search(text)):
+        raise InvalidInput(f"{what} holds half a character, {found[0]!r} at offset {found.start()}: decode it anew.")

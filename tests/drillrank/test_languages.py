@@ -1,0 +1,125 @@
+"""Pages of Chinese, Japanese, German and French with ten questions each, and what the embedded model finds there.
+
+The questions are worded as somebody asks who has not read the page; beside each stands how its paragraph begins.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model, parse_document
+from drillrank.cli import main
+from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.retrieval import BM25Index, TfidfIndex
+from drillrank.views import MultiViewChunker, MultiViewIndex, keywords
+
+PAGES = Path(__file__).parent / "data" / "languages"
+LANGUAGES = {"chinese": "english", "japanese": "english", "german": "german", "french": "french"}  # the first two: any
+
+
+@lru_cache
+def page(name):
+    document = parse_document((PAGES / f"{name}.md").read_text(encoding="utf-8"), "markdown")
+    return document, D3(model=load_evidence_model(language=LANGUAGES[name])).prepare([document])
+
+
+def asked(name):
+    """Questions, each with the id of its paragraph."""
+    found = []
+    for question, beginning in json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8")):
+        [gold] = [p.id for p in page(name)[1].paragraphs if p.text.startswith(beginning)]
+        found.append((question, gold))
+    return found
+
+
+def found_first(name, ask):
+    return sum(ask(question) == gold for question, gold in asked(name))
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_upr_puts_the_paragraph_first(name):
+    passages = [Passage(paragraph.text, id=paragraph.id) for paragraph in page(name)[1].paragraphs]
+    upr = UPR(load_language_model("unigram", language=LANGUAGES[name]))
+    assert found_first(name, lambda question: upr.rank(question, passages)[0].passage.id) >= 8
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_d3_finds_the_paragraph_first(name):
+    d3, ready = D3(model=load_evidence_model(language=LANGUAGES[name])), page(name)[1]
+    assert found_first(name, lambda question: d3.retrieve(question, ready)[0].passage.id) >= 8
+
+
+@pytest.mark.parametrize("index", [BM25Index, TfidfIndex])
+@pytest.mark.parametrize("name", ["chinese", "japanese"])
+def test_indexes_read_scripts_without_spaces(name, index):
+    paragraphs = page(name)[1].paragraphs
+    searched = index([paragraph.text for paragraph in paragraphs])
+    assert found_first(name, lambda question: paragraphs[searched.scores(question).argmax()].id) >= 7
+
+
+@pytest.mark.parametrize("name", ["chinese", "japanese"])
+def test_views_read_scripts_without_spaces(name):
+    document, _ = page(name)
+    [chunks] = MultiViewChunker(chunking="paragraph").chunks([(name, document)])
+    index = MultiViewIndex(chunks)
+    spans = {chunk.id: (chunk.start, chunk.end) for chunk in chunks if chunk.view == "raw"}
+    starts = {p.id: p.metadata["start"] for p in page(name)[1].paragraphs}
+    hits = 0
+    for question, gold in asked(name):
+        hits += any(
+            start <= starts[gold] < end for start, end in (spans[s.section_id] for s in index.search(question, 3))
+        )
+    assert hits >= 8
+
+
+def test_views_take_a_language():
+    document = parse_document("# A\n\nDie Flüsse.\n\n# B\n\nEin Fluss, zwei Flüsse, viele Flüsse.\n")
+    [chunks] = MultiViewChunker(language="german").chunks([("doc", document)])
+    assert [chunk.text for chunk in chunks if chunk.view == "keywords"][1] == "B\nFlüsse, Ein, zwei, viele"
+    found = MultiViewIndex(chunks, language="german").search("Fluss")
+    assert [bool(section.matched_views) for section in found] == [True, True]
+
+
+def test_keywords_of_scripts_without_spaces_are_pairs_of_characters():
+    [first, _] = keywords(["长城在北方，长城很长。", "运河在南方。"], 2)
+    assert first == ["长城", "城在"]
+    assert keywords(["新幹線は速い。新幹線の駅。"], 2) == [["新幹", "幹線"]]
+
+
+def test_titles_of_scripts_without_spaces_are_mentioned_and_named():
+    passages = [
+        Passage("李冰主持修建了都江堰。", id="person", title="李冰"),
+        Passage("它位于岷江上。", id="weir", title="都江堰"),
+        Passage("它流入长江。", id="river", title="岷江"),
+    ]
+    links = TitleMentions().over(passages)
+    assert [list(links(passage)) for passage in passages] == [["weir"], ["river"], []]
+    search = PathSearch(PromptRank(), passages, links=TitleMentions())
+    [best, *_] = search.search_paths("李冰修建的工程位于哪条江上？")
+    assert best.passage.ids == ("person", "weir")
+
+
+def test_a_path_search_takes_the_language_of_its_model():
+    passages = [Passage("Die Flüsse sind lang.", id="1"), Passage("Lange Wege, kein Wasser.", id="2")]
+    model = load_language_model("unigram", language="german")
+    found = PathSearch(PromptRank(model), passages, links=[]).search("Welcher Fluss?")
+    assert (found[0].passage.id, found[0].details["nothing_matched"]) == ("1", False)
+
+
+def test_the_command_line_takes_a_language(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for number in range(12):  # more than are drilled into: the words of all are counted
+        text = "Das Haus ist hoch." if number == 7 else f"Kein Wasser an Ort {number}."
+        (tmp_path / f"{number}.md").write_text(f"# Seite {number}\n\n{text}\n", encoding="utf-8")
+    files = sorted(map(str, tmp_path.glob("*.md")))
+    for language, status in (("german", 0), ("english", 1)):
+        assert main(["ask", "--json", "--top-n", "1", "--language", language, *files, "Welche Häuser?"]) == status
+        assert ("Das Haus" in capsys.readouterr().out) == (language == "german")
+    assert main(["ask", "--language", "klingon", *files, "Welche Häuser?"]) == 2
+    assert "language is one of" in " ".join(capsys.readouterr().err.split())
