@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -124,15 +126,35 @@ def test_a_third_that_is_removed_and_added_again_has_the_scores_of_a_fresh_corpu
 
 def test_counts_that_are_large_and_numbers_beyond_a_block(tmp_path):
     long = Passage("fox " * 1_000 + "owl " * 255 + "elk " * 256, id="long")
-    passages = [long, *(Passage("fox" if n % 3 else f"owl w{n % 40}", id=str(n)) for n in range(16_700))]
+    many = [Passage("fox" if number % 3 else f"owl w{number % 40}", id=str(number)) for number in range(16_700)]
+    twins = [Passage("a lone gnu", id="first"), Passage("a lone gnu", id="last")]  # which counts once for p(w|C)
+    left = [long, twins[0], *many, twins[1]]
     corpus = Corpus(tmp_path / "corpus.db")
-    corpus.add(passages)
-    for gone in (set(), {"long", *map(str, range(16_000, 16_500))}):
+    corpus.add(left)
+    for gone in ([], ["first"], ["long", *map(str, range(16_000, 16_500))], ["last"]):
         corpus.remove(gone)
-        left = [passage for passage in passages if passage.id not in gone]
-        for query in ("fox", "owl w7", "elk"):
+        left = [passage for passage in left if passage.id not in gone]
+        for query in ("fox", "owl w7", "elk gnu"):
             assert found(corpus, query, 200) == in_memory(left, query, 200)
         assert corpus.statistics() == statistics_of(left)
+
+
+def test_nothing_is_left_of_what_is_removed(tmp_path):
+    file = tmp_path / "corpus.db"
+    corpus = Corpus(file)
+    corpus.add([*linked_passages(50), ("doc", parse_document("# Sea\n\nA fox.\n\nA fox."))])
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("INSERT INTO annotations VALUES ('date', '2020', 1, 0, 4, 1)")
+        database.execute("INSERT INTO vectors VALUES (1, 'm', 2, x'0000000000000000')")
+        with pytest.raises(sqlite3.IntegrityError):
+            database.execute("INSERT INTO vectors VALUES (2, 'm', 2, x'00000000000000')")
+        database.commit()
+    corpus.remove(["doc", *(f"p{number}" for number in range(50))])
+    with closing(sqlite3.connect(file)) as database:
+        for table in ("documents", "passages", "postings", "annotations", "vectors"):
+            assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+    corpus.add([Passage("a fox", id="a")])
+    agrees(corpus)
 
 
 def test_empty_texts_count_and_are_not_found():

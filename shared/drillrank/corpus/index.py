@@ -110,8 +110,8 @@ def statistics(database: sqlite3.Connection, words: Sequence[str] | None = None)
     of_word = "" if words is None else "AND block IN (SELECT block FROM blocks) AND term = ?"
     keys = [()] if words is None else [(word,) for word in dict.fromkeys(words)]
     rows = [row for key in keys for row in database.execute(query.format(of_word), key)]
-    holding = {term: min(held, int(texts)) for term, held, _ in rows}
-    return CollectionStatistics(int(texts), holding, {term: times for term, _, times in rows})
+    holding, occurrences = {term: held for term, held, _ in rows}, {term: times for term, _, times in rows}
+    return CollectionStatistics(int(texts), holding, occurrences)
 
 
 def add(database: sqlite3.Connection, units: Iterable[Unit]) -> None:
