@@ -47,24 +47,38 @@ def summands(why: Any) -> Any:
             for one, entry in zip(why, told["entries"], strict=True)
         ],
         "tree": [
-            [node["kind"], node["depth"], node["name"], node["fate"], node["score"], node["id"]]
+            [
+                node["kind"],
+                node["depth"],
+                node["name"],
+                node.get("fate", node.get("outcome")),
+                node["score"],
+                node["id"],
+            ]
             for node in told.get("tree", ())
         ],
     }
 
 
 def named(entry: dict[str, Any]) -> Iterator[list[Any]]:
-    """Each summand of an entry as its name, its value, and what else is known of it."""
+    """Each summand of an entry as its name and value, whether terms hold them or, as at first, lists of each kind."""
+    terms = {term["name"]: term for term in entry.get("terms", ())}
+    nothing, gains, path = (
+        terms.pop(name, {}).get("terms", ()) for name in ("question after nothing", "gains", "path")
+    )
+    for before, gain in zip(nothing, gains, strict=True):
+        yield [gain["name"], gain["value"] + before["value"], gain["value"]]
     for token in entry.get("tokens", ()):
-        yield [token["token"], token["gain"] + token["nothing"], token["gain"], token["shares"]]
+        yield [token["token"], token["gain"] + token["nothing"], token["gain"]]
+    for step in path:
+        yield [f"{step['text']}: {step['name']}", step["value"]]
     for step in entry.get("steps", ()):
         yield [f"{step['by']}: {step['document']}", step["log_prior"]]
-    for part in entry.get("parts", ()):
-        yield [part["name"], part["value"]]
-    for answer in entry.get("answers", ()):
-        yield [f"answer {answer['text']}", answer["log_prob"]]
+    for part in (*entry.get("parts", ()), *terms.values()):
+        if part["name"] != "log-odds":  # of P(yes) and P(no), which are told otherwise now
+            yield [part["name"], part["value"]]
     for view in entry.get("views", ()):
-        yield [f"view {view['view']}", view["value"], view["rank"], view["weight"]]
+        yield [f"{view['view']} view", view["value"]]
 
 
 def _rankings(recorder: Recorder) -> Iterator[tuple[str, Callable[[], Any], bool]]:

@@ -19,7 +19,7 @@ GONE: set[str] = set()
 MOVED: dict[str, str] = {}
 
 # Keys of details, metadata and whatever else is recorded as a mapping.
-KEYS: dict[str, str] = {}
+KEYS: dict[str, str] = {"fate": "outcome"}
 
 # Keys that only one of two trees has, and nobody misses.
 IGNORED: set[str] = set()
