@@ -79,7 +79,7 @@ def null_grids(n: int, grids: int, values: str, sizes: tuple[int, int]) -> int:
     adopted = 0
     for _ in range(grids):
         trials = Chance(VALUES[values](chance, (sizes[0] + 1, sizes[1] + 1, n)))
-        parts = np.array_split(chance.permutation(n), 5)
+        parts = np.array_split(chance.permutation(n), min(n, 10))
         steps: list[list[dict[str, Any]]] = [
             [{name: at + 1} for at in range(size)] for name, size in zip("ab", sizes, strict=True)
         ]

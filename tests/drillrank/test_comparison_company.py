@@ -11,10 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import UPR, Passage
+from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.corpus import read_corpus
+from drillrank.evaluation.records import spec_of
+from drillrank.multihop.link_prior import PathPrior
+from drillrank.multihop.path_settings import PathSettings
+from langchain_ext import UPRRerank as LangChainUPR
+from llama_index_ext import UPRRerank as LlamaIndexUPR
 from tests.drillrank.test_comparison import BACKWARDS, CORPUS, QUESTIONS, WORDS, last_first
 
 VOCABULARY = [
@@ -203,6 +209,27 @@ def test_results_of_another_version_are_computed_anew(tmp_path, monkeypatch):
     compare(BACKWARDS, {"theirs": function}, CORPUS, measures=["RR"], results=file)
     with pytest.warns(DrillrankWarning, match="holds results of theirs"):
         compare(BACKWARDS, {"theirs": {**function, "version": "2"}}, CORPUS, measures=["RR"], results=file)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda: UPR(), lambda: UPR(load_language_model("unigram", mu=30.0))),
+        (lambda: UPR(), lambda: UPR(prior="retrieval")),
+        (lambda: D3(), lambda: D3(settings=D3Settings(sections=3))),
+        (lambda: path_search(PathPrior()), lambda: path_search(PathPrior(jump=0.9))),
+        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(prior="retrieval")),
+        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(model=load_language_model("unigram", mu=30.0))),
+        (lambda: LangChainUPR(), lambda: LangChainUPR(top_n=5)),
+        (lambda: {"component": UPR()}, lambda: {"component": UPR(prior="retrieval")}),
+    ],
+)
+def test_objects_are_told_apart_by_their_settings_and_by_nothing_else(one, other):
+    assert spec_of(one()) == spec_of(one()) != spec_of(other())
+
+
+def path_search(prior):
+    return PathSearch(PromptRank(), CORPUS, settings=PathSettings(link_prior=prior))
 
 
 def test_no_secret_of_a_component_is_written_down(tmp_path):

@@ -86,7 +86,7 @@ def compared(found: Any) -> dict[str, Any]:
     return {
         "measures": found.measures,
         "primary": found.primary,
-        "gold": {question: sorted(ids) for question, ids in sorted(got(found, "gold").items())},
+        "gold": {question: sorted(ids) for question, ids in sorted((got(found, "gold") or {}).items())},
         "values": got(found, "values"),
         "pairs": [
             {

@@ -7,13 +7,13 @@ records are compared under the present names.
 from __future__ import annotations
 
 # Arguments. "D3.summarizer" is that of one class or function, "summarizer" that of all.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {"Comparison.reach": "oracle_recall"}
 
 # Values of arguments and of metadata: {"views": {"raw": "text"}}.
-VALUES: dict[str, dict[str, str]] = {}
+VALUES: dict[str, dict[str, str]] = {"verdict": {"helps": "better", "hurts": "worse"}}
 
 # Arguments that are gone, whose old default is all there is.
-GONE: set[str] = set()
+GONE: set[str] = {"Comparison.gold"}
 
 # Classes and functions that are no longer where they were: {"drillrank.retrieval:top": "drillrank.ranks:top"}.
 MOVED: dict[str, str] = {}

@@ -43,8 +43,8 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folds",
         type=int,
-        default=5,
-        help="parts of the questions, each measured with what those before choose, 5 by default",
+        default=10,
+        help="parts of the questions, each measured with what those before choose, 10 by default",
     )
     parser.add_argument("--seed", type=int, default=0, help="which question is in which part")
     parser.add_argument(

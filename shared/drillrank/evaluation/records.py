@@ -11,13 +11,14 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.questions import Question
+from drillrank.likelihood import LanguageModel
 from drillrank.limits import read_json
 from drillrank.passages import Passage
 
@@ -68,8 +69,8 @@ class Record:
 def spec_of(given: Any) -> str:
     """What a component is, by its name and a digest of its settings and version: other ones have other results.
 
-    Of an object the settings are the arguments of its class, as far as attributes of these names hold them. Code is
-    known by its name, and by the version of the package that it stands in.
+    Of an object the settings are the arguments of its class, as far as attributes of these names hold them, and its
+    language models. Code is known by its name, and by the version of the package that it stands in.
 
     >>> spec_of("UPR") == spec_of({"component": "UPR"}) != spec_of({"component": "UPR", "prior": "retrieval"})
     True
@@ -94,6 +95,8 @@ def _described(value: Any, depth: int = 3) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         return [_described(item, depth) for item in items]
+    if isinstance(value, LanguageModel):
+        return [value.spec, _described(value.options)]
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     name = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -102,7 +105,10 @@ def _described(value: Any, depth: int = 3) -> Any:
     except (TypeError, ValueError):
         arguments = ()
     attributes = getattr(value, "__dict__", {})
-    return [name, {key: _described(attributes[key], depth - 1) for key in arguments if key in attributes}]
+    if is_dataclass(value):
+        attributes = {item.name: getattr(value, item.name) for item in fields(value)}
+    own = {key: item for key, item in attributes.items() if key in arguments or isinstance(item, LanguageModel)}
+    return [name, {key: _described(item, depth - 1) for key, item in own.items()}]
 
 
 def fingerprint(questions: Sequence[Question], passages: Mapping[str, Passage], depth: int) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ class Tuned:
         by_fold: The same, chosen on the questions before each fold but the first.
         gain: What these bring to the fold's questions, over the defaults: mean, interval, test.
         needed: How many such questions would show this gain with a chance of 80 %; None where there is none.
+        least: Fewer questions can show nothing.
         measure: In which.
         trials: Mean of the measure over all questions for everything tried, defaults first: optimistic for the best.
         milliseconds: Median of a question with the defaults, and with the best settings.
@@ -47,6 +46,7 @@ class Tuned:
     by_fold: Sequence[Changes]
     gain: Difference
     needed: int | None
+    least: int
     measure: str
     trials: Mapping[str, float]
     milliseconds: tuple[float, float]
@@ -72,9 +72,7 @@ class Tuned:
         if not self.best and not any(self.by_fold):
             return f"Nothing that was tried is better than the defaults of {self.component}: they are kept."
         if n < least_questions():
-            folds = len(self.by_fold) + 1
-            least = next(all_ for all_ in count(folds) if all_ - math.ceil(all_ / folds) >= least_questions())
-            why = f"so few questions cannot show that others are better, {least} are the least that can"
+            why = f"so few questions cannot show that others are better, {self.least} are the least that can"
         else:
             why = f"what others bring may be chance, {found} that did not choose"
         if mean > 0 and self.needed:
@@ -103,6 +101,7 @@ class Tuned:
             "measure": self.measure,
             "gain": self.gain._asdict(),
             "needed": self.needed,
+            "least": self.least,
             "trials": dict(self.trials),
             "milliseconds": list(self.milliseconds),
             "problems": list(self.problems),

@@ -10,8 +10,10 @@ shows changes anything; then the settings are those that all questions choose.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from drillrank.evaluation.own import own_model
 from drillrank.evaluation.questions import QuestionSource, read_questions
 from drillrank.evaluation.records import Records, fingerprint
 from drillrank.evaluation.running import OnProgress
-from drillrank.evaluation.statistics import difference, questions_that_would_tell
+from drillrank.evaluation.statistics import difference, least_questions, questions_that_would_tell
 from drillrank.evaluation.systems import resolved
 from drillrank.evaluation.trials import Trials, forward_validated
 from drillrank.evaluation.tuned import Tuned
@@ -42,7 +44,7 @@ def tune(
     corpus: CorpusSource | None = None,
     *,
     grid: Grid | None = None,
-    folds: int = 5,
+    folds: int = 10,
     seed: int = 0,
     measure: str | None = None,
     first_stage: Any = None,
@@ -53,7 +55,7 @@ def tune(
 ) -> Tuned:
     """Find settings for one's own questions, and whether they are better than the defaults by more than noise.
 
-    With n questions and c candidates in the grid the component is asked about n · c times; folds whose choices differ
+    With n questions and c candidates in the grid the component is asked about n · c times; parts whose choices differ
     ask for more.
 
     Args:
@@ -63,7 +65,8 @@ def tune(
         corpus: As for `compare`.
         grid: Candidates by setting, in place of those of `drillrank.evaluation.tuning_grid`; an empty list leaves a
             setting alone. `mu` is the unigram model's. `instructions` may come from `generate_instructions`.
-        folds: How many parts the questions are cut into; each but the first is measured with what those before choose.
+        folds: How many parts the questions are cut into, if there are so many; each but the first is measured with
+            what those before choose.
         seed: Which question is in which part.
         measure: The measure that decides; None for nDCG@10, and for what reads documents the spans at equal tokens, if
             the questions have spans.
@@ -77,8 +80,8 @@ def tune(
         The settings, their gain with its interval, and all that was tried.
 
     Raises:
-        InvalidInput: a row, the component, a candidate or the measure cannot be used, there are fewer questions than
-            folds, or the component fails with its defaults.
+        InvalidInput: a row, the component, a candidate or the measure cannot be used, there are fewer than two
+            questions, or the component fails with its defaults.
         KeyboardInterrupt: Ctrl-C; what was computed is in `results`.
         MissingExtra: ir-measures or scipy is not installed.
 
@@ -92,7 +95,7 @@ def tune(
     check_positive(folds=folds, candidates=candidates)
     base = _base(component)
     asked = read_questions(questions, columns)
-    if not 2 <= folds <= len(asked):
+    if min(folds, len(asked)) < 2:
         raise InvalidInput(f"{len(asked)} questions cannot be cut into {folds} folds: there are 2 folds at least.")
     kind = base["component"]
     by_text = kind in _BY_TEXT and all(question.spans for question in asked)
@@ -117,7 +120,7 @@ def tune(
     steps = steps_of(kind, model, grid)
     if not steps:
         raise InvalidInput(f"There is nothing to tune in {kind}: the grid is empty.")
-    parts = np.array_split(np.random.default_rng(seed).permutation(len(asked)), folds)
+    parts = np.array_split(np.random.default_rng(seed).permutation(len(asked)), min(folds, len(asked)))
     by_fold, best, changes = forward_validated(steps, parts, trials)
     options = model.options if model is not None else {}
     kept_mu = {MU: options[MU]} if MU in base.get("model_options", {}) and MU in options else {}
@@ -129,6 +132,7 @@ def tune(
         by_fold=by_fold,
         gain=difference(changes),
         needed=questions_that_would_tell(changes),
+        least=next(n for n in count(2) if n - math.ceil(n / min(folds, n)) >= least_questions()),
         measure=measure,
         trials=trials.means,
         milliseconds=(trials.milliseconds({}), trials.milliseconds(best)),
