@@ -19,7 +19,8 @@ from drillrank.components import COMPONENTS, component
 from drillrank.errors import InvalidInput
 
 ROOT = Path(__file__).resolve().parents[2]
-NO_COMPONENTS = {  # public names that are not a method
+NO_COMPONENTS = {
+    "Corpus",  # public names that are not a method
     "LanguageModel",
     "Passage",
     "Path",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import answered, from_dictionary, one_by_one
-from drillrank.hosts.keys import is_old_record, is_section, own, theirs, with_own
+from drillrank.hosts.keys import is_section, own, theirs, with_own
 
 NO, UNKNOWN, YES = 0.0, 0.5, 1.0
 ANSWERS = {YES: True, UNKNOWN: None, NO: False}
@@ -190,7 +190,7 @@ def test_an_asynchronous_function_is_no_filter():
 user_metadata = st.dictionaries(
     st.sampled_from(["view", "section_id", "section_path", "section_level", "source_id", "start_index", "path", "x"]),
     st.one_of(st.text(max_size=3), st.integers(), st.none(), st.lists(st.integers(), max_size=2)),
-).filter(lambda metadata: not is_old_record(metadata))
+)
 our_names = st.dictionaries(
     st.sampled_from(["view", "section_id", "section_path", "source_id", "start", "path", "matched_views"]),
     st.one_of(st.text(max_size=3), st.integers()),

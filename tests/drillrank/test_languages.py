@@ -79,7 +79,7 @@ def test_views_read_scripts_without_spaces(name):
 
 def test_views_take_a_language():
     document = parse_document("# A\n\nDie Flüsse.\n\n# B\n\nEin Fluss, zwei Flüsse, viele Flüsse.\n")
-    [chunks] = MultiViewChunker(language="german").chunks([("doc", document)])
+    [chunks] = MultiViewChunker(settings={"language": "german"}).chunks([("doc", document)])
     assert [chunk.text for chunk in chunks if chunk.view == "keywords"][1] == "B\nFlüsse, Ein, zwei, viele"
     found = MultiViewIndex(chunks, language="german").search("Fluss")
     assert [bool(section.matched_views) for section in found] == [True, True]

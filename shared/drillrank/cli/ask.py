@@ -18,9 +18,11 @@ from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
 from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
 from drillrank.drilldown.d3 import D3, EvidenceRanking
+from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanations
+from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document, read_document
@@ -151,11 +153,14 @@ def run_ask(asked: Asked) -> bool:
 
 def _settings(asked: Asked) -> dict[str, Any]:
     """The arguments of D3."""
+    model: str | LanguageModel | None = asked.model
+    if asked.language is not None:
+        model = load_evidence_model(asked.model or "unigram", language=asked.language)
     if asked.settings is None:
-        return {"model": asked.model or "unigram"}
+        return {"model": model or "unigram"}
     from drillrank.evaluation.settings_file import load_settings
 
-    return load_settings(asked.settings, "D3", model=asked.model, trust=asked.trust)
+    return load_settings(asked.settings, "D3", model=model, trust=asked.trust)
 
 
 def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking]]:

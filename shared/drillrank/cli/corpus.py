@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -93,7 +94,8 @@ class FileCorpus:
     def _documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
         chosen = set(self.names)
         if len(chosen) > limit:
-            chosen = {id_ for id_, _ in self._corpus.rank_documents(question, list(self.names), _likelihood)[:limit]}
+            scorer = partial(_likelihood, self._language)
+            chosen = {id_ for id_, _ in self._corpus.rank_documents(question, list(self.names), scorer)[:limit]}
         return [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
 
     def _read(self) -> None:
@@ -175,14 +177,14 @@ def _make_private(folder: Path) -> None:
         raise PermissionError("others may write there")
 
 
-def _likelihood(blocks: Iterable[Counts]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _likelihood(language: str, blocks: Iterable[Counts]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Log-likelihood of the question's words under each paragraph, as of `drillrank.likelihood.unigram`."""
     parts = list(blocks)
     words = parts[0].words if parts else ()
     frequencies = {word: int(sum(part.tf(word).sum() for part in parts)) for word in words}
     rest = int(sum(part.lengths.sum() for part in parts)) - sum(frequencies.values())
     asked = {word: frequency for word, frequency in frequencies.items() if frequency}
-    shares = Collection(saved={**asked, _REST: rest}).probability(words)
+    shares = Collection(saved={**asked, _REST: rest}, language=language).probability(words)
     for part in parts:
         scores = np.zeros(len(part.numbers))
         for word, share in zip(words, shares, strict=True):

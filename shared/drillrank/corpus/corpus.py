@@ -33,7 +33,7 @@ from drillrank.text import check_language, terms, without_surrogates
 
 BATCH = 2_000  # passages of a transaction
 # What Python raises where stored values are damaged.
-_DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
+_DAMAGE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 _TITLED = "CASE title WHEN '' THEN text ELSE title || ' ' || text END"
 _USED = "UPDATE documents SET used = ? WHERE id = ? AND key = ?"
 _OF_DOCUMENT = "FROM documents JOIN passages ON number >= first AND number < first + size WHERE documents.id = ?"

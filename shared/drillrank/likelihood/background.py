@@ -25,7 +25,7 @@ def background(language: str = "english") -> Mapping[str, float]:
 
     >>> background()["the"] > background()["river"] > background()["cathedr"] > UNLISTED
     True
-    >>> background("german")["der"] > background("german")["fluss"]
+    >>> background("german")["der"] > background("german")["flucht"]
     True
     """
     if language not in LISTED:

@@ -70,6 +70,7 @@ class MultiViewIndex:
         check_weights(weights)
         self.retriever = retriever
         self.weights = weights
+        self.language = language
         by_view: dict[str, list[ViewText | SectionChunk]] = {view: [] for view in VIEWS}
         chunk_numbers: dict[str, list[int]] = {view: [] for view in VIEWS}
         for number, chunk in enumerate(chunks):

@@ -91,7 +91,7 @@ def test_of_paths_and_of_path_search(model):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_16_bits_lose_is_a_term_of_its_own(folders, family):
     model = HuggingFaceModel(str(folders[family]), device="cpu", dtype="bfloat16")
-    search = PathSearch(PromptRank(model), PASSAGES, hops=2)
+    search = PathSearch(PromptRank(model), PASSAGES, settings={"hops": 2})
     for ranking in (
         search.search(QUESTION),
         search.search_paths(QUESTION),
