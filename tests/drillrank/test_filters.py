@@ -212,15 +212,6 @@ def test_what_we_write_stands_beside_what_users_wrote(metadata: dict, ours: dict
 OLD = {"section_id": "7", "section_path": "Sea", "section_level": 1, "view": "raw", "start_index": 4, "source_id": "s"}
 
 
-@given(st.dictionaries(st.sampled_from(["tenant", "title", "path"]), st.text(max_size=3)))
-def test_records_of_earlier_releases_are_read_under_the_same_names(metadata: dict):
-    record = {**metadata, **OLD}
-    found = own(record)
-    assert found == {**{name: value for name, value in OLD.items() if name != "start_index"}, "start": 4}
-    assert theirs(record) == metadata
-    assert is_section(record)
-
-
 @pytest.mark.parametrize("missing", ["section_id", "section_path", "section_level", "view"])
 def test_a_part_of_an_old_record_is_the_users(missing: str):
     part = {key: value for key, value in OLD.items() if key != missing}
