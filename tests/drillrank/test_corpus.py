@@ -294,6 +294,20 @@ def test_files_are_parsed_when_they_are_new_or_changed(tmp_path, monkeypatch):
     assert parsed == [one, two, two, one]
 
 
+def test_a_file_that_changes_while_it_is_read_is_told(tmp_path, monkeypatch):
+    def reading(path):
+        document = read_document(path)
+        path.write_text("An owl.")
+        return document
+
+    monkeypatch.setattr(documents, "read_document", reading)
+    file, corpus = tmp_path / "one.md", Corpus()
+    file.write_text("A fox.")
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        corpus.add([file])
+    assert len(corpus) == 0
+
+
 def test_a_bad_file_costs_nothing_but_itself(tmp_path):
     files = [tmp_path / f"{number}.md" for number in range(5)]
     for number, file in enumerate(files):
