@@ -30,7 +30,7 @@ from drillrank.structure.saved import document_from_json
 from drillrank.surrogates import without_surrogates
 from drillrank.terms import ENGLISH, Analyzer
 
-BATCH = 2_000  # passages of a transaction
+BATCH = 5_000  # passages of a transaction
 # What Python raises where stored values are damaged.
 _DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 _TITLED = "CASE title WHEN '' THEN text ELSE title || ' ' || text END"
