@@ -31,7 +31,7 @@ from drillrank.structure import Document
 from drillrank.structure.saved import document_from_json
 from drillrank.text import check_language, terms, without_surrogates
 
-BATCH = 2_000  # passages of a transaction
+BATCH = 5_000  # passages of a transaction
 # What Python raises where stored values are damaged.
 _DAMAGE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 _TITLED = "CASE title WHEN '' THEN text ELSE title || ' ' || text END"
