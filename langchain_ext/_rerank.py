@@ -16,7 +16,7 @@ from drillrank.explanation import Explanation
 from drillrank.hosts.notes import notes, reasons
 from drillrank.hosts.reranking import Reranker
 from drillrank.likelihood.shared_turns import to_thread
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.base import RetrievalScores
 from langchain_ext._documents import passage_of
 from langchain_ext._retriever import with_score
 from langchain_ext.settings import RerankSettings

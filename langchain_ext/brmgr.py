@@ -9,7 +9,7 @@ from pydantic import Field, InstanceOf
 
 from drillrank import Passage
 from drillrank.hosts.reranking import OfTwoKinds
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from langchain_ext._rerank import LikelihoodCompressor
 from langchain_ext.settings import BRMGRRerankSettings
 

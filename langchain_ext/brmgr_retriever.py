@@ -14,7 +14,7 @@ from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.hosts.lookups import Answer
 from drillrank.hosts.settings import EXPLAIN
 from drillrank.llm import Requests, Usage
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups

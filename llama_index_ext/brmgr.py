@@ -7,7 +7,7 @@ from pydantic import Field, InstanceOf
 
 from drillrank import Passage
 from drillrank.hosts.reranking import OfTwoKinds
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from llama_index_ext._rerank import LikelihoodRerank
 from llama_index_ext.settings import BRMGRRerankSettings
 

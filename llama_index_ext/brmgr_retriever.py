@@ -18,7 +18,7 @@ from drillrank.errors import check_positive
 from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever

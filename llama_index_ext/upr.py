@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from drillrank import UPR
-from drillrank.prompts import UPR_PROMPT
-from drillrank.rerank.first_stage import Prior
-from drillrank.rerank.presets import LikelihoodFormula
+from drillrank.rerank.base import LikelihoodFormula
+from drillrank.rerank.prior import Prior
+from drillrank.rerank.upr import UPR_PROMPT
 from llama_index_ext._rerank import LikelihoodRerank
 
 

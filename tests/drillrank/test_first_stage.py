@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Likelihood
 from drillrank.passages import Passage
-from drillrank.rerank.first_stage import FirstStage, log_prior, meaning_details, posteriors
+from drillrank.rerank.prior import FirstStage, log_prior, meaning_details, posteriors
 from drillrank.rerank.upr import UPR
 
 TEXTS = st.sampled_from(

@@ -15,7 +15,7 @@ from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
-from drillrank.rerank.path_starts import PathStarts
+from drillrank.rerank.prior import PathStarts
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 

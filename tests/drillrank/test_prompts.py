@@ -9,20 +9,11 @@ from hypothesis import strategies as st
 from drillrank import prompts
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
-from drillrank.prompts import (
-    PROMPTRANK_INSTRUCTIONS,
-    UPR_PROMPT,
-    Evidence,
-    PassageTemplate,
-    check_instructions,
-    check_places,
-    check_question_templates,
-    fill_question,
-    filled,
-    generated_prompt,
-    path_prompt,
-    prompt_text,
-)
+from drillrank.prompts import Evidence, check_places, check_question_templates, fill_question, filled, prompt_text
+from drillrank.rerank.brmgr import generated_prompt
+from drillrank.rerank.demonstrations import path_prompt
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
+from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
 
 fragments = st.sampled_from(
     ["{text}", "{title}", "{path}", "{0}", "{", "}", "{{x}}", "%s", "$a", "\\1", "word", " ", "\n"]

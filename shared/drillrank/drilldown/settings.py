@@ -17,8 +17,7 @@ from drillrank.prompts import (
     Template,
     check_places,
 )
-from drillrank.rerank.monot5 import MonoT5
-from drillrank.rerank.relevance import Relevance
+from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import as_settings, check_one_of
 from drillrank.tokens import Tokens, token_counter
 from drillrank.views.summaries import check_summarizer

@@ -15,8 +15,8 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.multihop.residual import DocumentModel, Residual
 from drillrank.passages import Path, Ranked, ranked
+from drillrank.rerank.base import divisor
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.scale import divisor
 
 
 class PathWithPrior(NamedTuple):

@@ -17,7 +17,7 @@ from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood import Request, SentenceTransformerModel, UnigramModel
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import Evidence
-from drillrank.rerank.scale import rescaled
+from drillrank.rerank.base import rescaled
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")

@@ -32,14 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import Likelihood
-from drillrank.likelihood.embedding_model import KAPPA, MEANING
-from drillrank.passages import Passage
-from drillrank.rerank.base import Scored
-from drillrank.rerank.scale import divisor
+from drillrank.likelihood.embedding_model import KAPPA
+from drillrank.passages import Passage, Path
+from drillrank.rerank.base import RetrievalScores, Scored, divisor
 
 Prior = Literal["retrieval", "cosine"]
-RetrievalScores = Sequence[float | None]
 Floats = npt.NDArray[np.float64]
 
 # On training questions of HotpotQA, MuSiQue and QASPER, after BM25, cosines and fusions, 2 to 4 are as good.
@@ -186,12 +183,6 @@ def posteriors(scored: Sequence[Scored], first_stage: FirstStage) -> list[Scored
     ]
 
 
-def meaning_details(likelihood: Likelihood) -> dict[str, float]:
-    """`log_meaning`, the log-probability of the token of meaning, where the model counts it."""
-    counted = bool(likelihood.tokens) and likelihood.tokens[-1] == MEANING
-    return {"log_meaning": float(likelihood.log_probs[-1])} if counted else {}
-
-
 def _words_and_meaning(scored: Sequence[Scored]) -> list[Floats]:
     """Log rank of every candidate by words and by meaning, shape (candidates,); nothing where it has no meaning."""
     if not scored or any("log_meaning" not in details for _, details in scored):
@@ -257,3 +248,50 @@ def _standardised(ranks: Floats) -> Floats:
     deviations = ranks - ranks.mean()
     standardised: Floats = deviations / deviations.std()
     return standardised
+
+
+class PathStarts(NamedTuple):
+    """What the first stage says of the documents that paths begin with.
+
+    Attributes:
+        first_stage: Of each document, in the order of the paths.
+        places: Of each, where in the list of paths those are that begin with it.
+    """
+
+    first_stage: FirstStage
+    places: list[list[int]]
+
+    @staticmethod
+    def read(prior: Prior, paths: Sequence[Path], scores: RetrievalScores | None, weight: float = 1.0) -> PathStarts:
+        """Scores of the paths' first documents, one for each path, checked.
+
+        Raises:
+            InvalidInput: as for `FirstStage.read`, or paths that begin with the same document differ in its score.
+        """
+        if scores is not None and len(scores) != len(paths):
+            raise InvalidInput(f"{len(scores)} scores and {len(paths)} paths cannot be paired.")
+        places: dict[str, list[int]] = {}
+        for place, path in enumerate(paths):
+            places.setdefault(path.ids[0], []).append(place)
+        starts = [paths[own[0]].passages[0] for own in places.values()]
+        if scores is None:
+            return PathStarts(FirstStage.read(prior, starts, None, weight), list(places.values()))
+        first_stage = FirstStage.read(prior, starts, [scores[own[0]] for own in places.values()], weight)
+        for own in places.values():
+            if any(scores[place] != scores[own[0]] for place in own):
+                raise InvalidInput(
+                    f"Paths {own[0]} and {own[-1]} begin with the same passage (id {paths[own[0]].ids[0]!r}), but "
+                    "their scores differ: the score of a path is the first stage's of its first passage."
+                )
+        return PathStarts(first_stage, list(places.values()))
+
+    def posteriors(self, scored: Sequence[Scored]) -> list[Scored]:
+        """Scores of the paths by likelihood, with the prior, in order; the details hold `log_prior`."""
+        best = [max((scored[place] for place in own), key=lambda item: item[0]) for own in self.places]
+        found = list(scored)
+        for own, (_, details) in zip(self.places, posteriors(best, self.first_stage), strict=True):
+            log_prior = details["log_prior"]
+            for place in own:
+                score, known = scored[place]
+                found[place] = (score + log_prior / divisor(known), {**known, "log_prior": log_prior})
+        return found
