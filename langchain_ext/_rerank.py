@@ -60,9 +60,11 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
         return await to_thread(self.compress_documents, documents, query, callbacks)
 
     def _retrieval_scores(self, documents: Sequence[Document]) -> RetrievalScores:
-        """What documents bring under the key under which they leave; None where they bring nothing."""
+        """What documents bring under the key under which they leave; their order as evidence where none does."""
         key = self.settings.score_key
-        return [None if key is None else document.metadata.get(key) for document in documents]
+        scores = [None if key is None else document.metadata.get(key) for document in documents]
+        by_order = getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores)
+        return [-float(place) for place in range(len(documents))] if by_order else scores
 
     def _scored(self, document: Document, item: Ranked[Passage], why: Explanation | None) -> Document:
         told = notes(item.details) | reasons(why)

@@ -44,7 +44,7 @@ class BRMGRRerank(LikelihoodRerank, OfTwoKinds):
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
-    prior: Prior | None = Field(default=None, description="What nodes' scores say, as for UPRRerank.")
+    prior: Prior | None = Field(default="retrieval", description="What nodes' scores say, as for UPRRerank.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
     settings: InstanceOf[BRMGRRerankSettings] = Field(

@@ -73,7 +73,7 @@ class BRMGRRetriever(AskedRetriever):
     model_options: dict[str, Any] | None = None
     top_n: int | None = None
     filters: Filters | None = None
-    prior: Prior | None = None
+    prior: Prior | None = "retrieval"
     guard: bool | float = False
     generated_share: float = 1.0
     explain: bool = False

@@ -95,7 +95,7 @@ class BRMGR:
 
     Args:
         model: A language model, or its specification; a lexical one that was not fitted is, to the retrieved passages.
-        prior: What is known of a retrieved passage before its text is read, as for `UPR`. Nothing found the generated
+        prior: What the first stage's scores say of a retrieved passage, as for `UPR`. Nothing found the generated
             passages, so that their prior is uniform.
         guard: Drop generated passages that no retrieved one supports (see `drillrank.rerank.entailment`): True for
             support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated passage
@@ -128,7 +128,7 @@ class BRMGR:
         self,
         model: str | LanguageModel = "unigram",
         *,
-        prior: Prior | None = None,
+        prior: Prior | None = "retrieval",
         guard: bool | float = False,
         generated_share: float = 1.0,
         settings: BRMGRSettings | Mapping[str, Any] = BRMGRSettings(),

@@ -233,18 +233,17 @@ class PromptRank(Ranker[Path, Path]):
         check_top_n(top_n)
         scores = scores_by_question(self.prior, scores, len(passage_lists))
         lists = list(map(_checked, passage_lists))
-        starts: list[PathStarts] = []
-        if self.prior is not None:  # what is wrong, before a model is asked
-            weight = self.settings.prior_weight
-            starts = [PathStarts.read(self.prior, *pair, weight) for pair in zip(lists, scores, strict=True)]
+        # What is wrong with scores is said before a model is asked.
+        weight = self.settings.prior_weight
+        starts = [PathStarts.read(self.prior, *pair, weight) for pair in zip(lists, scores, strict=True)]
         rankings = []
-        for number, (paths, groups) in enumerate(zip(lists, self._likelihoods(queries, lists), strict=True)):
+        for query, paths, start, groups in zip(queries, lists, starts, self._likelihoods(queries, lists), strict=True):
             scored = self._scored(groups)
-            if starts:
-                scored = starts[number].posteriors(scored)
+            if start is not None:
+                scored = start.posteriors(scored)
             details = [{**detail, "path": path.ids} for path, (_, detail) in zip(paths, scored, strict=True)]
             found = ranked(paths, [score for score, _ in scored], details, top_n)
-            rankings.append(Explainable(found, partial(self._explained, queries[number], paths, groups)))
+            rankings.append(Explainable(found, partial(self._explained, query, paths, groups)))
         return rankings
 
     def explain(

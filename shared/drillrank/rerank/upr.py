@@ -25,7 +25,7 @@ from drillrank.rerank.base import (
     likelihood_explained,
     preset_formula,
 )
-from drillrank.rerank.prior import FirstStage, Prior, check_prior, check_prior_weight, posteriors, scores_by_question
+from drillrank.rerank.prior import Prior, check_prior, check_prior_weight, first_stage, posteriors, scores_by_question
 
 # Sachan et al. (2022), as BRMGR (Du et al.) section II uses it for retrieved passages.
 UPR_PROMPT = "Passage: {title} {text}. Please write a question based on this passage."
@@ -85,20 +85,21 @@ class UPR(Ranker[Passage | str, Passage]):
         model: A language model, or its specification.
         template: Prompt with `{text}` and, if wanted, `{title}` before it.
         max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
-        prior: What is known of a passage before its text is read (see `drillrank.rerank.prior`): `"cosine"` takes
-            the scores of the first stage as the cosines of a sentence encoder; `"retrieval"` takes the ranks by scores
-            of any kind, or where none are given by the order of the passages; None is uniform, as in the paper.
+        prior: What the `scores` of the first stage say of a passage before its text is read (see
+            `drillrank.rerank.prior`): `"retrieval"` takes the ranks by scores of any kind; `"cosine"` takes the scores
+            as the cosines of a sentence encoder; None is uniform, as in the paper. Without scores it is uniform, too.
         prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
         preset: Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the tokens of the
-            question, or `"brmgr"` (see `drillrank.rerank.base`). A preset brings its own template and limits.
+            question, or `"brmgr"` (see `drillrank.rerank.base`). A preset brings its own template and limits, and
+            one that is named has no prior.
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
     question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
     `"sum"` with a preset that adds up), `cut_tokens` (of the passage), `position` (in the input) and
     `nothing_matched` (with a model that counts words: no passage holds a word of the question; then the input order
     stands). `log_likelihood` is exact always; the score is that of the least likely passage where a passage holds no
-    word of the question, since its length alone says nothing. With a prior `details` holds `log_prior`, too, and with
-    an `st:` model `log_meaning`, the share of its token of meaning.
+    word of the question, since its length alone says nothing. With scores of a first stage `details` holds
+    `log_prior`, too, and with an `st:` model `log_meaning`, the share of its token of meaning.
 
     Raises:
         InvalidInput: the template is malformed, a limit is below 1, the prior is unknown, or a preset is given beside
@@ -108,7 +109,7 @@ class UPR(Ranker[Passage | str, Passage]):
     >>> ranking[0].passage.text
     'Emma is a novel that Jane Austen wrote.'
     >>> towns = ["Basel is a town on the Rhine.", "Bonn is a town on the Rhine."]
-    >>> [best, _] = UPR(prior="retrieval").rank("Which town on the Rhine?", towns, scores=[0.61, 0.78])
+    >>> [best, _] = UPR().rank("Which town on the Rhine?", towns, scores=[0.61, 0.78])
     >>> best.passage.text
     'Bonn is a town on the Rhine.'
     """
@@ -119,7 +120,7 @@ class UPR(Ranker[Passage | str, Passage]):
         *,
         template: str = UPR_PROMPT,
         max_passage_tokens: int | None = None,
-        prior: Prior | None = None,
+        prior: Prior | None = "retrieval",
         prior_weight: float = 1.0,
         preset: str | LikelihoodFormula | None = None,
     ) -> None:
@@ -131,7 +132,7 @@ class UPR(Ranker[Passage | str, Passage]):
         self.language_model = load_language_model(model)
         self.template = template
         self.max_passage_tokens = max_passage_tokens
-        self.prior = check_prior(prior)
+        self.prior = None if isinstance(preset, str) else check_prior(prior)
         self.prior_weight = prior_weight
         self.preset = preset
         self._formula = (
@@ -156,17 +157,16 @@ class UPR(Ranker[Passage | str, Passage]):
         queries, lists = list(map(check_query, queries)), list(map(as_passages, passage_lists))
         check_top_n(top_n)
         scores = scores_by_question(self.prior, scores, len(lists))
-        stages: list[FirstStage] = []
-        if self.prior is not None:  # what is wrong, before a model is asked
-            stages = [FirstStage.read(self.prior, *pair, self.prior_weight) for pair in zip(lists, scores, strict=True)]
+        # What is wrong with scores is said before a model is asked.
+        stages = [first_stage(self.prior, *pair, self.prior_weight) for pair in zip(lists, scores, strict=True)]
         rankings = []
-        for number, (passages, likelihoods) in enumerate(zip(lists, self._likelihoods(queries, lists), strict=True)):
+        likelihood_lists = self._likelihoods(queries, lists)
+        for query, passages, stage, likelihoods in zip(queries, lists, stages, likelihood_lists, strict=True):
             scored = self._scored(likelihoods)
-            if stages:
-                scored = posteriors(scored, stages[number])
+            if stage is not None:
+                scored = posteriors(scored, stage)
             order = ranked(passages, [score for score, _ in scored], [details for _, details in scored], top_n)
-            explain = partial(self._explained, queries[number], passages, likelihoods)
-            rankings.append(Explainable(order, explain))
+            rankings.append(Explainable(order, partial(self._explained, query, passages, likelihoods)))
         return rankings
 
     def likelihoods(self, query: str, passages: Iterable[Passage | str]) -> list[Likelihood]:
