@@ -6,12 +6,13 @@ behind a prompt, such as "yes" and "no".
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ from drillrank.text import check_surrogates
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,13 @@ class Likelihood:
     """Log P(target | prompt), in nats.
 
     Attributes:
-        tokens: The target's tokens, as the model sees them.
+        tokens: The target's tokens, as the model sees them; of a sum, as its first expert sees them.
         log_probs: float64 array of shape `(len(tokens),)`, one natural log-probability per token.
-        total: Sum of `log_probs`.
+        total: Sum of `log_probs`; of a sum of experts, its mean times the number of `tokens`.
         cut_tokens: How many tokens of the prompt's documents were left out to meet the budgets.
         matched: Whether a document of the prompt holds one of the tokens; True for models that do not count words.
+        parts: Of a sum, the likelihood by each expert, in order; empty otherwise.
+        weights: Of a sum, the weight of each part.
     """
 
     tokens: Sequence[str]
@@ -60,10 +65,14 @@ class Likelihood:
     total: float
     cut_tokens: int = 0
     matched: bool = True
+    parts: tuple[Likelihood, ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float:
-        """Mean log-probability per token; 0.0 for a target without tokens."""
+        """Mean log-probability per token, 0.0 for a target without tokens; of a sum, the weighted sum of the means."""
+        if self.parts:
+            return math.fsum(weight * part.mean for weight, part in zip(self.weights, self.parts, strict=True))
         return self.total / len(self.tokens) if self.tokens else 0.0
 
 
@@ -234,6 +243,13 @@ class LanguageModel(ABC):
         together = [request for requests in request_lists for request in requests]
         flat = iter(self.log_likelihood(together, temperature=temperature, include_eos=include_eos))
         return [[next(flat) for _ in requests] for requests in request_lists]
+
+    async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function that asks this model, without blocking the event loop.
+
+        A neural model on this machine has one worker thread, on which callers take turns: first come, first served.
+        """
+        return await asyncio.to_thread(function, *arguments)
 
     def first_tokens(self, text: str, count: int) -> str:
         """The longest beginning of a text that has at most `count` of the model's tokens; a shorter text as it is.
