@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from drillrank.collection_statistics import CollectionStatistics
+from drillrank.vectors import CollectionStatistics
 from drillrank.passages import Passage
 from drillrank.text import terms
 
