@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.prompts import Evidence, Prompt
 from drillrank.text import check_surrogates
+from drillrank.vectors import CollectionStatistics
 
 if TYPE_CHECKING:
     from typing_extensions import Self

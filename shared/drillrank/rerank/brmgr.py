@@ -97,7 +97,7 @@ class BRMGR:
         model: A language model, or its specification; a lexical one that was not fitted is, to the retrieved passages.
         prior: What the first stage's scores say of a retrieved passage, as for `UPR`. Nothing found the generated
             passages, so that their prior is uniform.
-        guard: Drop generated passages that no retrieved one supports (see `drillrank.rerank.entailment`): True for
+        guard: Drop generated passages that no retrieved one supports (see `support`): True for
             support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated passage
             with every retrieved one.
         generated_share: The largest share of generated passages among those returned, from 0 to 1. The best are kept.
