@@ -11,15 +11,12 @@ import json
 import random
 import time
 from collections.abc import Iterator, Sequence
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.table import Table
 
 from drillrank import UPR, Passage, load_language_model
 from drillrank.likelihood import EmbeddingModel, LanguageModel

@@ -7,7 +7,7 @@
 each times `prior_weight`, which is 1 unless questions of one's own say otherwise (`drillrank tune`).
 
 A cosine has a scale: exp(κ cos) is what an encoder trained by InfoNCE takes for p(q | d) / p(q). It is the token of
-meaning of `st:` models (`drillrank.likelihood.sentence_transformer`), so that words after a dense retriever and a
+meaning of `st:` models (`drillrank.likelihood.encoder`), so that words after a dense retriever and a
 model of words and meaning with the same encoder are one formula, and rank alike.
 
 Other retrievers score in units of their own: BM25, sums of reciprocal ranks. What they share is an order, and ranks
@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Likelihood
-from drillrank.likelihood.embedding_model import KAPPA, MEANING
+from drillrank.likelihood.encoder import KAPPA, MEANING
 from drillrank.passages import Passage
 from drillrank.rerank.base import Scored
 from drillrank.rerank.scale import divisor
