@@ -13,6 +13,7 @@ from drillrank.likelihood.ctranslate2_model import CTranslate2Model
 from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.load import load_language_model
+from drillrank.likelihood.mixture import SumOfExperts
 from drillrank.likelihood.served import ServedModel
 from drillrank.likelihood.unigram import UnigramModel
 
@@ -27,6 +28,7 @@ __all__ = [
     "Request",
     "RequestLike",
     "ServedModel",
+    "SumOfExperts",
     "TrainedAnswers",
     "UnigramModel",
     "load_language_model",

@@ -37,7 +37,6 @@ from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_
 from drillrank.likelihood.loading import told
 from drillrank.likelihood.torch_threads import require_torch, settle_threads
 from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
-from drillrank.structure.sentences import sentences
 from drillrank.vectors import CollectionStatistics
 from drillrank.whole_files import whole_file
 
@@ -98,10 +97,13 @@ class EmbeddingModel(LanguageModel):
         number = isinstance(kappa, int | float) and not isinstance(kappa, bool) and 0 < kappa < math.inf
         if kappa != "fit" and not number:
             raise InvalidInput(f'kappa is a positive number, or "fit"; not {kappa!r:.200}.')
-        self._kappa_given = kappa
         self.kappa = KAPPA if kappa == "fit" else float(kappa)
+        self._kappa_given = kappa
+        self._embed = embed
         self._words = words or UnigramModel()
-        self.__setstate__({"_embed": embed, "_directory": None if directory is None else os.fspath(directory)})
+        self._directory = None if directory is None else os.fspath(directory)
+        self._targets = SentenceVectors(getattr(embed, "questions", embed))
+        self._documents = SentenceVectors(embed, self._directory)
 
     @property
     def language(self) -> str:
@@ -259,7 +261,9 @@ class Encoder(ABC):
         if not name:
             raise InvalidInput(f'"{self.kind}:" needs a model id or a directory after the colon.')
         require(self.library, self.kind)
-        self.__setstate__({"name": name, "options": options})
+        self.name, self.options = name, options
+        self._model: Any = None
+        self._lock = threading.RLock()
 
     @abstractmethod
     def _load(self, library: Any) -> Any: ...
@@ -283,10 +287,7 @@ class Encoder(ABC):
         return {"name": self.name, "options": self.options}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.name: str = state["name"]
-        self.options: dict[str, Any] = state["options"]
-        self._model: Any = None
-        self._lock = threading.Lock()
+        self.__dict__ |= state | {"_model": None, "_lock": threading.RLock()}
 
 
 class SentenceTransformerEncoder(Encoder):
@@ -314,6 +315,47 @@ class SentenceTransformerEncoder(Encoder):
         settle_threads()
         encode = getattr(self.model, method)
         return encode(texts, batch_size=self.options["batch_size"], show_progress_bar=False, convert_to_numpy=True)
+
+
+def model2vec(
+    name: str,
+    *,
+    kappa: float | Literal["fit"] = KAPPA,
+    mu: float = 300.0,
+    language: str = "english",
+    directory: str | os.PathLike[str] | None = None,
+) -> EmbeddingModel:
+    """Words and meaning without torch, by a model2vec model, which is loaded at its first use: `"m2v:<name>"`.
+
+    Such a model is a table with a vector for each token; that of a text is their mean, so the order of words is lost.
+    It takes some 30 MB, and embeds thousands of passages a second on one core.
+
+    Args:
+        name: Model id, such as `minishlab/potion-retrieval-32M`, or directory.
+        kappa: κ, as for `EmbeddingModel`.
+        mu: μ of the unigram model.
+        language: That of the unigram model.
+        directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
+
+    Raises:
+        MissingExtra: model2vec is not installed.
+        InvalidInput: an option cannot be used.
+    """
+    return EmbeddingModel(Model2VecEncoder(name), UnigramModel(mu, language), kappa=kappa, directory=directory)
+
+
+class Model2VecEncoder(Encoder):
+    """A static encoder of model2vec."""
+
+    kind, library = "m2v", "model2vec"
+
+    def _load(self, library: Any) -> Any:
+        return library.StaticModel.from_pretrained(self.name, force_download=False)
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Vectors of texts; questions are embedded alike."""
+        with self._lock:  # its tokenizer is set for each call
+            return self.model.encode(texts, use_multiprocessing=False)
 
 
 class SentenceVectors:
@@ -422,6 +464,8 @@ def fitted_concentration(
         documents: From the rests of the texts to unit vectors.
         otherwise: κ where fewer than 30 texts have two sentences; a `DrillrankWarning` says so.
     """
+    from drillrank.structure.sentences import sentences  # loads what parses documents
+
     split = [(text, spans) for text in dict.fromkeys(texts) if len(spans := sentences(text)) > 1]
     if len(split) < LEAST:
         warnings.warn(
