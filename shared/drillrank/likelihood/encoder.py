@@ -50,6 +50,7 @@ Encode = Callable[[list[str]], Any]
 
 MEANING = "<meaning>"  # how the token of meaning is shown
 KAPPA = 20.0  # κ of encoders trained at the usual temperature of 0.05
+KAPPA_STATIC = 10.0  # of means of token vectors, which tell less: chosen on first halves of NQ and SQuAD
 LEAST, MOST = 30, 500  # texts of two sentences or more, for an estimate of κ
 BOUNDS = (1.0, 200.0)  # of the estimate
 _REMEMBERED = 20_000  # vectors of texts that were not indexed: 30 MB at 384 dimensions
@@ -320,7 +321,7 @@ class SentenceTransformerEncoder(Encoder):
 def model2vec(
     name: str,
     *,
-    kappa: float | Literal["fit"] = KAPPA,
+    kappa: float | Literal["fit"] = KAPPA_STATIC,
     mu: float = 300.0,
     language: str = "english",
     directory: str | os.PathLike[str] | None = None,
@@ -332,7 +333,7 @@ def model2vec(
 
     Args:
         name: Model id, such as `minishlab/potion-retrieval-32M`, or directory.
-        kappa: κ, as for `EmbeddingModel`.
+        kappa: κ, as for `EmbeddingModel`; 10 unless given, because a mean of token vectors tells less than an encoder.
         mu: μ of the unigram model.
         language: That of the unigram model.
         directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
