@@ -1,4 +1,4 @@
-"""Prompts as text with cuttable documents, and every prompt of the four papers with its source.
+"""Prompts as text with cuttable documents, and what rankers ask with its source.
 
 A prompt is a tuple of parts: strings (instructions, prefixes, demonstrations, questions) are never shortened;
 `Evidence` parts are documents, which a token budget may shorten from their end. A model's control tokens, such as
@@ -22,17 +22,6 @@ GENERATED_PROMPT = "Question: {question} Please write a passage that answers thi
 # In front of it, where retrieved passages are evidence too.
 EVIDENCE_PREFIX, EVIDENCE_SUFFIX = "Passage: ", "\n\n"
 
-# "Generate rather than Retrieve" (Yu et al. 2023), human prompts: the first two are those of the paper's code.
-# Different wordings bring different passages, so four more of the same kind, ours, follow.
-GENREAD_PROMPTS = (
-    "Provide a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
-    "Generate a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
-    "Write an encyclopedia paragraph that contains the answer to the given question.\n\n{question}\n\n",
-    "Quote from memory a reference text that settles the given question.\n\n{question}\n\n",
-    "Give the facts and the context that someone needs to answer the given question.\n\n{question}\n\n",
-    "Describe the people, places, dates and events that the given question is about.\n\n{question}\n\n",
-)
-
 # PromptRank (Khalifa et al. 2023), Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
 PROMPTRANK_INSTRUCTIONS = (
     "{path} Review previous documents and ask some question. Question:",
@@ -48,96 +37,6 @@ PROMPTRANK_INSTRUCTIONS = (
 )
 # PromptRank section 2.1: each document of the path behind a fixed prefix.
 PATH_DOCUMENT_PREFIX = "Document: "
-
-# MC-indexing, Figure 8 (summary view) and Figure 9 (keyword view).
-SUMMARY_PROMPT = (
-    "You are a helpful summarization assistant. Please help me summarize the following section into no more than "
-    "10 sentences or 200 words.\n\nSection Name: {section_name}\n\nSection Text: {section_text}"
-)
-KEYWORD_PROMPT = (
-    "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
-    "should consist of concepts, entities, or important descriptions that are related to the section text, which "
-    "could be used to answer any questions from users.\n\nSection Name: {section_name}\n\n"
-    "Section Text:\n**Beginning of text**\n{section_text}\n**End of text**\n\n"
-    "Please output format in list format: [...]. Do not output anything else aside from this list."
-)
-
-# MC-indexing, Figure 10 (answer) and Figure 11 (pairwise judge).
-ANSWER_PROMPT = (
-    "You are a helpful question answering assistant. You are good at answering question based on provided contents."
-    "\n\nContents: {contents}\n\nQuestion: {question}\n\nInstruction: Assume you do not have any background and "
-    "internal knowledge about this given contents and question. You need to answer the question using the given "
-    "contents only. The answer need to be short and accurate."
-)
-JUDGE_PROMPT = (
-    "You are a helpful assistant for evaluating answers. Given a question and ground truth answer, there will be two "
-    "possible answers. Provide a score from 0-10 for each answer.\n\nQuestion: {question}\n\nGround truth answer: "
-    "{reference}\n\nAnswer 1: {answer_1}\n\nAnswer 2: {answer_2}\n\nInstruction: Assume you do not have any "
-    "background and internal knowledge about this given contents and question. You need to evaluate each answer and "
-    "give a score based on the ground truth answer. You must write out your reasoning of the score based on relevance "
-    "to the answer. If both answers are exactly similar, you must ensure the scores and reasoning for both answers are "
-    "the same. Finally in a new line, you must return the scores and nothing else. The scores must be returned in the "
-    'following json format: {"answer_1_score":"...", "answer_2_score":"..."}'
-)
-
-# What a path of documents still lacks (as IRCoT and BridgeRAG ask an LLM between retrievals); the wording is ours.
-MISSING_PROMPT = (
-    "Documents that were found for a question:\n\n{documents}\n\nQuestion: {question}\n\nThe answer may need one more "
-    "document. Name what is still missing as a short search query, with the names that the documents tell. If nothing "
-    "is missing, answer: nothing.\n\nSearch query:"
-)
-
-# D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
-SECTION_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
-    "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
-    "of the sections are relevant."
-)
-# The same question with numbers in place of names, which no model can misspell; the wording is ours.
-SECTION_ID_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    "relevant for answering the question. Respond with comma-separated id list. Provide an empty response if none of "
-    "the sections are relevant."
-)
-PARAGRAPH_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
-    "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
-)
-# The same for LLMs that can be held to a JSON schema; the wording is ours.
-_AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
-SECTION_JSON_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    f"relevant for answering the question. {_AS_JSON}"
-)
-PARAGRAPH_JSON_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
-    f"question. {_AS_JSON}"
-)
-
-# Self-ask (Press et al. 2022): the scaffold is the paper's, the worked examples are ours. The model goes on writing
-# behind the transcript; what it says after "Follow up:" is asked of a retriever.
-SELF_ASK_PROMPT = """Question: Which of the two rivers is longer, the Rhine or the Thames?
-Are follow up questions needed here: Yes.
-Follow up: How long is the Rhine?
-Intermediate answer: The Rhine is 1,230 km long.
-Follow up: How long is the Thames?
-Intermediate answer: The Thames is 346 km long.
-So the final answer is: The Rhine
-
-Question: In which country was the author of Emma born?
-Are follow up questions needed here: Yes.
-Follow up: Who is the author of Emma?
-Intermediate answer: Jane Austen wrote Emma.
-Follow up: In which country was Jane Austen born?
-Intermediate answer: Jane Austen was born in England.
-So the final answer is: England
-
-Question: Who wrote Emma?
-Are follow up questions needed here: No.
-So the final answer is: Jane Austen
-
-Question: {question}
-Are follow up questions needed here:{transcript}"""
 
 # PromptRank section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is dropped.
 INSTRUCTION_SEARCH_TEMPLATES = (

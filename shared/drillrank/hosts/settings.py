@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, OnFailure, check_positive
+from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.hosts.keys import check_keys, prefixed
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.prompts import GENREAD_PROMPTS, PROMPTRANK_INSTRUCTIONS, check_question_templates
+from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.first_stage import Prior
