@@ -64,6 +64,10 @@ def test_means_are_added_with_their_weights(documents, target, factors, temperat
         assert [part.mean for part in likelihood.parts] == pytest.approx(expected, rel=1e-12)
         assert likelihood.weights == tuple(factors)
         assert likelihood.total == pytest.approx(likelihood.mean * len(likelihood.tokens), rel=1e-12)
+        assert math.fsum(one.total for one in likelihood.summands) == pytest.approx(likelihood.total, rel=1e-12)
+        assert math.fsum(log for one in likelihood.summands for log in one.log_probs) == pytest.approx(
+            likelihood.total, rel=1e-9
+        )
         assert (likelihood.tokens, likelihood.log_probs.tolist()) == (
             likelihood.parts[0].tokens,
             likelihood.parts[0].log_probs.tolist(),

@@ -30,10 +30,11 @@ T = TypeVar("T")
 class SumOfExperts(LanguageModel):
     """A weighted sum of the mean log-likelihoods of several models: `"unigram+2*hf:<model>"`.
 
-    A likelihood's `mean` is the weighted sum; `tokens` and `log_probs` are the first expert's, `parts` lists all, and
-    `total` is the mean times the number of the first expert's tokens. A temperature acts on each expert's own
-    distribution. The end-of-sequence token counts for each as it was trained, or as the caller says for those that
-    have one. Put the fastest expert first: by it a ranker can choose what the others read.
+    A likelihood's `mean` is the weighted sum; `tokens` and `log_probs` are the first expert's, `parts` lists all,
+    `total` is the mean times the number of the first expert's tokens, and `summands` what each expert adds to it. A
+    temperature acts on each expert's own distribution. The end-of-sequence token counts for each as it was trained, or
+    as the caller says for those that have one. Put the fastest expert first: by it a ranker can choose what the others
+    read.
 
     Args:
         experts: At least one; the experts of a sum take its place.
@@ -171,7 +172,7 @@ class SumOfExperts(LanguageModel):
         return Likelihood(
             first.tokens,
             first.log_probs,
-            mean * len(first.tokens),
+            mean * max(len(first.tokens), 1),
             max(part.cut_tokens for part in parts),
             any(part.matched for part in parts),
             parts,
