@@ -10,7 +10,7 @@ import pytest
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.likelihood.embedding_model import KAPPA
+from drillrank.likelihood.encoder import KAPPA
 from drillrank.llm import Ask, Reply, Retrieve, run
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import Mention

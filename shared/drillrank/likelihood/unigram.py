@@ -36,7 +36,7 @@ from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_
 from drillrank.likelihood.budget import allot
 from drillrank.prompts import Evidence
 from drillrank.text import ANALYZER, LANGUAGES, check_language, find_words, terms, words
-from drillrank.vectors import CollectionStatistics, word_counts
+from drillrank.vectors import CollectionStatistics, SparseMatrix, word_counts
 from drillrank.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -258,6 +258,10 @@ class Collection:
         unseen: Probability of a word that is not known.
     """
 
+    _columns: Mapping[str, int]  # of what is indexed, as are these two
+    _by_word: SparseMatrix
+    _lengths: Floats
+
     def __init__(self, frequencies: Mapping[str, int], language: str = "english") -> None:
         self.frequencies, self.language = frequencies, language
         self.rows: dict[str, int] = {}
@@ -370,14 +374,16 @@ def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
                 f"{str(path)!r} has {name} {content.get(name)!r:.200}, and this drillrank reads {known}: fit and save "
                 "the model again."
             )
-    mu, language, counts = content.get("mu"), content.get("language"), content.get("counts")
+    mu: Any = content.get("mu")
+    counts: Any = content.get("counts")
+    language = content.get("language")
     are_counts = isinstance(counts, dict) and all(type(count) is int and 0 < count < 2**53 for count in counts.values())
     if type(mu) not in (int, float) or language not in LANGUAGES or not are_counts:
         raise InvalidInput(
             f"{str(path)!r} is damaged: mu is a number, language one that there is, counts whole numbers from 1 on by "
             "word."
         )
-    return float(mu), Collection(counts, language)
+    return float(mu), Collection(counts, str(language))
 
 
 class Documents(NamedTuple):

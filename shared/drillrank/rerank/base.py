@@ -21,7 +21,7 @@ from drillrank.errors import InvalidInput, check_limits
 from drillrank.explanation import Explanation, Term
 from drillrank.explanation.terms import GAINS, NOTHING
 from drillrank.likelihood import LanguageModel, Likelihood, Request
-from drillrank.likelihood.embedding_model import MEANING
+from drillrank.likelihood.encoder import MEANING
 from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Item, Passage, Path, Ranked, Ranking, check_top_n
 from drillrank.prompts import Evidence, Prompt, fill_question, prompt_text

@@ -8,7 +8,7 @@ where scores are given; otherwise the prior is uniform. Both are multiplied by `
 questions of one's own say otherwise (`drillrank tune`).
 
 A cosine has a scale: exp(κ cos) is what an encoder trained by InfoNCE takes for p(q | d) / p(q). It is the token of
-meaning of `st:` models (`drillrank.likelihood.sentence_transformer`), so that words after a dense retriever and a
+meaning of `st:` models (`drillrank.likelihood.encoder`), so that words after a dense retriever and a
 model of words and meaning with the same encoder are one formula, and rank alike.
 
 Other retrievers score in units of their own: BM25, sums of reciprocal ranks. What they share is an order, and ranks
@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.embedding_model import KAPPA
+from drillrank.likelihood.encoder import KAPPA
 from drillrank.passages import Passage, Path
 from drillrank.rerank.base import RetrievalScores, Scored, divisor
 
