@@ -20,8 +20,8 @@ from drillrank.evaluation.exact_match import exact_match
 from drillrank.likelihood import Request
 from drillrank.prompts import GENERATED_PROMPT, generated_prompt
 from drillrank.rerank.entailment import support
-from drillrank.retrieval import BM25Index, top
 from drillrank.structure.sentences import sentences
+from drillrank.vectors import BM25Index, top
 
 from .data import multihop_pool, read
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
 
-from drillrank.embedding import Embed
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.component import WithModel
@@ -19,6 +18,7 @@ from drillrank.passages import Passage, Ranked, Ranking
 from drillrank.rerank.brmgr import BRMGR
 from drillrank.rerank.first_stage import RetrievalScores
 from drillrank.rerank.scale import ScoreScale, selected
+from drillrank.vectors import Embed
 
 Record = TypeVar("Record")
 

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.collection_statistics import CollectionStatistics
-from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.sentence_vectors import SentenceVectors
 from drillrank.likelihood.unigram import Documents, UnigramModel
+from drillrank.vectors import Embed
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import cast
 
 from drillrank.errors import InvalidInput
+from drillrank.files import whole_file
 from drillrank.likelihood.collection import Collection
 from drillrank.text import ANALYZER, LANGUAGES
-from drillrank.whole_files import whole_file
 
 FILE = "unigram.json"
 FORMAT, VERSION = "drillrank unigram", 1

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.whole_files import whole_file
+from drillrank.files import whole_file
 
 Floats32 = npt.NDArray[np.float32]
 Encode = Callable[[list[str]], Any]

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from drillrank.collection_statistics import CollectionStatistics
-from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.multihop.residual import DocumentModel, Residual
 from drillrank.passages import Path, Ranked, ranked
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.scale import divisor
+from drillrank.vectors import Embed
 
 
 class PathWithPrior(NamedTuple):
