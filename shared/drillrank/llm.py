@@ -274,12 +274,13 @@ def run(
 
     def drive(requests: Requests[Any], usage: Usage | None = None) -> Any:
         with closing(requests):
-            step: Sequence[Any] | None = ()
+            step: Sequence[Any] = ()
             answers: list[Any] | None = None
             while True:
-                step, result = _advance(requests, step, answers, usage)
-                if step is None:
+                wanted, result = _advance(requests, step, answers, usage)
+                if wanted is None:
                     return result
+                step = wanted
                 if workers == 1 or len(step) < 2:
                     answers = list(map(answer, step))
                     continue
@@ -351,13 +352,14 @@ async def arun(
         return reply
 
     async def drive(requests: Requests[Any], usage: Usage | None = None) -> Any:
-        step: Sequence[Any] | None = ()
+        step: Sequence[Any] = ()
         answers: list[Any] | None = None
         try:
             while True:
-                step, result = await asyncio.to_thread(_advance, requests, step, answers, usage)
-                if step is None:
+                wanted, result = await asyncio.to_thread(_advance, requests, step, answers, usage)
+                if wanted is None:
                     return result
+                step = wanted
                 tasks = [asyncio.ensure_future(answer(request)) for request in step]
                 try:
                     answers = list(await asyncio.gather(*tasks))
