@@ -137,7 +137,7 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
             for option in (key, _LAST_HEADING_NUMBER.sub("", key)):
                 if option and (found := exact.get(option) or table.get(option)):
                     return found
-        return exact.get(_plain(written.rpartition(" > ")[2]))  # under a heading that the outline leaves out
+        return None if "[" in written else exact.get(_plain(written.rpartition(" > ")[2]))  # a heading that is hidden
 
     def find(written: str) -> Sequence[int] | None:
         nonlocal tries
