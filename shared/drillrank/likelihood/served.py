@@ -361,10 +361,8 @@ class HTTPClient:
             except asyncio.TimeoutError:
                 raise self._failure(f"{path} timed out: no whole answer within {self._timeout:g} seconds") from None
             except httpx.HTTPError as error:
-                cause: BaseException = error
-                while cause.__cause__:  # httpx says that it failed, the system why
-                    cause = cause.__cause__
-                failure = self._failure(f"{path} could not be asked: ", repr(cause), " Does the server run?")
+                words = str(error).rstrip(".") or type(error).__name__
+                failure = self._failure(f"{path} could not be asked: ", words, " Does the server run?")
             else:
                 if status == 200:
                     return text
@@ -695,7 +693,8 @@ def _is_address(url: str) -> bool:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.host) and not parts.userinfo and not parts.query
+    known = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
+    return known and not parts.userinfo and not parts.query
 
 
 def _defused(prompt: Prompt, tokenizer: TextTokenizer) -> Prompt:
