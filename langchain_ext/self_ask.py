@@ -19,11 +19,10 @@ from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field
 
 from drillrank import Passage, SelfAsk
-from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.drilldown.self_ask import ANSWER_PROMPT, SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.hosts.component import Component
 from drillrank.hosts.lookups import RetrievedPassages
-from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.tokens import Tokens
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard

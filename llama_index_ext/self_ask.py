@@ -17,12 +17,11 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import print_text
 
 from drillrank import Passage, SelfAsk
-from drillrank.drilldown.self_ask import FollowUp, SelfAskAnswer
+from drillrank.drilldown.self_ask import ANSWER_PROMPT, SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
-from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT
 from drillrank.tokens import Tokens
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever

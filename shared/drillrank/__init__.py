@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from drillrank.multihop.search import PathSearch
     from drillrank.passages import Passage, Path, Ranked
     from drillrank.rerank.brmgr import BRMGR
-    from drillrank.rerank.monot5 import MonoT5
     from drillrank.rerank.promptrank import PromptRank
-    from drillrank.rerank.relevance import Relevance
+    from drillrank.rerank.relevance import MonoT5, Relevance
     from drillrank.rerank.upr import UPR
     from drillrank.structure import parse_document, read_document
 
@@ -46,7 +45,7 @@ _HOMES = {
     "Corpus": "corpus",
     "D3": "drilldown.d3",
     "LanguageModel": "likelihood",
-    "MonoT5": "rerank.monot5",
+    "MonoT5": "rerank.relevance",
     "Passage": "passages",
     "Path": "passages",
     "PathSearch": "multihop.search",

@@ -93,7 +93,7 @@ COMPONENTS: tuple[Component, ...] = (
     ),
     Component(
         "MonoT5",
-        "drillrank.rerank.monot5",
+        "drillrank.rerank.relevance",
         "rerank with a model trained for it",
         "Ranks passages by the probability with which a trained model calls them relevant.",
         _MONOT5,

@@ -1,11 +1,11 @@
-"""Texts as sparse vectors of their words: counts, and TF-IDF in scikit-learn's weighting."""
+"""Texts as sparse vectors of their words: counts, of a whole collection too, and TF-IDF in scikit-learn's weighting."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,31 @@ class SparseMatrix:
         table = np.zeros(self.shape)
         table[self.rows, self.columns] = self.data
         return table
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatistics:
+    """What lexical formulas know of a whole collection: counts of its words.
+
+    The room taken grows with the vocabulary, not with the texts.
+
+    Attributes:
+        texts: Number of texts, n; the length of this object.
+        holding: n_w, how many texts hold each word (stemmed), for BM25.
+        occurrences: cf(w), how often each word occurs in the distinct texts, for a lexical language model.
+        language: Whose stemmer the words went through.
+
+    >>> len(CollectionStatistics(2, {"fox": 2, "red": 1}, {"fox": 3, "red": 1}))
+    2
+    """
+
+    texts: int = 0
+    holding: Mapping[str, int] = field(default_factory=dict)
+    occurrences: Mapping[str, int] = field(default_factory=dict)
+    language: str = "english"
+
+    def __len__(self) -> int:
+        return self.texts
 
 
 def added_up(places: Integers, values: Floats, size: int) -> Floats:

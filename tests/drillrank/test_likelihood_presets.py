@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence
-from drillrank.rerank.presets import PRESETS, LikelihoodFormula
+from drillrank.rerank.base import PRESETS, LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 from drillrank.settings import keyword_arguments

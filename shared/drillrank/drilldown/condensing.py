@@ -14,9 +14,10 @@ from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
 from drillrank.last_used import LastUsed
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
-from drillrank.prompts import SUMMARY_PROMPT, filled
+from drillrank.prompts import filled
 from drillrank.text import WORD
 from drillrank.tokens import TokenCount, count_tokens
+from drillrank.views.llm_views import SUMMARY_PROMPT
 from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summaries, summarized, summary
 
 SummarizeBy = Summarizer | Summarize | Literal["llm"] | None

@@ -23,7 +23,7 @@ from drillrank.embedding import Embed, Floats, embedded, of_unit_length
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked
-from drillrank.rerank.contributions import likelihood_explained
+from drillrank.rerank.base import likelihood_explained
 from drillrank.rerank.upr import UPR
 
 # Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.

@@ -11,8 +11,7 @@ from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.multihop.search import PathSearch
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
-from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 from drillrank.settings import as_json, keyword_arguments, setting_defaults
 from drillrank.views import MultiViewIndex
 

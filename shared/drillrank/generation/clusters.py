@@ -14,7 +14,8 @@ import numpy as np
 
 from drillrank.embedding import Embed, embedded
 from drillrank.errors import InvalidInput, check_positive, require
-from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
+from drillrank.generation.passages import GENREAD_PROMPTS
+from drillrank.prompts import check_question_templates, fill_question
 from drillrank.text import terms
 from drillrank.vectors import Tfidf
 

@@ -14,13 +14,26 @@ from typing import Any, NamedTuple, TypeVar
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure, OnFailure, check_on_failure
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
-from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT, Template, check_places, filled
+from drillrank.prompts import Template, check_places, filled
 from drillrank.structure import Document
 from drillrank.text import WORD
 from drillrank.views.cutters import Cutter, whole_sections
 from drillrank.views.keywords import keywords
 from drillrank.views.section_views import VIEWS, View, chunk_names
 from drillrank.views.summaries import is_short, summaries
+
+# MC-indexing, Figure 8 (summary view) and Figure 9 (keyword view).
+SUMMARY_PROMPT = (
+    "You are a helpful summarization assistant. Please help me summarize the following section into no more than "
+    "10 sentences or 200 words.\n\nSection Name: {section_name}\n\nSection Text: {section_text}"
+)
+KEYWORD_PROMPT = (
+    "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
+    "should consist of concepts, entities, or important descriptions that are related to the section text, which "
+    "could be used to answer any questions from users.\n\nSection Name: {section_name}\n\n"
+    "Section Text:\n**Beginning of text**\n{section_text}\n**End of text**\n\n"
+    "Please output format in list format: [...]. Do not output anything else aside from this list."
+)
 
 MAX_KEYWORD_WORDS = 10  # what is longer is a sentence
 _LONGEST = 200  # characters of a keyword
