@@ -25,8 +25,8 @@ from drillrank.likelihood import LanguageModel
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
 from drillrank.settings import keyword_arguments
+from drillrank.vectors import BM25Index, TextIndex, TfidfIndex, top
 
 from .data import multihop_pool, read
 from .minilm import minilm

@@ -20,9 +20,9 @@ from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.title_mentions import TitleIndex
-from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, file_key, parse_document, read_document
 from drillrank.text import name_tokens, terms
+from drillrank.vectors import BM25Index, top
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
 

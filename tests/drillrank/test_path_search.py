@@ -16,8 +16,8 @@ from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.retrieval import TfidfIndex
 from drillrank.settings import keyword_arguments
+from drillrank.vectors import TfidfIndex
 
 QUERY = "which red fox crossed the river"
 WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])

@@ -10,7 +10,7 @@ import logging, sys
 logging.basicConfig(level=logging.{root}, stream=sys.stdout, format="%(name)s %(levelname)s")
 {before}
 from drillrank import D3, PathSearch, PromptRank, Passage, parse_document
-from drillrank.retrieval import BM25Index, TfidfIndex
+from drillrank.vectors import BM25Index, TfidfIndex
 texts = ["# Foxes\\n\\nFoxes [hunt](mice).\\n\\n* a list", "<h1>Owls</h1><p>They hoot.</p>"]
 texts.append("\\\\section{{Rhine}} A river.")
 for text in texts:

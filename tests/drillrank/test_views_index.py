@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.retrieval import BM25Index, TfidfIndex
 from drillrank.structure import parse_document
+from drillrank.vectors import BM25Index, TfidfIndex
 from drillrank.views import MergedSection, MultiViewIndex, ViewText, merge_views, paragraphs, section_chunks
 from drillrank.views.section_views import VIEWS
 

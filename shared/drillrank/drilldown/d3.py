@@ -19,7 +19,6 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
-from drillrank.embedding import Embed
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
@@ -31,7 +30,8 @@ from drillrank.rerank.relevance import MonoT5
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.tokens import token_counter
+from drillrank.text import token_counter
+from drillrank.vectors import Embed
 
 Documents = PreparedDocuments | Sequence[Document | str] | Sequence[OutlineSection]
 

@@ -13,9 +13,9 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import FORMAT, read_settings_file
 from drillrank.evaluation.statistics import Difference, least_questions, verdict
 from drillrank.evaluation.tuning_grid import MU
+from drillrank.files import whole_file
 from drillrank.multihop.search import PathSearch
 from drillrank.settings import setting_defaults
-from drillrank.whole_files import whole_file
 
 Changes = Mapping[str, Any]
 

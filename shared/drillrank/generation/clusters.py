@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.embedding import Embed, embedded
 from drillrank.errors import InvalidInput, check_positive, require
 from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.prompts import check_question_templates, fill_question
 from drillrank.text import terms
-from drillrank.vectors import Tfidf
+from drillrank.vectors import Embed, Tfidf, embedded
 
 _BETWEEN = "\n\n\n\n"  # demonstrations, as in the paper's code
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from drillrank.errors import InvalidInput, require
+from drillrank.files import whole_folder
 from drillrank.likelihood.ctranslate2_model import LIMITS
 from drillrank.likelihood.loading import longest_input, longest_target, told
-from drillrank.whole_files import whole_folder
 
 _QUANTIZATIONS = ("int8", "int8_float32", "int16", "float32")
 

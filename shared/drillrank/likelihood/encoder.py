@@ -31,14 +31,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.embedding import Embed
 from drillrank.errors import DrillrankWarning, InvalidInput, require
+from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.loading import told
 from drillrank.likelihood.torch_threads import require_torch, settle_threads
 from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
-from drillrank.vectors import CollectionStatistics
-from drillrank.whole_files import whole_file
+from drillrank.vectors import CollectionStatistics, Embed
 
 if TYPE_CHECKING:
     from typing_extensions import Self

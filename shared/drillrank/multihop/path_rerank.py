@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable
 from drillrank.likelihood.shared_turns import to_thread
@@ -21,6 +20,7 @@ from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.vectors import Embed
 
 TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
 LinkName = Literal[TextLinkName, "relationships", "retrieval"]

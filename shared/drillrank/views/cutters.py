@@ -1,7 +1,7 @@
 """What is indexed as one thing: whole sections, parts of them, paragraphs, or chunks of fixed length.
 
 A cutter makes chunks of a parsed document (MC-indexing, sections 3.2 and 5.6). Sizes are tokens as
-`drillrank.tokens.count_tokens` counts them, or what is named in its place; white space around a chunk does not count.
+`drillrank.text.count_tokens` counts them, or what is named in its place; white space around a chunk does not count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure import Document, Section
-from drillrank.tokens import TokenCount, Tokens, token_counter
+from drillrank.text import TokenCount, Tokens, token_counter
 from drillrank.views.packing import Run, atoms, block_runs, body_of, fitted, packed, text_of
 
 Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
@@ -61,7 +61,7 @@ def whole_sections(max_tokens: int | None = None, min_tokens: int | None = None,
         min_tokens: A section of fewer tokens joins the one before it, if that is its parent or has the same parent and
             is as small, until they have as many together; sections with others below them join nothing. The chunk has
             the parent's path. None keeps all sections apart.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
 
     Raises:
         InvalidInput: a limit is below 1, or `min_tokens` is above `max_tokens`.
@@ -184,7 +184,7 @@ def make_cutter(
         chunking: The cutter's name.
         max_tokens: Largest size of a chunk.
         min_tokens: See `whole_sections`.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`, as for every cutter.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`, as for every cutter.
 
     Raises:
         InvalidInput: the name is unknown, or the sizes do not go with it.

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
 from drillrank.passages import check_query
-from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb
 from drillrank.text import check_language
+from drillrank.vectors import BM25Index, TextIndex, TfidfIndex
 from drillrank.views.merging import MergedSection, Ranks, check_weights, explain_views, merge_ranks
 from drillrank.views.section_views import VIEWS, SectionChunk, View
 

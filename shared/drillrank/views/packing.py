@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from drillrank.structure import Block, Document, Section, sentences
 from drillrank.structure.lines import line_starts
-from drillrank.text import word_starts
-from drillrank.tokens import TokenCount
+from drillrank.text import TokenCount, word_starts
 
 
 @dataclass(frozen=True, slots=True)

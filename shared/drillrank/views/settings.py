@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import OnFailure, check_positive
 from drillrank.settings import as_settings, check_one_of
-from drillrank.text import check_language
-from drillrank.tokens import Tokens, token_counter
+from drillrank.text import Tokens, check_language, token_counter
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,7 +21,7 @@ class ViewSettings:
     Attributes:
         tokens: What counts `max_tokens` and `min_tokens`: None for drillrank's estimate, which is the same everywhere,
             `"tiktoken:<encoding>"`, a function from a text to a number, or a tokenizer: see
-            `drillrank.tokens.token_counter`.
+            `drillrank.text.token_counter`.
         on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
             `DrillrankWarning`; or `"raise"`.
         workers: Most LLM calls at the same time: of one question, or of one call with documents.

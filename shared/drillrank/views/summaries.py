@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure.sentences import sentences
-from drillrank.text import first_words, terms, word_count
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens, first_words, terms, word_count
 from drillrank.vectors import Tfidf
 
 SUMMARY_WORDS = 100
