@@ -294,17 +294,14 @@ class PathStarts(NamedTuple):
         for place, path in enumerate(paths):
             places.setdefault(path.ids[0], []).append(place)
         starts = [paths[same[0]].passages[0] for same in places.values()]
-        known = None
-        if scores is not None:
-            known = [scores[same[0]] for same in places.values()]
-            for same in places.values():
-                if any(scores[place] != scores[same[0]] for place in same):
-                    raise InvalidInput(
-                        f"Paths {same[0]} and {same[-1]} begin with the same passage (id "
-                        f"{paths[same[0]].ids[0]!r:.200}), but their scores differ: the score of a path is the first "
-                        "stage's of its first passage."
-                    )
+        known = None if scores is None else [scores[same[0]] for same in places.values()]
         first = first_stage(prior, starts, known, weight)
+        for same in places.values():
+            if scores is not None and any(scores[place] != scores[same[0]] for place in same):
+                raise InvalidInput(
+                    f"Paths {same[0]} and {same[-1]} begin with the same passage (id {paths[same[0]].ids[0]!r:.200}), "
+                    "but their scores differ: the score of a path is the first stage's of its first passage."
+                )
         return None if first is None else PathStarts(first, list(places.values()))
 
     def posteriors(self, scored: Sequence[Scored]) -> list[Scored]:
