@@ -11,8 +11,8 @@ from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import check_question_templates, fill_question
 from drillrank.text import WORD, first_words
 
-# Human prompts: the first two are those of the paper's code. Different wordings bring different passages, so four more
-# of the same kind, ours, follow.
+# Human prompts: the first two are those of the paper's code. Different wordings bring different passages, of an LLM
+# that always answers alike, so eight more of the same kind, ours, follow: ten as in BRMGR.
 GENREAD_PROMPTS = (
     "Provide a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
     "Generate a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
@@ -20,6 +20,10 @@ GENREAD_PROMPTS = (
     "Quote from memory a reference text that settles the given question.\n\n{question}\n\n",
     "Give the facts and the context that someone needs to answer the given question.\n\n{question}\n\n",
     "Describe the people, places, dates and events that the given question is about.\n\n{question}\n\n",
+    "Write what a textbook says about the subject of the given question.\n\n{question}\n\n",
+    "Report as a newspaper would what answers the given question.\n\n{question}\n\n",
+    "Explain in a few sentences, with names and numbers, what answers the given question.\n\n{question}\n\n",
+    "Answer the given question as an expert would, and say how it is known.\n\n{question}\n\n",
 )
 MAX_WORDS = 300  # of a passage
 
@@ -32,6 +36,10 @@ GENREAD_PROMPTS = (
     "Quote from memory a reference text that settles the given question.\n\n{question}\n\n",
     "Give the facts and the context that someone needs to answer the given question.\n\n{question}\n\n",
     "Describe the people, places, dates and events that the given question is about.\n\n{question}\n\n",
+    "Write what a textbook says about the subject of the given question.\n\n{question}\n\n",
+    "Report as a newspaper would what answers the given question.\n\n{question}\n\n",
+    "Explain in a few sentences, with names and numbers, what answers the given question.\n\n{question}\n\n",
+    "Answer the given question as an expert would, and say how it is known.\n\n{question}\n\n",
 )
 
 
