@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.budget import allot
+from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence, prompt_text
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations

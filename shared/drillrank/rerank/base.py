@@ -22,7 +22,6 @@ from drillrank.explanation import Explanation, Term
 from drillrank.explanation.terms import GAINS, NOTHING
 from drillrank.likelihood import LanguageModel, Likelihood, Request
 from drillrank.likelihood.encoder import MEANING
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Item, Passage, Path, Ranked, Ranking, check_top_n
 from drillrank.prompts import Evidence, Prompt, fill_question, prompt_text
 
@@ -94,7 +93,8 @@ class Ranker(ABC, Generic[Given, Item]):
         scores: RetrievalScores | None = None,
     ) -> Ranking[Item]:
         """As `rank`, without blocking the event loop."""
-        return await to_thread(partial(self.rank, query, passages, top_n, scores=scores))
+        rank = partial(self.rank, query, passages, top_n, scores=scores)
+        return await self.language_model.run_in_worker(rank)
 
     async def arank_many(
         self,
@@ -105,7 +105,8 @@ class Ranker(ABC, Generic[Given, Item]):
         scores: Sequence[RetrievalScores | None] | None = None,
     ) -> list[Ranking[Item]]:
         """As `rank_many`, without blocking the event loop."""
-        return await to_thread(partial(self.rank_many, queries, passage_lists, top_n, scores=scores))
+        rank = partial(self.rank_many, queries, passage_lists, top_n, scores=scores)
+        return await self.language_model.run_in_worker(rank)
 
 
 def check_pairs(queries: Sequence[str], lists: Sequence[object], of: str) -> None:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import Evidence, Prompt, Wording, around_question, check_question_templates
 from drillrank.rerank.base import RetrievalScores, check_pairs, name_of
@@ -196,7 +195,8 @@ class BRMGR:
         scores: RetrievalScores | None = None,
     ) -> Ranking[Passage]:
         """As `rank`, without blocking the event loop."""
-        return await to_thread(partial(self.rank, query, retrieved, generated, top_n, scores=scores))
+        rank = partial(self.rank, query, retrieved, generated, top_n, scores=scores)
+        return await self.language_model.run_in_worker(rank)
 
     async def arank_many(
         self,
@@ -208,7 +208,8 @@ class BRMGR:
         scores: Sequence[RetrievalScores | None] | None = None,
     ) -> list[Ranking[Passage]]:
         """As `rank_many`, without blocking the event loop."""
-        return await to_thread(partial(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores))
+        rank = partial(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
+        return await self.language_model.run_in_worker(rank)
 
     def rank_mixed(
         self,
