@@ -27,12 +27,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from drillrank import limits
-from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, require
+from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, invalid_input, require
 from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
 from drillrank.likelihood.from_options import FromOptions
-from drillrank.likelihood.loading import told
-from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
-from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
 from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
@@ -674,7 +672,7 @@ class ServedModel(FromOptions):
         import transformers
 
         name = self._tokenizer_name
-        with told(
+        with invalid_input(
             f"The tokenizer of {self._name!r} cannot be loaded as {name!r:.{_QUOTED}}",
             'Give the option tokenizer="<model id or directory>".',
         ):

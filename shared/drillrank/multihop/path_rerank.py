@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.llm import Requests, run
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
@@ -149,7 +149,9 @@ class PathRerank:
         on_hop: OnHop | None = None,
     ) -> Ranking[Passage]:
         """As `rank`, without blocking the event loop."""
-        return await to_thread(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
+        return await self.prompt_rank.language_model.run_in_worker(
+            partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
+        )
 
     def requests(
         self,

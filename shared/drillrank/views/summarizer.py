@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from drillrank.errors import check_positive, require
-from drillrank.likelihood.loading import best_device, best_dtype, longest_input, pretrained, told
-from drillrank.likelihood.torch_threads import require_torch, settle_threads
+from drillrank.errors import check_positive, invalid_input, require
+from drillrank.likelihood.huggingface import best_device, best_dtype, longest_input, pretrained
+from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.structure.sentences import sentences
 from drillrank.views.summaries import is_short
 
@@ -100,7 +100,7 @@ class HuggingFaceSummarizer:
 
             name, revision, dtype = (self._options[key] for key in ("name", "revision", "dtype"))
             device = torch.device(self._options["device"] or best_device())
-            with told(f"{name!r} is no sequence-to-sequence model that can be loaded"):
+            with invalid_input(f"{name!r} is no sequence-to-sequence model that can be loaded"):
                 tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
             model = pretrained(
                 transformers.AutoModelForSeq2SeqLM,
