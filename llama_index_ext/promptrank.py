@@ -14,7 +14,7 @@ from pydantic import InstanceOf
 from drillrank import Passage
 from drillrank.hosts.reranking import OfPaths
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from drillrank.vectors import Embed
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard

@@ -11,7 +11,7 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts import settings
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
-from drillrank.rerank.first_stage import Prior, check_prior
+from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.relevance import RelevanceSettings
 
 

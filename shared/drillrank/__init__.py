@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from drillrank.passages import Path as Path
     from drillrank.passages import Ranked as Ranked
     from drillrank.rerank.brmgr import BRMGR as BRMGR
-    from drillrank.rerank.monot5 import MonoT5 as MonoT5
     from drillrank.rerank.promptrank import PromptRank as PromptRank
+    from drillrank.rerank.relevance import MonoT5 as MonoT5
     from drillrank.rerank.relevance import Relevance as Relevance
     from drillrank.rerank.upr import UPR as UPR
     from drillrank.structure import parse_document as parse_document
@@ -30,7 +30,7 @@ _HOMES = {
     "Corpus": "corpus",
     "D3": "drilldown.d3",
     "LanguageModel": "likelihood",
-    "MonoT5": "rerank.monot5",
+    "MonoT5": "rerank.relevance",
     "Passage": "passages",
     "Path": "passages",
     "PathSearch": "multihop.search",

@@ -27,6 +27,9 @@ PATH_CHARACTERS = 1_000
 STORED_BYTES = 1 << 29
 """Bytes of a parsed document that a corpus holds, without compression."""
 
+ANSWER_BYTES = 64_000_000
+"""Bytes of a server's answer to one request."""
+
 JSON_DEPTH = 250
 """Lists and objects of JSON within each other."""
 

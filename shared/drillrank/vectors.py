@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -85,6 +85,31 @@ class SparseMatrix:
         order = np.argsort(small, kind="stable")
         bounds = np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.width)))
         return SparseMatrix(self.data[order], self.rows[order], bounds, self.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatistics:
+    """What lexical formulas know of a whole collection: counts of its words.
+
+    The room taken grows with the vocabulary, not with the texts.
+
+    Attributes:
+        texts: Number of texts, n; the length of this object.
+        holding: n_w, how many texts hold each word (stemmed), for BM25.
+        occurrences: cf(w), how often each word occurs in the distinct texts, for a lexical language model.
+        language: Whose stemmer the words went through.
+
+    >>> len(CollectionStatistics(2, {"fox": 2, "red": 1}, {"fox": 3, "red": 1}))
+    2
+    """
+
+    texts: int = 0
+    holding: Mapping[str, int] = field(default_factory=dict)
+    occurrences: Mapping[str, int] = field(default_factory=dict)
+    language: str = "english"
+
+    def __len__(self) -> int:
+        return self.texts
 
 
 def added_up(places: Integers, values: Floats, size: int) -> Floats:

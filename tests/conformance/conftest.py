@@ -19,7 +19,7 @@ from drillrank.likelihood import (
     load_language_model,
 )
 from drillrank.likelihood.conversion import convert
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from tests.conformance.corpus import QUERY, TEXTS, SlowModel
 
 

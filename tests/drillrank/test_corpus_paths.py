@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drillrank import Corpus, Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.embedding_model import EmbeddingModel
+from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.lookups import Nowhere, handlers

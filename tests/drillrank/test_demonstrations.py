@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.budget import allot
 from drillrank.passages import Passage, Path
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, Evidence, prompt_text
+from drillrank.prompts import Evidence, prompt_text
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations
-from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 
 QUERY = "who crossed the river"
 texts = st.sampled_from(["a red fox", "a river " * 60, "{path}", " ", "Question: what?", "w " * 150])

@@ -16,7 +16,7 @@ from drillrank.__main__ import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.records import Record, Records
 from drillrank.files import check_target, whole_file, whole_folder
-from drillrank.likelihood.sentence_vectors import SentenceVectors
+from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel
 
 

@@ -10,7 +10,7 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence
-from drillrank.rerank.presets import PRESETS, LikelihoodFormula
+from drillrank.rerank.base import PRESETS, LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 

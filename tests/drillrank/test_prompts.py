@@ -10,20 +10,11 @@ from drillrank import prompts
 from drillrank.drilldown import self_ask, settings
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
-from drillrank.prompts import (
-    PROMPTRANK_INSTRUCTIONS,
-    UPR_PROMPT,
-    Evidence,
-    PassageTemplate,
-    check_instructions,
-    check_places,
-    check_question_templates,
-    fill_question,
-    filled,
-    generated_prompt,
-    path_prompt,
-    prompt_text,
-)
+from drillrank.prompts import Evidence, check_places, check_question_templates, fill_question, filled, prompt_text
+from drillrank.rerank.brmgr import generated_prompt
+from drillrank.rerank.demonstrations import path_prompt
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
+from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
 from drillrank.views import llm_views
 
 fragments = st.sampled_from(

@@ -17,10 +17,9 @@ from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.prompts import prompt_text
+from drillrank.rerank.base import LikelihoodFormula, rescaled
 from drillrank.rerank.brmgr import BRMGR
-from drillrank.rerank.presets import LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.scale import rescaled
 from drillrank.rerank.upr import UPR
 
 from .test_path_search import INSTRUCTION, graphs

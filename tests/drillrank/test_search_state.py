@@ -10,7 +10,7 @@ import pytest
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.likelihood.embedding_model import KAPPA
+from drillrank.likelihood.encoder import KAPPA
 from drillrank.llm import Ask, Reply, Retrieve, run
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import Mention
@@ -23,7 +23,7 @@ from drillrank.multihop.scoring import PathScorer, PathWithPrior
 from drillrank.multihop.search import PathSearch, Scope
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.rerank.path_starts import PathStarts
+from drillrank.rerank.prior import PathStarts
 from drillrank.rerank.promptrank import PromptRank
 
 QUERY = "which red fox crossed the river"

@@ -10,8 +10,7 @@ from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.promptrank_settings import PromptRankSettings
+from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
 from drillrank.rerank.tuning import LabelledQuestion, TunedSettings, tune
 
 PASSAGES = [Passage(text, id=text) for text in ("fox", "river", "town", "rhine", "basel")]

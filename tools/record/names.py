@@ -28,7 +28,7 @@ MOVED: dict[str, str] = {
 }
 
 # Keys of details, metadata and whatever else is recorded as a mapping.
-KEYS: dict[str, str] = {"fate": "outcome"}
+KEYS: dict[str, str] = {"fate": "outcome", "log_true": "positive", "log_false": "negative"}
 
 # Keys that only one of two trees has, and nobody misses.
 IGNORED: set[str] = set()

@@ -108,7 +108,7 @@ def _grid(given: argparse.Namespace, what: Any) -> dict[str, Any]:
 
 def _instructions(given: str) -> list[str]:
     if given.startswith("hf:"):
-        from drillrank.rerank.instruction_search import generate_instructions
+        from drillrank.rerank.tuning import generate_instructions
 
         return generate_instructions(given, _WRITTEN)
     try:

@@ -26,7 +26,7 @@ from drillrank.likelihood.shared_turns import to_thread
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
-from drillrank.rerank.monot5 import MonoT5
+from drillrank.rerank.relevance import MonoT5
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
 from drillrank.structure import Document

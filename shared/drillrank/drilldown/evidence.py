@@ -22,7 +22,7 @@ import numpy as np
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked
-from drillrank.rerank.contributions import likelihood_explained
+from drillrank.rerank.base import likelihood_explained
 from drillrank.rerank.upr import UPR
 from drillrank.vectors import Embed, Floats, embedded
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
-from drillrank.rerank.monot5 import MonoT5
-from drillrank.rerank.relevance import Relevance
+from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import as_settings, check_one_of
 from drillrank.text import Tokens, token_counter
 from drillrank.views.summaries import check_summarizer

@@ -22,6 +22,7 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.files import opened
 from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.likelihood.load import split_sum
 from drillrank.limits import read_json
 from drillrank.settings import as_settings
 
@@ -152,10 +153,14 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _check_harmless(where: str, section: Mapping[str, Any], *, own_model: bool) -> None:
     advice = "trust the file (trust=True, --trust-settings) if it is your own"
     model = section.get("model", "unigram")
-    named = _HARMLESS_MODEL.fullmatch(model)
-    if not own_model and (named is None or (named["hub"] and os.path.lexists(named["hub"]))):
-        raise InvalidInput(f'{where}: "model" is {model!r:.200}, a folder or an address: {advice}.')
-    for name in section.get("model_options", {}).keys() - _HARMLESS_OPTIONS:
+    for named in [] if own_model else [_HARMLESS_MODEL.fullmatch(name) for _, name in split_sum(model)]:
+        if named is None or (named["hub"] and os.path.lexists(named["hub"])):
+            raise InvalidInput(f'{where}: "model" is {model!r:.200}, a folder or an address: {advice}.')
+    options = dict(section.get("model_options", {}))
+    experts = options.pop("experts", [])
+    if not isinstance(experts, list) or not all(isinstance(one, dict) for one in experts):
+        raise InvalidInput(f'{where}: "experts" of "model_options" is a list of mappings, options of each expert.')
+    for name in set().union(options, *experts) - _HARMLESS_OPTIONS:
         raise InvalidInput(f'{where}: "model_options" holds {name!r:.200}, which is no setting of scores: {advice}.')
 
 

@@ -11,6 +11,16 @@ from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import check_question_templates, fill_question
 from drillrank.text import WORD, first_words
 
+# Human prompts: the first two are those of the paper's code. Different wordings bring different passages, so four more
+# of the same kind, ours, follow.
+GENREAD_PROMPTS = (
+    "Provide a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
+    "Generate a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
+    "Write an encyclopedia paragraph that contains the answer to the given question.\n\n{question}\n\n",
+    "Quote from memory a reference text that settles the given question.\n\n{question}\n\n",
+    "Give the facts and the context that someone needs to answer the given question.\n\n{question}\n\n",
+    "Describe the people, places, dates and events that the given question is about.\n\n{question}\n\n",
+)
 MAX_WORDS = 300  # of a passage
 
 # "Generate rather than Retrieve" (Yu et al. 2023), human prompts: the first two are those of the paper's code.

@@ -17,7 +17,7 @@ from drillrank.multihop.lookups import Hop
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.passages import Passage, Ranking
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.base import RetrievalScores
 
 Record = TypeVar("Record")
 HostRecord = TypeVar("HostRecord", contravariant=True)

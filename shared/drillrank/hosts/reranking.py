@@ -15,9 +15,8 @@ from drillrank.hosts.path_records import PathHost, ranked_with_reached
 from drillrank.hosts.path_retrieval import path_rerank
 from drillrank.hosts.settings import EXPLAIN, RerankSettings
 from drillrank.passages import Passage, Ranked, Ranking
+from drillrank.rerank.base import RetrievalScores, ScoreScale, selected
 from drillrank.rerank.brmgr import BRMGR
-from drillrank.rerank.first_stage import RetrievalScores
-from drillrank.rerank.scale import ScoreScale, selected
 from drillrank.vectors import Embed
 
 Record = TypeVar("Record")

@@ -18,7 +18,7 @@ from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import Embed
 

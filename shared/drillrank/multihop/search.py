@@ -34,7 +34,7 @@ from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.scoring import PathScorer, with_meaning
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed

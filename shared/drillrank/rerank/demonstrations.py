@@ -15,7 +15,7 @@ from typing import Any, cast
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Path, check_query
-from drillrank.prompts import path_prompt, prompt_text
+from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 
 MAX_DOCUMENT_TOKENS = 100  # of a demonstration, as in the paper's code; a candidate's documents keep more
 
@@ -42,7 +42,7 @@ class Demonstration:
             raise InvalidInput(f"A demonstration's path is a Path, not a {type(self.path).__name__}.")
         check_query(self.question)
         if not isinstance(self.kind, str | None):
-            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r}.")
+            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r:.200}.")
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Demonstration:
@@ -120,6 +120,22 @@ def demonstration_contexts(
             shown[kind] += 1
         contexts.append(tuple(context))
     return contexts
+
+
+def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
+    """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
+
+    >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))
+    >>> prompt_text(path_prompt(path, "{path} Ask. Question:"))
+    'Document: T a Document: b Ask. Question:'
+    """
+    before, after = instruction.split("{path}")
+    parts: list[str | Evidence] = [Wording(before)]
+    for passage in path.passages:
+        if passage.titled_text.strip():
+            parts.append(" Document: " if len(parts) > 1 else "Document: ")
+            parts.append(Evidence(passage.titled_text, max_document_tokens))
+    return (*parts, Wording(after))
 
 
 def demonstration_text(path: Path, instruction: str, target: str, model: LanguageModel) -> str:

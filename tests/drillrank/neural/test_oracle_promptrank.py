@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from drillrank import Passage, Path, PromptRank
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt, prompt_text
+from drillrank.prompts import prompt_text
 from drillrank.rerank import demonstrations
-from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.presets import PRESETS
+from drillrank.rerank.base import PRESETS
+from drillrank.rerank.demonstrations import Demonstration, path_prompt
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 
 pytestmark = at_hand

@@ -1,18 +1,20 @@
 """The prior of a passage: what the first stage thought of it, as far as the likelihood does not know it already.
 
     log P(d | q)           = log P(q | d) + log P(d | first stage) + const
-    log P(d | first stage) = (1 - R²) κ s_d + const               "cosine": s_d is the cosine of a sentence encoder
-                           = (1 - R²) β (-log rank_d) + const     "retrieval": scores of any other kind
+    log P(d | first stage) = (1 - R²) κ s_d + const                        "cosine": s_d is that of a sentence encoder
+                           = (R² - 1) (β log rank_d + γ rank_d) + const    "retrieval": scores of any other kind
 
-each times `prior_weight`, which is 1 unless questions of one's own say otherwise (`drillrank tune`).
+where scores are given; otherwise the prior is uniform. Both are multiplied by `prior_weight`, which is 1 unless
+questions of one's own say otherwise (`drillrank tune`).
 
 A cosine has a scale: exp(κ cos) is what an encoder trained by InfoNCE takes for p(q | d) / p(q). It is the token of
-meaning of `st:` models (`drillrank.likelihood.sentence_transformer`), so that words after a dense retriever and a
+meaning of `st:` models (`drillrank.likelihood.encoder`), so that words after a dense retriever and a
 model of words and meaning with the same encoder are one formula, and rank alike.
 
 Other retrievers score in units of their own: BM25, sums of reciprocal ranks. What they share is an order, and ranks
-follow Zipf's law, P(d) ∝ rank^-β: no increasing function of the scores changes anything. Equal scores share the mean of
-their log ranks, and where no scores are known, the order of the candidates is that of the first stage.
+follow Zipf's law with a cutoff, P(d) ∝ rank^-β e^(-γ rank): no increasing function of the scores changes anything.
+Equal scores share the mean of their log ranks. β and γ are those under which the ranking is nowhere significantly worse
+than the first stage alone (`python -m tests.benchmarks never_worse`).
 
 R² is the share of the log ranks' variance that a likelihood of words and meaning (`st:`) explains, so that it is not
 counted twice: by words and meaning of a ranking, by meaning alone of a cosine, which is no count of words. After a
@@ -32,18 +34,16 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import Likelihood
-from drillrank.likelihood.embedding_model import KAPPA, MEANING
-from drillrank.passages import Passage
-from drillrank.rerank.base import Scored
-from drillrank.rerank.scale import divisor
+from drillrank.likelihood.encoder import KAPPA
+from drillrank.passages import Passage, Path
+from drillrank.rerank.base import RetrievalScores, Scored, divisor
 
 Prior = Literal["retrieval", "cosine"]
-RetrievalScores = Sequence[float | None]
 Floats = npt.NDArray[np.float64]
 
-# On training questions of HotpotQA, MuSiQue and QASPER, after BM25, cosines and fusions, 2 to 4 are as good.
-WEIGHT = 3.0  # β
+# Chosen on the first halves of SQuAD's and NQ's questions behind BM25, MiniLM and their fusion, 10 to 50 candidates:
+# of those without a significant loss at top-1, top-3 or top-5, the gentlest.
+WEIGHT, CUTOFF = 3.0, 0.2  # β, γ
 NO_PRIOR = 'Scores of the first stage count with prior="retrieval" or prior="cosine"; this ranker has no prior.'
 _COSINE = 1e-3  # by which the rounding of half precision can lift a cosine above 1
 _ROUNDING = 1e-6  # of the largest score: stores keep cosines in float32
@@ -73,7 +73,7 @@ def check_prior_weight(weight: float) -> None:
 def scores_by_question(
     prior: Prior | None, scores: Sequence[RetrievalScores | None] | None, questions: int
 ) -> Sequence[RetrievalScores | None]:
-    """The first stage's scores for each of several questions; None for a question where only the order is known.
+    """The first stage's scores for each of several questions; None for a question where none is known.
 
     Raises:
         InvalidInput: there are scores and no prior, or not as many lists of scores as questions.
@@ -135,8 +135,23 @@ class FirstStage(NamedTuple):
         count = len(given)
         ranks = _filled(_log_ranks(known), places, count) if places else np.log(np.arange(1, count + 1))
         by_meaning = prior == "cosine" and bool(places)
-        weights = KAPPA * _filled(known, places, count) if by_meaning else -WEIGHT * ranks
+        weights = KAPPA * _filled(known, places, count) if by_meaning else -WEIGHT * ranks - CUTOFF * np.exp(ranks)
         return FirstStage(weight * weights, ranks, by_meaning)
+
+
+def first_stage(
+    prior: Prior | None, passages: Sequence[Passage], scores: RetrievalScores | None, weight: float
+) -> FirstStage | None:
+    """What the first stage says; None for the uniform prior, where it says nothing.
+
+    Raises:
+        InvalidInput: as for `FirstStage.read`.
+    """
+    if scores is not None:
+        check_paired(scores, passages)
+    if prior is None or (prior == "retrieval" and all(score is None for score in scores or ())):
+        return None
+    return FirstStage.read(prior, passages, scores, weight)
 
 
 def check_paired(scores: RetrievalScores, passages: Sequence[Passage]) -> None:
@@ -184,12 +199,6 @@ def posteriors(scored: Sequence[Scored], first_stage: FirstStage) -> list[Scored
         (score + prior / divisor(details), {**details, "log_prior": prior})
         for (score, details), prior in zip(scored, priors, strict=True)
     ]
-
-
-def meaning_details(likelihood: Likelihood) -> dict[str, float]:
-    """`log_meaning`, the log-probability of the token of meaning, where the model counts it."""
-    counted = bool(likelihood.tokens) and likelihood.tokens[-1] == MEANING
-    return {"log_meaning": float(likelihood.log_probs[-1])} if counted else {}
 
 
 def _words_and_meaning(scored: Sequence[Scored]) -> list[Floats]:
@@ -257,3 +266,51 @@ def _standardised(ranks: Floats) -> Floats:
     deviations = ranks - ranks.mean()
     standardised: Floats = deviations / deviations.std()
     return standardised
+
+
+class PathStarts(NamedTuple):
+    """What the first stage says of the documents that paths begin with.
+
+    Attributes:
+        first_stage: Of each document, in the order of the paths.
+        places: Of each, where in the list of paths those are that begin with it.
+    """
+
+    first_stage: FirstStage
+    places: list[list[int]]
+
+    @staticmethod
+    def read(
+        prior: Prior | None, paths: Sequence[Path], scores: RetrievalScores | None, weight: float = 1.0
+    ) -> PathStarts | None:
+        """Scores of the paths' first documents, one for each path, checked; None where they say nothing.
+
+        Raises:
+            InvalidInput: as for `FirstStage.read`, or paths that begin with the same document differ in its score.
+        """
+        if scores is not None and len(scores) != len(paths):
+            raise InvalidInput(f"{len(scores)} scores and {len(paths)} paths cannot be paired.")
+        places: dict[str, list[int]] = {}
+        for place, path in enumerate(paths):
+            places.setdefault(path.ids[0], []).append(place)
+        starts = [paths[same[0]].passages[0] for same in places.values()]
+        known = None if scores is None else [scores[same[0]] for same in places.values()]
+        first = first_stage(prior, starts, known, weight)
+        for same in places.values() if scores is not None else ():
+            if any(scores[place] != scores[same[0]] for place in same):
+                raise InvalidInput(
+                    f"Paths {same[0]} and {same[-1]} begin with the same passage (id {paths[same[0]].ids[0]!r:.200}), "
+                    "but their scores differ: the score of a path is the first stage's of its first passage."
+                )
+        return None if first is None else PathStarts(first, list(places.values()))
+
+    def posteriors(self, scored: Sequence[Scored]) -> list[Scored]:
+        """Scores of the paths by likelihood, with the prior, in order; the details hold `log_prior`."""
+        best = [max((scored[place] for place in same), key=lambda item: item[0]) for same in self.places]
+        found = list(scored)
+        for same, (_, details) in zip(self.places, posteriors(best, self.first_stage), strict=True):
+            log_prior = details["log_prior"]
+            for place in same:
+                score, known = scored[place]
+                found[place] = (score + log_prior / divisor(known), {**known, "log_prior": log_prior})
+        return found
