@@ -58,7 +58,7 @@ AREAS = {
         "structure/run_on structure/flat structure/pages hosts/pages", "structure_plain files_fuzz pages_of_files"
     ),
     "answers": Area(
-        "drilldown/answers drilldown/answer_forms drilldown/answer_tokens drilldown/answer_reading",
+        "drilldown/answers",
         "answers",
     ),
 }

@@ -277,9 +277,10 @@ def run(
             step: Sequence[Any] = ()
             answers: list[Any] | None = None
             while True:
-                step, result = _advance(requests, step, answers, usage)
-                if step is None:
+                wanted, result = _advance(requests, step, answers, usage)
+                if wanted is None:
                     return result
+                step = wanted
                 if workers == 1 or len(step) < 2:
                     answers = list(map(answer, step))
                     continue
@@ -355,9 +356,10 @@ async def arun(
         answers: list[Any] | None = None
         try:
             while True:
-                step, result = await asyncio.to_thread(_advance, requests, step, answers, usage)
-                if step is None:
+                wanted, result = await asyncio.to_thread(_advance, requests, step, answers, usage)
+                if wanted is None:
                     return result
+                step = wanted
                 tasks = [asyncio.ensure_future(answer(request)) for request in step]
                 try:
                     answers = list(await asyncio.gather(*tasks))
