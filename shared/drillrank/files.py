@@ -27,7 +27,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         InvalidInput: it cannot be opened or read, or is a folder, a pipe or a device.
     """
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InvalidInput(f"{path} cannot be read: it is no plain file.")
             yield file
@@ -35,10 +35,6 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
     except (OSError, ValueError) as cause:  # ValueError: a name that no file can have
         raise InvalidInput(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def why_not_read(path: Path) -> str:
@@ -148,40 +144,24 @@ def _is_special(path: Path) -> bool:
 def whole_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill, which takes the path's place when the block ends without an error.
 
-    Of processes that fill the same folder, the last one's stays.
-
     Raises:
         OSError: it cannot be written; what stood at the path stands there still.
     """
-    part = _beside(path)
+    part, old = _beside(path), _beside(path)
     try:
         part.mkdir(parents=True)
         yield part
         for file in filter(Path.is_file, part.rglob("*")):
             _sync(file)
-        while not _moved(part, path):
-            pass
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-
-
-def _moved(part: Path, path: Path) -> bool:
-    """Give the folder its name; False if another process took that name in the meantime."""
-    old = _beside(path)
-    try:
         with suppress(FileNotFoundError):
             path.rename(old)
         part.rename(path)
-    except BaseException as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            shutil.rmtree(old, ignore_errors=True)  # what stands there now is newer
-            return False
-        if old.exists():
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        with suppress(OSError):
             old.rename(path)
         raise
     shutil.rmtree(old, ignore_errors=True)
-    return True
 
 
 def _sync(file: Path) -> None:

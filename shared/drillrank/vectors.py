@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput, mute_logger
+from drillrank.errors import InvalidInput
 from drillrank.text import terms
 
 Floats = npt.NDArray[np.float64]
@@ -35,8 +33,6 @@ class SparseMatrix:
         width: Number of columns.
 
     >>> matrix = SparseMatrix(np.array([1.0, 2.0, 5.0]), np.array([0, 2, 1]), np.array([0, 2, 2, 3]), width=3)
-    >>> matrix.dense().tolist()
-    [[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 5.0, 0.0]]
     >>> matrix.times(np.array([1.0, 10.0, 100.0])).tolist(), matrix.column_sums().tolist()
     ([201.0, 0.0, 50.0], [1.0, 5.0, 2.0])
     """
@@ -90,12 +86,6 @@ class SparseMatrix:
         bounds = np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.width)))
         return SparseMatrix(self.data[order], self.rows[order], bounds, self.shape[0])
 
-    def dense(self) -> Floats:
-        """The whole matrix, shape (rows, columns)."""
-        table = np.zeros(self.shape)
-        table[self.rows, self.columns] = self.data
-        return table
-
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatistics:
@@ -138,8 +128,8 @@ def word_counts(texts: Iterable[Sequence[str]]) -> tuple[SparseMatrix, dict[str,
         A matrix of shape (texts, words), and the column of each word; the columns are in alphabetical order.
 
     >>> counts, columns = word_counts([["fox", "and", "fox"], [], ["and"]])
-    >>> counts.dense().tolist(), columns
-    ([[1.0, 2.0], [0.0, 0.0], [1.0, 0.0]], {'and': 0, 'fox': 1})
+    >>> counts.data.tolist(), counts.columns.tolist(), columns
+    ([2.0, 1.0, 1.0], [1, 0, 0], {'and': 0, 'fox': 1})
     """
     met: defaultdict[str, int] = defaultdict()
     met.default_factory = met.__len__
@@ -158,8 +148,8 @@ class Tfidf:
     >>> weights = Tfidf([["red", "fox"], ["blue", "whale"], []])
     >>> weights.vectors.shape
     (3, 4)
-    >>> weights.vectors.times(weights.transform([["blue"]]).dense()[0]).round(2).tolist()
-    [0.0, 0.71, 0.0]
+    >>> weights.transform([["blue", "sky"]]).data.tolist()
+    [1.0]
     """
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
@@ -229,30 +219,23 @@ class BM25Index:
     """
 
     def __init__(self, texts: Sequence[str], language: str = "english") -> None:
-        self._size = len(texts)
         self._language = language
-        self._bm25: Any = None
-        tokenised = [terms(text, language) for text in texts]
-        if any(tokenised):
-            self._bm25 = _bm25s().BM25(method="lucene")
-            self._bm25.index(tokenised, show_progress=False)
+        counts, self._columns = word_counts(terms(text, language) for text in texts)
+        holding = np.bincount(counts.columns, minlength=counts.width)
+        idf = np.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5)).astype(np.float32).astype(np.float64)
+        mean_length = max(counts.data.sum(), 1) / max(len(texts), 1)
+        norm = 1.5 * (0.25 + 0.75 * counts.row_sums() / mean_length)  # k1 = 1.5, b = 0.75
+        weights = idf[counts.columns] * (counts.data / (norm[counts.rows] + counts.data))
+        self._by_word = replace(counts, data=weights).transposed()
 
     def scores(self, query: str) -> Floats:
         """BM25 score of every text, shape `(texts,)`; 0 where no word matches, not normalised."""
-        words = terms(query, self._language)
-        if self._bm25 is None or not words:
-            return np.zeros(self._size)
-        scores: Floats = self._bm25.get_scores(words).astype(np.float64)
-        return scores
-
-
-@lru_cache(maxsize=1)
-def _bm25s() -> Any:
-    """The library, which half the users of this package do not need."""
-    with mute_logger("bm25s"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="IProgress not found")  # its import of tqdm complains in notebooks
-        import bm25s
-    return bm25s
+        scores = np.zeros(self._by_word.width, dtype=np.float32)  # in which BM25S adds up, too
+        for word in terms(query, self._language):
+            if word in self._columns:
+                of_word = self._by_word.of_rows(np.array([self._columns[word]]))
+                scores[of_word.columns] += of_word.data.astype(np.float32)
+        return scores.astype(np.float64)
 
 
 def top(scores: Floats, n: int) -> list[int]:

@@ -18,7 +18,7 @@ for text in texts:
 BM25Index(texts).scores("foxes"), TfidfIndex(texts).scores("foxes")
 D3().retrieve("Who hunts mice?", texts)
 PathSearch(PromptRank(), [Passage(text) for text in texts]).search("Who hunts mice?")
-print("levels", *(logging.getLogger(name).level for name in ("bm25s", "markdown_it")))
+print("levels", logging.getLogger("markdown_it").level)
 """
 
 
@@ -35,5 +35,5 @@ def test_no_dependency_debugs_in_the_application_s_log():
 
 
 def test_a_level_that_the_application_has_set_stands():
-    before = "for name in ('bm25s', 'markdown_it'): logging.getLogger(name).setLevel(logging.ERROR)"
-    assert "levels 40 40" in said("INFO", before)
+    before = "logging.getLogger('markdown_it').setLevel(logging.ERROR)"
+    assert "levels 40" in said("INFO", before)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
 from drillrank.prompts import Evidence
-from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.test_trusted_wording import CHAT
