@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from drillrank import D3
 from drillrank.errors import InvalidInput
-from drillrank.structure.parsed import (
+from drillrank.structure.imported import (
     document_from_docling,
     document_from_llamaparse,
     document_from_pageindex,
     document_from_unstructured,
+    rebuilt_levels,
 )
-from drillrank.structure.parsed.levels import rebuilt_levels
 
 DATA = Path(__file__).parent / "data" / "parsed"
 HARBOUR = ("Harbour report",)

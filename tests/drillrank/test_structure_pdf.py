@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from drillrank import D3, cli, read_document
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document
-from drillrank.structure.pdf.rows import Row, run_of
-from drillrank.structure.pdf.running import without_running
+from drillrank.structure.pdf_layout import Row, run_of, without_running
 from drillrank.views import section_chunks
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
 

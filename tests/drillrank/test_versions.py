@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drillrank.structure import PARSER_VERSION, read_document
-from drillrank.structure.saved import document_to_json
+from drillrank.structure.document import document_to_json
 from drillrank.text import ANALYZER, terms
 from tests.pdf_files import Mark, Text, pdf_of
 from tests.word_files import word_file

@@ -16,7 +16,10 @@ VALUES: dict[str, dict[str, str]] = {"verdict": {"helps": "better", "hurts": "wo
 GONE: set[str] = {"Comparison.gold"}
 
 # Classes and functions that are no longer where they were: {"drillrank.retrieval:top": "drillrank.ranks:top"}.
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    f"drillrank.structure.parsed:document_from_{tool}": f"drillrank.structure.imported:document_from_{tool}"
+    for tool in ("docling", "unstructured", "llamaparse", "pageindex")
+}
 
 # Keys of details, metadata and whatever else is recorded as a mapping.
 KEYS: dict[str, str] = {"fate": "outcome"}

@@ -28,7 +28,7 @@ from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.retrieval import top
 from drillrank.structure import Document
-from drillrank.structure.saved import document_from_json
+from drillrank.structure.document import document_from_json
 from drillrank.text import check_language, terms, without_surrogates
 
 BATCH = 5_000  # passages of a transaction

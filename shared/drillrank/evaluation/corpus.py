@@ -17,7 +17,7 @@ from drillrank.files import files_below
 from drillrank.passages import Passage
 from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, breadcrumb, read_document
-from drillrank.structure.formats import named_format
+from drillrank.structure.read import named_format
 from drillrank.views import section_chunks
 
 CorpusSource = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Passage | Mapping[str, Any]]
