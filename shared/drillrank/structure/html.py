@@ -57,8 +57,9 @@ _MOST_STYLES = 30  # open at once: each paragraph opens them all again
 _SCOPES = frozenset({"applet", "button", "caption", "html", "marquee", "object", "table", "template"})
 # Elements that hold nothing, or end where the next of their kind begins.
 _FLAT = frozenset({
-    "area", "base", "body", "br", "col", "dd", "dt", "embed", "head", "hr", "html", "img", "input", "li", "link",
-    "meta", "optgroup", "option", "p", "param", "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr",
+    "area", "base", "body", "br", "col", "dd", "dt", "embed", "h1", "h2", "h3", "h4", "h5", "h6", "head", "hr", "html",
+    "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "source", "tbody", "td", "tfoot", "th",
+    "thead", "tr", "track", "wbr",
 })  # fmt: skip
 
 

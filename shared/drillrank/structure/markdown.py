@@ -30,6 +30,7 @@ _FRONT_MATTER = re.compile(
 _TOO_DEEP = re.compile(
     r"(?<![^\r\n])((?:[ \t]*(?:[-+*](?=[ \t])|>|\d{1,9}[.)](?=[ \t]))){50}[ \t]*|[ \t]{200,})([-+*>]|\d{1,9}[.)])"
 )
+_ODD_LINE_END = re.compile(r"\r(?!\n)")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 # What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, front matter or HTML.
 _READ_AS_MARKUP = re.compile(r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+)")
@@ -56,13 +57,15 @@ def _read(text: str) -> tuple[Scan, Links]:
 
     front = _FRONT_MATTER.match(text)
     skipped = front.end() if front else int(text.startswith("\ufeff"))
-    source = _TOO_DEEP.sub(lambda deep: deep[1] + "x" * len(deep[2]), without_surrogates(text[skipped:]))
+    source = _TOO_DEEP.sub(
+        lambda deep: deep[1] + "x" * len(deep[2]), without_surrogates(_ODD_LINE_END.sub("\n", text[skipped:]))
+    )
     offset = _character_offsets(source)
     blocks: list[Block] = []
     headings: list[tuple[int, str]] = []
     links: Links = []
     marks = int(front is not None)
-    depth, ended = 0, skipped
+    depth, ended = 0, front.end() if front else 0
     shown: list[str] = []  # of the block
     found: list[list[Any]] = []  # its links: address, and which of its texts
     opened: list[list[Any]] = []  # those of them that go on
@@ -77,7 +80,8 @@ def _read(text: str) -> tuple[Scan, Links]:
             if not depth:
                 top, shown, found = (name, details), [], []
             elif name == "Link":
-                opened.append([details["dest_url"], len(shown)])
+                mail = "mailto:" * (details["link_type"] == "Email")
+                opened.append([mail + details["dest_url"], len(shown)])
                 found.append(opened[-1])
             depth += 1
             continue

@@ -117,8 +117,8 @@ def _name(element: Element) -> str:
 
 
 def _attribute(element: Element, name: str) -> str:
-    """An attribute, whatever its namespace."""
-    return next((value for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
+    """An attribute of another namespace, such as the id of a relation."""
+    return next((value for key, value in element.attrib.items() if key.endswith(f"}}{name}")), "")
 
 
 def _below(element: Element, *names: str) -> Iterator[Element]:
@@ -288,7 +288,7 @@ def _shapes(
 def _epub(package: _Package) -> Converted:
     """The chapters in the order in which a book is read; those that are not there are left out, with a warning."""
     roots = _below(package.tree("META-INF/container.xml"), "rootfile")
-    main = next((_attribute(root, "full-path") for root in roots), "")
+    main = next((root.get("full-path", "") for root in roots), "")
     if main not in package.names():
         raise InvalidInput("it does not say where its contents are")
     contents = package.tree(main)
