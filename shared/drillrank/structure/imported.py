@@ -1,4 +1,4 @@
-"""Documents that other tools have parsed, with the structure that they found: Docling, unstructured, LlamaParse, PageIndex.
+"""Documents that Docling, unstructured, LlamaParse or PageIndex have parsed, with the structure that they found.
 
 Nothing here imports those tools: their objects, dictionaries and JSON are read by what they hold. Pages are theirs.
 Tables are written as Markdown has them, with the first row as head.
