@@ -15,7 +15,7 @@ from tests.pdf_files import Mark, Text, pdf_of
 from tests.word_files import word_file
 
 # Of what each version makes: these stay. Where another digest comes out, raise the version in
-# `drillrank.structure.parse`, or in `drillrank.text`, and add it here.
+# `drillrank.structure.read`, or in `drillrank.text`, and add it here.
 PARSED = {1: "c6037eb4e8a5340b3fda153edecc118f"}
 WORDS = {1: "d27ee5b90aae2b30235aca9d3bd7b0c5"}
 

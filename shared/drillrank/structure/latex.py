@@ -28,17 +28,13 @@ _RANKS = {
     "paragraph": 4,
     "subparagraph": 5,
 }
-
-_CONTAINERS: dict[str, BlockKind] = dict.fromkeys(
-    ("itemize", "enumerate", "description", "list", "compactitem"), "list"
-)
-_CONTAINERS |= dict.fromkeys(
-    ("table", "sidewaystable", "tabular", "tabularx", "tabulary", "longtable", "tabu"), "table"
-)
-_CONTAINERS |= dict.fromkeys(("algorithm", "algorithmic", "algorithm2e"), "code")
-_CONTAINERS |= dict.fromkeys(("figure", "wrapfigure", "SCfigure", "sidewaysfigure"), "paragraph")
+_CONTAINERS: dict[str, BlockKind] = {
+    **dict.fromkeys(("itemize", "enumerate", "description", "list", "compactitem"), "list"),
+    **dict.fromkeys(_words("table sidewaystable tabular tabularx tabulary longtable tabu"), "table"),
+    **dict.fromkeys(("algorithm", "algorithmic", "algorithm2e"), "code"),
+    **dict.fromkeys(("figure", "wrapfigure", "SCfigure", "sidewaysfigure"), "paragraph"),
+}
 _LISTS = frozenset(name for name, kind in _CONTAINERS.items() if kind == "list")
-
 _VERBATIM = _words(
     "verbatim verbatim* Verbatim BVerbatim LVerbatim lstlisting minted alltt filecontents filecontents* comment"
 )
@@ -47,48 +43,27 @@ _MATH = _words(
     "subequations"
 )
 
-# Environments whose first arguments are no text, and how many they are.
-_ENVIRONMENT_ARGUMENTS = {
-    "tabular": 1,
-    "tabular*": 2,
-    "tabularx": 2,
-    "tabulary": 2,
-    "longtable": 1,
-    "tabu": 1,
-    "array": 1,
-    "minipage": 1,
-    "multicols": 1,
-    "thebibliography": 1,
-    "wrapfigure": 2,
-    "subfigure": 1,
-    "subtable": 1,
-    "adjustbox": 1,
-    "list": 2,
-    "minted": 1,
-    "filecontents": 1,
-    "filecontents*": 1,
-}
 
-# Commands whose first arguments are no text, and how many they are; the others' arguments are shown.
-_ARGUMENTS = dict.fromkeys(
-    _words(
-        "addbibresource bibliography bibliographystyle cline cmidrule color definecolors DeclareGraphicsExtensions "
-        "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom hspace "
-        "hypersetup hyphenation includegraphics includepdf index label linespread listoffiles lstset newcounter nocite "
-        "pagenumbering pagestyle parbox phantom RequirePackage rotatebox raisebox scalebox textcolor theoremstyle "
-        "thispagestyle usepackage usetikzlibrary vphantom vspace colorbox captionsetup newlength newif tikzset"
-    ),
-    1,
-)
-_ARGUMENTS |= dict.fromkeys(
-    _words(
-        "addtocounter addtolength DeclareMathOperator fontsize markboth multicolumn multirow newcommand newtheorem "
-        "providecommand renewcommand resizebox rule setcounter setlength DeclareRobustCommand fcolorbox"
-    ),
-    2,
-)
-_ARGUMENTS |= dict.fromkeys(_words("addcontentsline definecolor newenvironment renewenvironment"), 3)
+def _counts(*names: str) -> dict[str, int]:
+    """How many first arguments are no text, of the names in each line: one in the first, two in the second."""
+    return {name: count for count, line in enumerate(names, 1) for name in line.split()}
 
+
+_ENVIRONMENT_ARGUMENTS = _counts(
+    "tabular longtable tabu array minipage multicols thebibliography subfigure subtable adjustbox minted filecontents "
+    "filecontents*",
+    "tabular* tabularx tabulary wrapfigure list",
+)
+_ARGUMENTS = _counts(  # of commands; the others' arguments are shown
+    "addbibresource bibliography bibliographystyle cline cmidrule color definecolors DeclareGraphicsExtensions "
+    "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom hspace "
+    "hypersetup hyphenation includegraphics includepdf index label linespread listoffiles lstset newcounter nocite "
+    "pagenumbering pagestyle parbox phantom RequirePackage rotatebox raisebox scalebox textcolor theoremstyle "
+    "thispagestyle usepackage usetikzlibrary vphantom vspace colorbox captionsetup newlength newif tikzset",
+    "addtocounter addtolength DeclareMathOperator fontsize markboth multicolumn multirow newcommand newtheorem "
+    "providecommand renewcommand resizebox rule setcounter setlength DeclareRobustCommand fcolorbox",
+    "addcontentsline definecolor newenvironment renewenvironment",
+)
 # Shown although they stand before the document.
 _FRONT_MATTER = _words("title subtitle author date abstract keywords affil affiliation address institute email")
 _FILES = _words("input include subfile import subimport")
@@ -126,6 +101,7 @@ _SPACE = r"[ \t]*(?:(?:\r\n?|\n)[ \t]*)?"
 _GROUP = re.compile(rf"{_SPACE}\{{((?:[^{{}}\\]|\\[\s\S]|\{{(?:[^{{}}\\]|\\[\s\S]){{0,5000}}\}}){{0,5000}})\}}")
 _OPTION = re.compile(rf"{_SPACE}\[([^\[\]]*)\]")
 _ARGUMENT = re.compile(rf"{_GROUP.pattern}|{_SPACE}\\[a-zA-Z@]+\*?")
+_VERB = re.compile(r"([^\sa-zA-Z*])(?P<inner>[^\r\n]{0,1000}?)\1")
 _OPEN = re.compile(rf"{_SPACE}\{{")
 _NAME = re.compile(r"\s*\{\s*([^{}\s]*)\s*\}")
 _INLINE_MATH = re.compile(r"\$\$(?:[^$\\]|\\[\s\S]|\$(?!\$)){0,5000}\$\$|\$(?:[^$\\]|\\[\s\S]){1,5000}\$")
@@ -135,7 +111,6 @@ _ESCAPED = re.compile(r"\\([%#_&~{}])")
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _MARKUP = re.compile(r"\\[a-zA-Z@]+\*?\s*|[{}]")
 _DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
-_VERB_LIMIT = 1000
 _MAX_NESTING = 20
 
 
@@ -269,6 +244,11 @@ class _Reader:
             return self._command(at, token["command"], end)
         return end
 
+    def _after(self, pattern: re.Pattern[str], at: int) -> int:
+        """Where the text goes on behind a pattern, if that stands here."""
+        found = pattern.match(self._text, at)
+        return found.end() if found else at
+
     def _plain(self, at: int, text: str) -> None:
         if not text.isspace():
             self._out.touch(at + len(text) - len(text.lstrip()))
@@ -301,8 +281,7 @@ class _Reader:
             return self._raw(at, close + 2) if close < self._source.blank_line(at) else end
         if mark == "\\":
             self._out.line()
-            option = _OPTION.match(self._text, end)
-            return option.end() if option else end
+            return self._after(_OPTION, end)
         if mark in _ACCENTS:
             return self._accent(mark, end)
         self._out.add(_CHARACTERS.get(mark, ""))
@@ -311,8 +290,7 @@ class _Reader:
     def _command(self, at: int, name: str, end: int) -> int:
         """A command with a name of letters, but for `begin` and `end`."""
         plain = name.rstrip("*")
-        option = _OPTION.match(self._text, end)  # such as the short form of a title
-        opened = _OPEN.match(self._text, option.end() if option else end)
+        opened = _OPEN.match(self._text, self._after(_OPTION, end))  # behind the short form of a title
         if plain in _RANKS and not self._out.hidden and opened:
             self._begin_heading(at, _RANKS[plain])
             return self._open_group(opened.end(), "", special=True)
@@ -324,8 +302,7 @@ class _Reader:
         if plain in ("item", "bibitem"):
             return self._item(at, plain, end)
         if plain in _FILES:
-            group = _GROUP.match(self._text, end)
-            return self._raw(at, group.end() if group else end)
+            return self._raw(at, self._after(_GROUP, end))
         if plain in _REFERENCES or (_CITE.match(plain) and plain not in _ARGUMENTS):
             return self._reference(plain, end)
         if plain in _FRONT_MATTER and opened and self._out.hidden:
@@ -374,8 +351,7 @@ class _Reader:
             self._open.append(plain)
             if plain in _LISTS:
                 self._numbers.append(0 if plain == "enumerate" else -1)
-            option = _OPTION.match(self._text, end)
-            end = option.end() if option else end
+            end = self._after(_OPTION, end)
         elif not self._open:
             self._out.begin("paragraph")
             self._out.touch(at)
@@ -413,17 +389,11 @@ class _Reader:
         return close + len(closing)
 
     def _verb(self, end: int) -> int:
-        option = _OPTION.match(self._text, end)
-        group = _GROUP.match(self._text, option.end() if option else end)
-        if group:
-            self._out.add(group[1])
-            return group.end()
-        delimiter, rest = self._text[end : end + 1], self._text[end + 1 : end + 1 + _VERB_LIMIT]
-        inner, found, _ = rest.partition(delimiter) if delimiter.strip() else ("", "", "")
-        if not found or "\n" in inner or "\r" in inner:
-            return end
-        self._out.add(inner)
-        return end + len(inner) + 2
+        end = self._after(_OPTION, end)
+        found = _GROUP.match(self._text, end) or _VERB.match(self._text, end)
+        if found:
+            self._out.add(found[found.lastindex or 0])
+        return found.end() if found else end
 
     def _link(self, at: int, name: str, end: int) -> int:
         target = _GROUP.match(self._text, end)
@@ -450,10 +420,8 @@ class _Reader:
         return end
 
     def _reference(self, name: str, end: int) -> int:
-        option = _OPTION.match(self._text, end)
-        while option:
-            end = option.end()
-            option = _OPTION.match(self._text, end)
+        while (behind := self._after(_OPTION, end)) > end:
+            end = behind
         group = _GROUP.match(self._text, end)
         if not group:
             return end

@@ -64,7 +64,7 @@ _PASSWORD = 4  # PDFium's code of an error
 _BELOW = 50.0  # points: what is written at an angle is no part of the last paragraph
 _BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
 _HYPHEN = re.compile(r"(\w*[^\W\d_])[-\u00ad]$")
-_BEGINNING = re.compile(r"[^\W\d_]+")
+_LONGEST_WORD = 100
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
@@ -102,7 +102,7 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
 
 def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
     """What the process says of a file."""
-    limits = [str(SECONDS), str(MEMORY), str(int(alone))]
+    settings = [str(SECONDS), str(MEMORY), str(int(alone))]
     python = os.fsdecode(spawn.get_executable() or "")
     if _READER in os.environ:
         return {"problem": _no_python(python, "it is this program, started once more")}
@@ -113,7 +113,7 @@ def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
     with file:
         try:
             done = subprocess.run(
-                [python, "-c", _START, *limits, *map(str, sys.path)],
+                [python, "-c", _START, *settings, *map(str, sys.path)],
                 stdin=file,
                 capture_output=True,
                 timeout=SECONDS,
@@ -158,11 +158,14 @@ def _read(content: bytes, *, alone: bool) -> dict[str, Any]:
     try:
         printed = printed_pages(content, alone=alone)
         text, pages = text_of(printed)
-        limits.check_extracted(len(text), len(content))
     except MissingExtra as missing:
         return {"missing": str(missing)}
     except InvalidInput as problem:
         return {"problem": str(problem)}
+    try:
+        limits.check_extracted(len(text), len(content))
+    except InvalidInput as problem:
+        return {"problem": f"cannot be read as PDF: {problem}."}
     marks = list(zip(pages.starts, pages.numbers, pages.labels, strict=True))
     return {"text": text, "pages": marks, "unread": printed.unread}
 
@@ -408,16 +411,15 @@ class MarkdownText:
         self._length += len(text)
 
     def _prose(self, rows: Sequence[Row]) -> str:
-        text = ""
+        parts: list[str] = []
         for row in rows:
             line = " | ".join(row.cells) if len(rows) == 1 and len(row.cells) > 1 else row.text
-            if parted := _HYPHEN.search(text):
-                rest = _BEGINNING.match(line)
-                whole = rest is not None and (parted[1] + rest[0]).casefold() in self._words
-                text = (text[:-1] if whole else text) + line
-            else:
-                text = f"{text} {line}" if text else line
-        return prose(text)
+            parted = _HYPHEN.search(parts[-1][-_LONGEST_WORD:]) if parts else None
+            rest = _WORDS.match(line)
+            if parted and rest and (parted[1] + rest[0]).casefold() in self._words:
+                parts[-1] = parts[-1][:-1]
+            parts.append(line if parted or not parts else f" {line}")
+        return prose("".join(parts))
 
 
 def words_of(rows: Iterable[Row]) -> Counter[str]:
