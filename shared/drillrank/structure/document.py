@@ -113,19 +113,20 @@ class Document:
         return list(self._blocks[self._position(section)])
 
     def paragraphs(self) -> list[tuple[Section, Block]]:
-        r"""What there is to read, each under its section: the blocks that are no heading and show some text.
+        r"""What there is to read, under its section: what shows some text, and a heading that nothing stands under.
 
         >>> from drillrank.structure import parse_document
-        >>> document = parse_document("# A\n\nOne.\n\nTwo.")
+        >>> document = parse_document("# Kettle\n\n## Warranty\n\nTwo years.\n\n## Notes\n")
         >>> [(section.heading, document.readable(block)) for section, block in document.paragraphs()]
-        [('A', 'One.'), ('A', 'Two.')]
+        [('Warranty', 'Two years.'), ('Notes', '## Notes')]
         """
-        return [
-            (section, block)
-            for section, blocks in zip(self._sections, self._blocks, strict=True)
-            for block in blocks
-            if block.kind != "heading" and self.readable(block).strip()
-        ]
+        found: list[tuple[Section, Block]] = []
+        for section, blocks, after in zip(self._sections, self._blocks, [*self._sections[1:], None], strict=True):
+            below = [block for block in blocks if block.kind != "heading" and self.readable(block).strip()]
+            if not below and (after is None or len(after.path) <= len(section.path)):
+                below = [block for block in blocks if block.kind == "heading"]
+            found += [(section, block) for block in below]
+        return found
 
     def slice(self, span: Section | Block) -> str:
         """The source text of a section or block."""
@@ -244,8 +245,10 @@ def assemble(text: str, scan: Scan, format: str, max_depth: int | None = None) -
     if text and not sections:
         begin(0, 0)
     ends = [start for _, _, start, _ in sections[1:]] + [len(text)]
-    found = (Section(*head, end, sure) for (*head, sure), end in zip(sections, ends, strict=False))
-    return Document(text, tuple(found), tuple(map(tuple, blocks)), format)
+    found = tuple(
+        Section(path, level, start, end, sure) for (path, level, start, sure), end in zip(sections, ends, strict=False)
+    )
+    return Document(text, found, tuple(map(tuple, blocks)), format)
 
 
 def _with_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:

@@ -21,7 +21,7 @@ from drillrank.structure.document import Block, BlockKind, Document, Scan, assem
 from drillrank.structure.html import scan_html
 from drillrank.structure.lines import paragraphs
 from drillrank.structure.markdown import scan_markdown, table, with_closed_fence
-from drillrank.structure.pages import Pages
+from drillrank.structure.pages import joined_pages
 from drillrank.structure.plain import named_rank
 
 _NUMBER = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+\S|(?P<named>.)")
@@ -64,25 +64,22 @@ def document_of(parts: Iterable[Part], *, rebuild: bool = False) -> Document:
     >>> document.text, document.page_numbers(0, 3), document.page_numbers(5, 10)
     ('Sea\n\nDeep.', (1, 1), (2, 2))
     """
-    texts: list[str] = []
+    texts: list[tuple[str, int | None]] = []
     blocks: list[Block] = []
     headings: list[tuple[int, str]] = []
-    marks: list[tuple[int, int, str]] = []
     at = 0
     for part in parts:
         text = " ".join(part.text.split()) if part.kind == "heading" else part.text.strip()
         if not text:
             continue
-        if part.page is not None and (not marks or part.page > marks[-1][1]):
-            marks.append((at, part.page, str(part.page)))
         if part.kind == "heading":
             headings.append((part.level, text))
-        texts.append(text)
+        texts.append((text, part.page))
         blocks.append(Block(part.kind, at, at + len(text)))
         at += len(text) + 2
+    text, pages = joined_pages(texts)
     scan = Scan(blocks, rebuilt_levels(headings) if rebuild else headings)
-    document = assemble("\n\n".join(texts), scan, "text")
-    return replace(document, pages=Pages.of(marks) if marks else None)
+    return replace(assemble(text, scan, "text"), pages=pages)
 
 
 def as_mapping(given: object, tool: str) -> Mapping[str, Any]:
@@ -188,8 +185,7 @@ def document_from_docling(given: object) -> Document:
     [('1 Sea',), ('1 Sea', '1.1 Deep sea')]
     """
     if isinstance(given, str) and not given.lstrip().startswith("{"):
-        scan = scan_markdown(given)
-        return assemble(given, Scan(scan.blocks, rebuilt_levels(scan.headings)), "markdown")
+        return _with_rebuilt_levels(given)
     saved = as_mapping(given, "Docling")
     if not isinstance(saved.get("body"), Mapping):
         raise InvalidInput("This is no DoclingDocument: it has no body.")
@@ -316,25 +312,22 @@ def document_from_llamaparse(given: object) -> Document:
     >>> document.text, [document.page_numbers(section.start, section.end) for section in document.sections()]
     ('# Sea\n\nWide.\n\nAnd deep.', [(3, 4)])
     """
-    texts: list[str] = []
-    marks: list[tuple[int, int, str]] = []
-    at = 0
+    texts: list[tuple[str, int | None]] = []
     for place, page in enumerate(_pages(given), start=1):
         saved = as_mapping(page, "LlamaParse")
         text = next((saved[key] for key in ("md", "markdown", "text") if saved.get(key)), None)
-        number = page_number(saved.get("page", saved.get("page_number", place)))
         if isinstance(text, str) and text.strip():
-            text = with_closed_fence(text.strip("\r\n"))
-            if number is not None and (not marks or number > marks[-1][1]):
-                marks.append((at, number, str(number)))
-            texts.append(text)
-            at += len(text) + 2
+            number = page_number(saved.get("page", saved.get("page_number", place)))
+            texts.append((with_closed_fence(text.strip("\r\n")), number))
     if not texts:
         raise InvalidInput("No page of this result has Markdown: ask LlamaParse for it.")
-    text = "\n\n".join(texts)
+    text, pages = joined_pages(texts)
+    return replace(_with_rebuilt_levels(text), pages=pages)
+
+
+def _with_rebuilt_levels(text: str) -> Document:
     scan = scan_markdown(text)
-    document = assemble(text, Scan(scan.blocks, rebuilt_levels(scan.headings)), "markdown")
-    return replace(document, pages=Pages.of(marks) if marks else None)
+    return assemble(text, Scan(scan.blocks, rebuilt_levels(scan.headings)), "markdown")
 
 
 def _pages(given: object) -> Iterable[object]:

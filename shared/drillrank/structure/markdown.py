@@ -65,6 +65,7 @@ def _read(text: str) -> tuple[Scan, Links]:
     headings: list[tuple[int, str]] = []
     links: Links = []
     marks = int(front is not None)
+    top: tuple[str, Any] = ("", None)  # the block
     depth, ended = 0, front.end() if front else 0
     shown: list[str] = []  # of the block
     found: list[list[Any]] = []  # its links: address, and which of its texts
@@ -91,7 +92,7 @@ def _read(text: str) -> tuple[Scan, Links]:
                 opened.pop().append(len(shown))
         if depth or kind not in ("End", "Rule"):
             continue
-        name, details = top if kind == "End" else ("Rule", None)
+        name, details = top if kind == "End" else _named(event)
         start = skipped + offset(span["start"])
         gap = text[ended:start]
         start = 0 if not gap.strip("\ufeff \t") and not ended else ended + len(gap.rstrip(" \t"))

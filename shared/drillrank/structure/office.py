@@ -21,7 +21,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra, requi
 from drillrank.structure.document import assemble
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import as_markdown, heading, prose, table
-from drillrank.structure.pages import Pages
+from drillrank.structure.pages import Pages, joined_pages
 
 Converted = tuple[str, Pages | None]
 """Markdown, and its pages: the slides of a presentation."""
@@ -169,7 +169,9 @@ def _docx(package: _Package) -> Converted:
     document, related = package.tree(main), package.related(main)
     _spell_out(package, document, related)
     body = document.find(f"{_WORD}body")
-    for kind in () if body is None else ("header", "footer"):
+    if body is None:
+        raise InvalidInput("it has no text")
+    for kind in ("header", "footer"):
         names = sorted({name for found, name in related.values() if found == kind})
         texts = dict.fromkeys(_text(package.tree(name)) for name in names)
         for text in texts if kind == "footer" else reversed(texts):
@@ -227,15 +229,9 @@ def _pptx(package: _Package) -> Converted:
     main = next(name for kind, name in package.related("").values() if kind == "officeDocument")
     related = package.related(main)
     slides = [related.get(_attribute(slide, "id"), ("", ""))[1] for slide in _below(package.tree(main), "sldId")]
-    texts: list[str] = []
-    marks: list[tuple[int, int, str]] = []
-    length = 0
-    for number, name in enumerate(slides, 1):
-        text = "\n\n".join(package.written(_slide(package, name, number)))
-        marks.append((length, number, str(number)))
-        texts.append(text)
-        length += len(text) + 2
-    return "\n\n".join(texts), Pages.of(marks) if marks else None
+    return joined_pages(
+        ("\n\n".join(package.written(_slide(package, name, number))), number) for number, name in enumerate(slides, 1)
+    )
 
 
 def _slide(package: _Package, name: str, number: int) -> Iterator[str]:

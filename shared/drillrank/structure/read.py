@@ -19,6 +19,7 @@ from drillrank.structure.latex import scan_latex
 from drillrank.structure.lines import paragraphs
 from drillrank.structure.markdown import scan_markdown
 from drillrank.structure.office import ENDINGS, convert
+from drillrank.structure.pages import Pages
 from drillrank.structure.plain import scan_plain
 
 PARSER_VERSION = 2
@@ -185,6 +186,7 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
         content = file.read(_HEAD)
         is_pdf = path.suffix.lower() == ".pdf" or content.lstrip().startswith(b"%PDF-")
         content += b"" if is_pdf else file.read()
+    pages: Pages | None
     if is_pdf:
         from drillrank.structure.pdf import read_pdf
 
