@@ -24,6 +24,18 @@ HEADING_DEPTH = 100
 PATH_CHARACTERS = 1_000
 """Characters of a section's path: a heading has at most half of what those above it leave."""
 
+EXTRACTED_CHARACTERS = 100_000_000
+"""Characters read out of one file that is no text."""
+
+EXTRACTED_PER_BYTE = 100
+"""Characters read out of such a file, or unpacked from it, for each of its bytes, beyond one million."""
+
+XML_DEPTH = 500
+"""Elements within each other, of XML and HTML."""
+
+XML_ELEMENTS = 5_000_000
+"""Elements of one part of an office file."""
+
 STORED_BYTES = 1 << 29
 """Bytes of a parsed document that a corpus holds, without compression."""
 
@@ -34,6 +46,26 @@ JSON_DEPTH = 250
 """Lists and objects of JSON within each other."""
 
 _JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # without its end, too, or time is quadratic
+
+
+def check_extracted(count: int, size: int) -> None:
+    """Refuse a file that becomes far larger than any document does, as Apache Tika does.
+
+    Args:
+        count: Characters, or unpacked bytes, so far.
+        size: Bytes of the file.
+
+    Raises:
+        InvalidInput: they are too many for a file of this size.
+
+    >>> check_extracted(200_000_000, 10_000_000)
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: it is too large when it is unpacked: more than 100000000 characters
+    """
+    most = min(1_000_000 + EXTRACTED_PER_BYTE * size, EXTRACTED_CHARACTERS)
+    if count > most:
+        raise InvalidInput(f"it is too large when it is unpacked: more than {most} characters")
 
 
 def read_json(text: str, what: str) -> Any:

@@ -289,7 +289,7 @@ def test_files_are_parsed_when_they_are_new_or_changed(tmp_path, monkeypatch):
     assert parsed == [one, two, two]
     assert [passage.text for passage in corpus] == ["It hunts.", "It sleeps."]
     assert corpus.known([(str(one), file_key(one)), (str(two), b"other"), ("three", b"")]) == {str(one)}
-    monkeypatch.setattr("drillrank.structure.files.PARSER_VERSION", -1)
+    monkeypatch.setattr("drillrank.structure.read.PARSER_VERSION", -1)
     corpus.add([one])
     assert parsed == [one, two, two, one]
 

@@ -25,6 +25,10 @@ MOVED: dict[str, str] = {
     "drillrank.retrieval:top": "drillrank.vectors:top",
     "drillrank.terms:terms": "drillrank.text:terms",
     "drillrank.tokens:count_tokens": "drillrank.text:count_tokens",
+    **{
+        f"drillrank.structure.parsed:document_from_{tool}": f"drillrank.structure.imported:document_from_{tool}"
+        for tool in ("docling", "unstructured", "llamaparse", "pageindex")
+    },
 }
 
 # Keys of details, metadata and whatever else is recorded as a mapping.

@@ -26,7 +26,7 @@ from drillrank.corpus.index import Scorer, bm25
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.structure import Document
-from drillrank.structure.saved import document_from_json
+from drillrank.structure.document import document_from_json
 from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, top
 

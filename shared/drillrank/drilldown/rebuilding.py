@@ -15,7 +15,7 @@ from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
-from drillrank.structure.formats import document_name
+from drillrank.structure.read import document_name
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _REMEMBERED = 4  # collections; each may be large

@@ -16,7 +16,7 @@ from drillrank.evaluation.questions import Question, passage_of, rows_of_file
 from drillrank.files import files_below
 from drillrank.passages import Passage
 from drillrank.structure import Document, breadcrumb, read_document
-from drillrank.structure.formats import named_format
+from drillrank.structure.read import named_format
 from drillrank.vectors import BM25Index, top
 from drillrank.views import section_chunks
 

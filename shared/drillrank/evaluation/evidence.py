@@ -131,13 +131,7 @@ def paragraphs(document: Document) -> list[Block]:
     >>> [document.slice(block) for block in paragraphs(document)]
     ['Two years.', '## Notes']
     """
-    found = []
-    for section in document.sections():
-        blocks = document.blocks(section)
-        below = [block for block in blocks if block.kind != "heading" and document.readable(block).strip()]
-        alone = not below and not document.children(section)
-        found += [block for block in blocks if block.kind == "heading"] if alone else below
-    return found
+    return [block for _, block in document.paragraphs()]
 
 
 def evidence_of(questions: Sequence[Question], documents: Iterable[Document] = ()) -> dict[str, Evidence]:
