@@ -17,7 +17,6 @@ from drillrank.hosts.splitting import Uncut, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
-from drillrank.views.summaries import Summarize
 from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM, identity
 from langchain_ext.pages import join_pages
@@ -50,8 +49,8 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences.
         min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
         context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
-        summarizer: Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for example,
-            or a function from texts to summaries.
+        summarizer: Makes the summaries, in the LLM's place too: a function from texts to summaries, for example a
+            `drillrank.views.HuggingFaceSummarizer`.
         namespace: Of all documents.
         namespace_key: Key of the documents' metadata that holds the namespace of each.
         settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
@@ -73,7 +72,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     max_tokens: int | None = None
     min_tokens: int | None = None
     context: Sequence[Context] = ()
-    summarizer: Summarizer | Summarize | None = None
+    summarizer: Summarizer | None = None
     namespace: str | None = None
     namespace_key: str | None = None
     cache: MutableMapping[str, str] | None = None

@@ -34,7 +34,6 @@ from drillrank.hosts.splitting import Uncut, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
-from drillrank.views.summaries import Summarize
 from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext.pages import join_pages
 
@@ -86,8 +85,8 @@ class MultiViewNodeParser(Component, NodeParser):
         max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences.
         min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
         context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
-        summarizer: Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for example,
-            or a function from texts to summaries.
+        summarizer: Makes the summaries, in the LLM's place too: a function from texts to summaries, for example a
+            `drillrank.views.HuggingFaceSummarizer`.
         namespace: Of all documents.
         namespace_key: Key of the documents' metadata that holds the namespace of each.
         settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
@@ -112,7 +111,7 @@ class MultiViewNodeParser(Component, NodeParser):
     max_tokens: int | None = Field(default=None, description="Largest size of a chunk.")
     min_tokens: int | None = Field(default=None, description="Sections of fewer tokens are joined.")
     context: tuple[Context, ...] = Field(default=(), description="What stands in front of the raw text in the index.")
-    summarizer: Summarizer | Summarize | None = Field(default=None, description="Makes the summaries.")
+    summarizer: Summarizer | None = Field(default=None, description="Makes the summaries.")
     namespace: str | None = Field(default=None, description="Of all documents.")
     namespace_key: str | None = Field(default=None, description="Metadata key of each document's namespace.")
     settings: InstanceOf[SplitterSettings] = Field(default=SplitterSettings(), description="What is rarely touched.")

@@ -146,7 +146,7 @@ COMPONENTS: tuple[Component, ...] = (
     ),
     Component(
         "MultiViewChunker",
-        "drillrank.views.chunker",
+        "drillrank.views.views",
         "split a document into sections, in three views",
         "Cuts a document at its sections and describes each by its text, keywords and a summary.",
         _MC_INDEXING,

@@ -21,7 +21,7 @@ from rich.table import Table
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from drillrank.tokens import count_tokens
-from drillrank.views import merge_views, whole_sections
+from drillrank.views import Chunker, merge_views
 
 from .minilm import Embed, minilm
 from .view_arrangements import ARRANGEMENTS, PARAGRAPHS, SECTIONS, Arrangement, Chunks, Paper, Span, load, ours
@@ -140,8 +140,8 @@ def chunking_errors(papers: Sequence[Paper]) -> None:
         "content-aware FLC 270": (ARRANGEMENTS["content-aware FLC 270"], None),
         "sections": (ARRANGEMENTS["sections"], None),
         "sections, small ones joined": (ARRANGEMENTS[SECTIONS], None),
-        "sections up to 270 tokens": (ours(whole_sections(270)), 270),
-        "sections up to 500 tokens": (ours(whole_sections(500)), 500),
+        "sections up to 270 tokens": (ours(Chunker("section", 270)), 270),
+        "sections up to 500 tokens": (ours(Chunker("section", 500)), 500),
         "paragraphs": (ARRANGEMENTS["paragraphs"], None),
     }
     table = Table("chunks", "evidence paragraphs", "cut", "share", "papers with one", title="Chunking error")

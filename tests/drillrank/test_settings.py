@@ -31,8 +31,7 @@ from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank_settings import PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.settings import as_json, as_settings
-from drillrank.views import MultiViewChunker, MultiViewIndex
-from drillrank.views.settings import ViewSettings
+from drillrank.views import MultiViewChunker, MultiViewIndex, ViewSettings
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.drillrank.conftest import HashModel
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.retrieval import BM25Index, TfidfIndex
 from drillrank.structure import parse_document
-from drillrank.views import MergedSection, MultiViewIndex, ViewText, merge_views, paragraphs, section_chunks
-from drillrank.views.section_views import VIEWS
+from drillrank.views import VIEWS, Chunker, MergedSection, MultiViewIndex, ViewText, merge_views, section_chunks
 
 WORDS = ["red", "fox", "blue", "whale", "the", "sings", "42"]
 phrases = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -110,10 +109,10 @@ def test_unusable_input_is_named():
 
 def test_context_is_searched():
     document = parse_document("# Basel\n\nIt has a zoo.\n\n# Bern\n\nIt has a zoo.\n")
-    chunks = section_chunks(document, "d", ["raw"], cutter=lambda parsed: paragraphs()(parsed)[1:])
+    chunks = section_chunks(document, "d", ["raw"], chunker=lambda parsed: Chunker("paragraph")(parsed)[1:])
     assert not MultiViewIndex(chunks).search("Basel")[0].ranks
     document = parse_document("# Basel\n\nA town.\n\nIt has a zoo.\n\n# Bern\n\nA town.\n\nIt has a zoo.\n")
-    chunks = section_chunks(document, "d", ["raw"], cutter=paragraphs(), context=["headings"])
+    chunks = section_chunks(document, "d", ["raw"], chunker=Chunker("paragraph"), context=["headings"])
     best, *_ = MultiViewIndex(chunks).search("the zoo in Bern")
     assert best.section_id == chunks[-1].id
     assert chunks[-1].text == "It has a zoo.\n"

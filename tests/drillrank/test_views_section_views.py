@@ -13,13 +13,10 @@ from drillrank.errors import InvalidInput
 from drillrank.structure import Block, Document, Section, breadcrumb, parse_document
 from drillrank.views import (
     VIEWS,
-    content_aware_fixed,
-    fixed,
+    Chunker,
     keywords,
-    paragraphs,
     section_chunks,
     summaries,
-    whole_sections,
 )
 
 HEADINGS = ["# One", "## Two", "### Three > Four", "#", "Heading\n===", ""]
@@ -95,7 +92,7 @@ def test_the_parent_is_the_nearest_section_above(document):
 
 @given(documents)
 def test_views_hold_headings_and_keywords_or_summary(document):
-    bodies = [unit.body for unit in whole_sections()(document)]
+    bodies = [unit.body for unit in Chunker()(document)]
     chunks = section_chunks(document, "d")
     raw = [chunk for chunk in chunks if chunk.view == "raw"]
     texts = {"keywords": [", ".join(words) for words in keywords(bodies)], "summary": summaries(bodies)}
@@ -128,10 +125,15 @@ def test_a_section_without_text_is_no_parent_and_hides_its_older_sibling():
     assert second.parent_id == first.id
 
 
-@given(documents, st.sampled_from([whole_sections(20), paragraphs(), content_aware_fixed(20), fixed(20)]))
-def test_every_unit_of_any_size_has_its_views(document, cutter):
-    units = cutter(document)
-    chunks = section_chunks(document, "d", cutter=cutter)
+@given(
+    documents,
+    st.sampled_from(
+        [Chunker("section", 20), Chunker("paragraph"), Chunker("content_aware_fixed", 20), Chunker("fixed", 20)]
+    ),
+)
+def test_every_unit_of_any_size_has_its_views(document, chunker):
+    units = chunker(document)
+    chunks = section_chunks(document, "d", chunker=chunker)
     raw = [chunk for chunk in chunks if chunk.view == "raw"]
     assert [(chunk.text, chunk.start, chunk.end, chunk.part) for chunk in raw] == [
         (unit.text, unit.start, unit.end, unit.part) for unit in units
@@ -148,10 +150,10 @@ def test_every_unit_of_any_size_has_its_views(document, cutter):
     assert all(chunk.parent_id == firsts[chunk.ordinal].parent_id for chunk in raw if chunk.ordinal in firsts)
 
 
-@given(documents, st.sampled_from([None, paragraphs()]), st.sampled_from(["headings", "keywords"]))
-def test_context_changes_the_indexed_text_of_the_raw_view_only(document, cutter, kind):
-    plain = section_chunks(document, "d", cutter=cutter)
-    with_context = section_chunks(document, "d", cutter=cutter, context=[kind])
+@given(documents, st.sampled_from([None, Chunker("paragraph")]), st.sampled_from(["headings", "keywords"]))
+def test_context_changes_the_indexed_text_of_the_raw_view_only(document, chunker, kind):
+    plain = section_chunks(document, "d", chunker=chunker)
+    with_context = section_chunks(document, "d", chunker=chunker, context=[kind])
     assert [replace(chunk, context="") for chunk in with_context] == plain
     for chunk in with_context:
         assert chunk.indexed_text.endswith(chunk.text)
@@ -161,7 +163,9 @@ def test_context_changes_the_indexed_text_of_the_raw_view_only(document, cutter,
 
 def test_context_is_the_path_and_the_keywords_of_the_whole_section():
     text = "# Zoo\n\n## Foxes\n\nFoxes hunt mice, foxes.\n\nThey bark.\n\n## Owls\n\nOwls hoot.\n"
-    chunks = section_chunks(parse_document(text), "d", ["raw"], cutter=paragraphs(), context=["keywords", "headings"])
+    chunks = section_chunks(
+        parse_document(text), "d", ["raw"], chunker=Chunker("paragraph"), context=["keywords", "headings"]
+    )
     assert [chunk.context for chunk in chunks] == [
         "Zoo",
         "Foxes\nFoxes, hunt, mice, bark",
@@ -179,17 +183,17 @@ def test_context_must_exist(context):
 
 def test_keywords_and_summaries_may_be_given():
     document = parse_document("# A\n\nOne.\n\n# B\n\nTwo.\n")
-    chunks = section_chunks(document, "d", keyword_lists=[["k1", "k2"], []], summary_texts=[" ", "In short."])
+    chunks = section_chunks(document, "d", texts={"keywords": ["k1, k2", ""], "summary": [" ", "In short."]})
     assert [(chunk.view, chunk.text) for chunk in chunks if chunk.view != "raw"] == [
         ("keywords", "A\nk1, k2"),
         ("summary", "B\nIn short."),
     ]
 
 
-@pytest.mark.parametrize("given_views", [{"keyword_lists": [["k"]]}, {"summary_texts": ["a", "b", "c"]}])
+@pytest.mark.parametrize("given_views", [{"keywords": ["k"]}, {"summary": ["a", "b", "c"]}])
 def test_given_views_must_match_the_sections(given_views):
     with pytest.raises(InvalidInput, match="one entry for each of 2 chunks"):
-        section_chunks(parse_document("# A\n\n# B\n"), "d", **given_views)
+        section_chunks(parse_document("# A\n\n# B\n"), "d", texts=given_views)
 
 
 @pytest.mark.parametrize("views", [[], ["keywords"], ["raw", "title"], "raw"])

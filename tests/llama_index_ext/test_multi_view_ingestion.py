@@ -109,11 +109,11 @@ def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
     cache = IngestionCache()
 
     class Upper:
-        def summaries(self, texts):
+        def __call__(self, texts):
             return [text.upper() for text in texts]
 
     class Lower(Upper):
-        def summaries(self, texts):
+        def __call__(self, texts):
             return [text.lower() for text in texts]
 
     settings = [
@@ -135,7 +135,7 @@ def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
 
 
 class Headline:
-    def summaries(self, texts):
+    def __call__(self, texts):
         return [text.partition(".")[0] for text in texts]
 
 

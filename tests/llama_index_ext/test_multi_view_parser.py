@@ -272,7 +272,7 @@ def test_what_the_llm_wrote_is_remembered():
 
 
 class Shout:
-    def summaries(self, texts):
+    def __call__(self, texts):
         return [text.upper() for text in texts]
 
 

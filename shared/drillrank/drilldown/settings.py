@@ -21,7 +21,7 @@ from drillrank.rerank.monot5 import MonoT5
 from drillrank.rerank.relevance import Relevance
 from drillrank.settings import as_settings, check_one_of
 from drillrank.tokens import Tokens, token_counter
-from drillrank.views.summaries import check_summarizer
+from drillrank.views import check_summarizer
 
 if TYPE_CHECKING:
     from typing_extensions import Self

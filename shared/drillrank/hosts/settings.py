@@ -18,7 +18,7 @@ from drillrank.rerank.first_stage import Prior
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.promptrank_settings import Ensemble, PromptRankSettings
 from drillrank.settings import as_settings, check_one_of
-from drillrank.views.settings import ViewSettings
+from drillrank.views import ViewSettings
 
 if TYPE_CHECKING:
     from typing_extensions import Self

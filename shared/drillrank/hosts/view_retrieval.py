@@ -26,10 +26,9 @@ from drillrank.views import (
     MultiViewIndex,
     RetrieverName,
     View,
-    check_expansion,
     check_weights,
+    explain_views,
 )
-from drillrank.views.merging import explain_views
 
 Searched = Literal["store", "memory"] | list[View] | None
 """What is searched: a store by metadata, for each view; an index in memory; the views that have a retriever each; or
@@ -78,7 +77,8 @@ class ViewRetrieval:
         check_switch(explain=explains)
         check_weights(weights)
         check_language(language)
-        check_expansion(expand)
+        if expand is not None:
+            check_one_of(Expansion, expand=expand)
         self._weights, self._expand, self._explains = weights, expand, explains
         self._sections = sections
         self._searched = searched
