@@ -172,7 +172,7 @@ def written(tmp_path, **files):
     ],
 )
 def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, statement):
-    edges = written(tmp_path, data__words=statement, views__packing="")
+    edges = written(tmp_path, data__words=statement, views__chunks="")
     assert "drillrank.views.chunks" in {one.module for one in edges["drillrank.data.words"]}
 
 

@@ -17,12 +17,12 @@ from rich.table import Table
 from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, parse_document
 from drillrank.tokens import count_tokens
-from drillrank.views import VIEWS, Chunker, MultiViewChunker, MultiViewIndex, SectionChunk, View
+from drillrank.views import Chunker, MultiViewChunker, MultiViewIndex, SectionChunk
 
 from .minilm import minilm
 
 LIMIT = 3600  # characters
-PACKAGES = (
+PACKAGES = (  # noqa: SIM905  # shorter than a list
     "annotated-types attrs bm25s charset-normalizer dataclasses-json frozenlist h11 narwhals orjson pathspec propcache "
     "psutil pydantic pytest-benchmark regex rich ruff scikit-learn sentence-transformers sortedcontainers syrupy "
     "threadpoolctl tokenizers tqdm transformers typer wcwidth xxhash yarl"
@@ -115,7 +115,7 @@ def main() -> None:
         "chunks",
         "tokens / text's",
         "seconds",
-        title=f"{len(asked)} questions, {len(files)} files, {characters:,} characters: answers within {LIMIT:,} characters",
+        title=f"{len(asked)} questions, {len(files)} files of {characters:,} characters: answers within {LIMIT:,}",
     )
     tokens = sum(count_tokens(document.text) for document in files.values())
     embed = minilm("bfloat16")

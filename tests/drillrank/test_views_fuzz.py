@@ -20,9 +20,10 @@ fuzz = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-UNCUT = [Chunker(), Chunker(min_tokens=20), Chunker("paragraph")]
+UNCUT = [Chunker(max_tokens=None, min_tokens=None), Chunker(max_tokens=None, min_tokens=20), Chunker("paragraph", None)]
 CUT = [
-    Chunker("section", 12),
+    Chunker(),
+    Chunker("section", 12, None),
     Chunker("section", 30, 20),
     Chunker("paragraph", 10),
     Chunker("content_aware_fixed", 8),

@@ -26,9 +26,10 @@ from drillrank.views import (
 from tests.drillrank.test_structure_linear import lines_run
 
 LONG = "Foxes hunt mice at night. " * 60
-TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoot {{section_name}}.\n\n## Empty\n"
+TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoot {{section_name}}.\n\n## Deer\n"
 DOCUMENT = parse_document(TEXT)
-CHUNKS = Chunker()(DOCUMENT)
+WHOLE = Chunker(max_tokens=None, min_tokens=None)
+CHUNKS = WHOLE(DOCUMENT)
 BODIES = [chunk.body for chunk in CHUNKS]
 
 answers = st.one_of(
@@ -60,7 +61,7 @@ def test_every_unit_has_its_views_whatever_the_llm_answers(script, retries):
     [written] = quietly(lambda: run(ViewWriter(retries=retries).write([CHUNKS]), scripted(script)))
     for body, words, summary in zip(BODIES, written["keywords"], written["summary"], strict=True):
         assert bool(words) == bool(summary.strip()) == bool(body)
-    chunks = section_chunks(DOCUMENT, "d", texts=written)
+    chunks = section_chunks(DOCUMENT, "d", texts=written, chunker=WHOLE)
     assert len([chunk for chunk in chunks if chunk.view == "raw"]) == len(BODIES)
 
 
@@ -92,7 +93,7 @@ def test_a_failed_call_is_repeated():
     usage = Usage()
     script = [ValueError(), "A summary.", "[b]", "[a]"]
     [written] = run(ViewWriter().write([CHUNKS]), scripted(script), usage=usage)
-    assert written["keywords"] == ["", "a", "b", ""]
+    assert written["keywords"] == ["", "a", "b", "Deer"]
     assert written["summary"][1] == "A summary."
     assert (usage.calls, usage.failures) == (4, 1)
 
@@ -109,7 +110,7 @@ def test_answers_are_remembered_by_content_model_and_prompt():
     asked = len(prompts)
     assert run(ViewWriter("m", cache).write([CHUNKS]), llm) == first
     assert len(prompts) == asked
-    other = Chunker()(parse_document(TEXT.replace("They hoot", "They sleep")))
+    other = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
     run(ViewWriter("m", cache).write([other]), llm)
     assert len(prompts) == asked + 1
     run(ViewWriter("other model", cache).write([CHUNKS]), llm)
@@ -125,7 +126,7 @@ def test_writers_with_one_cache_ask_for_what_they_share_once(several):
     prompts = []
     both = threading.Barrier(2)
     asking, answered = threading.Event(), threading.Event()
-    other = Chunker()(parse_document(TEXT.replace("They hoot", "They sleep")))
+    other = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
 
     def llm(prompt):
         prompts.append(prompt)
@@ -160,11 +161,30 @@ def test_failures_are_not_remembered_and_a_broken_cache_entry_is_asked_for_again
 
 
 @pytest.mark.parametrize(
-    "settings", [{"retries": -1}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}]
+    "settings",
+    [{"retries": -1}, {"max_calls": 0}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}],
 )
 def test_unusable_settings_are_refused(settings):
     with pytest.raises(InvalidInput):
         ViewWriter(**settings)
+
+
+def test_the_llm_is_asked_so_often_and_no_more():
+    tiny = parse_document(
+        "".join(f"# Part {i}\n\n{'#' * (i % 5 + 1)} Word{i} {i}\n\nAbout {i} cats.\n\n" for i in range(300))
+    )
+    usage = Usage()
+    writer = ViewWriter(max_calls=7)
+    with pytest.warns(DrillrankWarning, match=r"293 of 300 .* computed without the LLM.*7 \(max_calls\)"):
+        [written] = run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage)
+    assert usage.calls == 7
+    assert written["keywords"].count("an answer") == 7
+    assert all(written["keywords"])
+    chunker = MultiViewChunker(llm=lambda prompt: "[a]", settings={"max_calls": 3})
+    with pytest.warns(DrillrankWarning, match="max_calls"):
+        chunker.chunks([("d", tiny)])
+    quietly(lambda: run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage))
+    assert usage.calls == 14  # what is remembered does not count
 
 
 @given(
@@ -187,7 +207,6 @@ def test_json_and_python_lists_are_read_as_they_are(words):
     import json
 
     expected = [" ".join(word.split()) for word in words]
-    expected = [word for word in expected if len(word.split(" ")) <= 10]
     if len(set(map(str.casefold, expected))) == len(expected):
         assert parse_keywords(json.dumps(words)) == expected
         assert parse_keywords(f"Sure:\n```python\n{words!r}\n```") == expected
@@ -204,6 +223,9 @@ def test_json_and_python_lists_are_read_as_they_are(words):
         ("__import__('os').system('x')", ["__import__('os').system('x')"]),
         ("I am sorry, but it is impossible for me to read the section that you gave me.", ["I am sorry"]),
         ("[]", []),
+        (f"[{' '.join(['long'] * 20)}, short]", [" ".join(["long"] * 20), "short"]),
+        (f"- {' '.join(['long'] * 20)}\n- short", [" ".join(["long"] * 20), "short"]),
+        (f"1. {' '.join(['long'] * 20)}\n{' '.join(['prose'] * 20)}", [" ".join(["long"] * 20)]),
     ],
 )
 def test_usual_answers(answer, expected):
@@ -250,7 +272,7 @@ def test_calls_run_at_once_but_no_more_than_workers(workers):
 
 
 async def test_async_equals_sync_inside_a_running_loop_too():
-    chunker = MultiViewChunker(llm=lambda prompt: "[some, words]")
+    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=lambda prompt: "[some, words]")
     documents = [("a", DOCUMENT), ("b", parse_document("Only text."))]
     expected = chunker.chunks(documents)
     assert await chunker.achunks(documents) == expected
@@ -266,12 +288,14 @@ async def test_an_asynchronous_llm_is_awaited():
             await asyncio.sleep(0)
             return "[later]"
 
-    [chunks] = await MultiViewChunker(llm=Both()).achunks([("d", DOCUMENT)], show_progress=True)
+    [chunks] = await MultiViewChunker(max_tokens=None, min_tokens=None, llm=Both()).achunks(
+        [("d", DOCUMENT)], show_progress=True
+    )
     assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"later"}
 
 
 def test_the_progress_bar_counts_every_call(capsys):
-    chunker = MultiViewChunker(llm=lambda prompt: "[a]")
+    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=lambda prompt: "[a]")
     [chunks] = chunker.chunks([("d", DOCUMENT)], show_progress=True)
     assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"a"}
     assert "Writing views" in (told := capsys.readouterr().err)
@@ -284,11 +308,14 @@ def test_a_summariser_takes_the_llms_place():
             return [text[:9] for text in texts]
 
     prompts = []
-    chunker = MultiViewChunker(llm=lambda prompt: prompts.append(prompt) or "[a]", summarizer=Headline())
+    chunker = MultiViewChunker(
+        max_tokens=None, min_tokens=None, llm=lambda prompt: prompts.append(prompt) or "[a]", summarizer=Headline()
+    )
     (chunks,) = chunker.chunks([("d", DOCUMENT)])
     assert [chunk.text for chunk in chunks if chunk.view == "summary"] == [
         "Foxes\nFoxes hun",
         "Owls {section_text}\nThey hoot",
+        "Deer\nDeer",
     ]
     assert not any("summarization" in prompt for prompt in prompts)
 

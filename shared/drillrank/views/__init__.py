@@ -1,6 +1,6 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.views.chunks import Chunk, Chunker, Chunking
+from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
 from drillrank.views.extractive import (
     VIEWS,
     Summarizer,
@@ -13,6 +13,7 @@ from drillrank.views.extractive import (
 )
 from drillrank.views.index import (
     Expansion,
+    Merge,
     MergedSection,
     MultiViewIndex,
     RetrieverName,
@@ -26,6 +27,8 @@ from drillrank.views.llm import HuggingFaceSummarizer, ViewWriter, parse_keyword
 from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
 __all__ = [
+    "MAX_TOKENS",
+    "MIN_TOKENS",
     "VIEWS",
     "Chunk",
     "Chunker",
@@ -33,6 +36,7 @@ __all__ = [
     "Context",
     "Expansion",
     "HuggingFaceSummarizer",
+    "Merge",
     "MergedSection",
     "MultiViewChunker",
     "MultiViewIndex",

@@ -1,15 +1,18 @@
 """What is indexed as one thing: sections, parts of them, paragraphs, or chunks of fixed length.
 
-MC-indexing, sections 3.2 and 5.6. Sizes are tokens as `drillrank.tokens.token_counter` counts them; white space around
+MC-indexing, sections 3.2 and 5.6. By default sections of more than 512 tokens, which is what most encoders read, are
+cut, and small ones joined. Sizes are tokens as `drillrank.tokens.token_counter` counts them; white space around
 a chunk does not count.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile, zip_longest
 from typing import Literal
 
 from drillrank.errors import InvalidInput, check_limits
@@ -21,6 +24,10 @@ from drillrank.tokens import TokenCount, Tokens, token_counter
 
 Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
 
+MAX_TOKENS = 512  # what most encoders read
+MIN_TOKENS = 64
+_NUMBER = re.compile(r"^(?:[\d.]+|[IVX]+\.)\s+")  # in front of a heading
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -29,7 +36,8 @@ class Chunk:
     Attributes:
         text: As a reader sees it: the source of the span, or its rendering where markup hides that. A later part of a
             table begins with the table's first lines, which are not in its span.
-        body: The text without the heading that it begins with, and without white space around it.
+        body: The text without the heading that it begins with, and without white space around it; of a heading with
+            nothing under it, the heading.
         path: Headings from the root, own heading included.
         level: Depth of the heading as written; 0 without one.
         start: Offset of the first character in the document's text.
@@ -62,19 +70,22 @@ class Chunker:
             sentences, words. `"paragraph"`: paragraphs, lists, tables and code blocks, the first of a section with its
             heading. `"content_aware_fixed"`: sentences of one section (lines of tables, lists and code), as many as
             fit. `"fixed"`: the same without regard to sections; paths are empty.
-        max_tokens: Largest size of a chunk; None for no limit, which the two of fixed length do not have.
+        max_tokens: Largest size of a chunk; None for no limit, which the two of fixed length cannot do without.
         min_tokens: A section of fewer tokens joins the one before it, if that is its parent or has the same parent and
             is as small, until they have as many together; sections with others below them join nothing. The chunk has
-            the parent's path. None keeps all sections apart.
+            the parent's path. A heading without text of its own goes with the first section below it. None keeps all
+            sections apart.
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        exclude: Names of sections that are left out with all below them, such as "References"; neither case nor a
+            number in front counts.
 
     Raises:
         InvalidInput: the chunking is unknown, a limit is below 1, or the limits do not go together or with it.
 
     >>> from drillrank.structure import parse_document
     >>> document = parse_document("# Trees\n\n## Oak\n\nTall.\n\n## Elm\n\nTaller.\n\n## Ash\n\nTallest.\n")
-    >>> [chunk.path for chunk in Chunker()(document)]
-    [('Trees',), ('Trees', 'Oak'), ('Trees', 'Elm'), ('Trees', 'Ash')]
+    >>> [chunk.path for chunk in Chunker(min_tokens=None, exclude=["elm"])(document)]
+    [('Trees',), ('Trees', 'Oak'), ('Trees', 'Ash')]
     >>> [(chunk.path, chunk.text) for chunk in Chunker(min_tokens=9)(document)]
     [(('Trees',), '# Trees\n\n## Oak\n\nTall.\n\n## Elm\n\nTaller.\n\n'), (('Trees', 'Ash'), '## Ash\n\nTallest.\n')]
     >>> text = "# Oak\n\nOaks grow tall in the old forests of the north. Their wood is hard and heavy, and dear.\n"
@@ -83,21 +94,28 @@ class Chunker:
     """
 
     chunking: Chunking = "section"
-    max_tokens: int | None = None
-    min_tokens: int | None = None
+    max_tokens: int | None = MAX_TOKENS
+    min_tokens: int | None = MIN_TOKENS
     tokens: Tokens = None
+    exclude: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_one_of(Chunking, chunking=self.chunking)
         check_limits(max_tokens=self.max_tokens, min_tokens=self.min_tokens)
         token_counter(self.tokens)
-        if self.min_tokens is not None and self.chunking != "section":
+        if self.max_tokens is None and "fixed" in self.chunking:
+            raise InvalidInput(f"chunking={self.chunking!r} needs max_tokens, the length of a chunk.")
+        if isinstance(self.exclude, str) or not all(isinstance(name, str) for name in self.exclude):
+            raise InvalidInput(f"exclude is a list of names of sections; not {self.exclude!r:.200}.")
+        if self.exclude and self.chunking == "fixed":
+            raise InvalidInput("exclude leaves out sections, and chunking='fixed' knows none.")
+        if self.min_tokens in (None, MIN_TOKENS):
+            return
+        if self.chunking != "section":
             raise InvalidInput(
                 f"min_tokens joins small sections: it goes with chunking='section', not {self.chunking!r}."
             )
-        if self.max_tokens is None and "fixed" in self.chunking:
-            raise InvalidInput(f"chunking={self.chunking!r} needs max_tokens, the length of a chunk.")
-        if self.max_tokens is not None and self.min_tokens is not None and self.min_tokens > self.max_tokens:
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise InvalidInput(f"min_tokens ({self.min_tokens}) is above max_tokens ({self.max_tokens}).")
 
     def __call__(self, document: Document) -> list[Chunk]:
@@ -105,58 +123,78 @@ class Chunker:
         splits = Splits(document, self.max_tokens, token_counter(self.tokens))
         sections = document.sections()
         starts = [section.start for section in sections]
+        left_out = set(map(_plain, self.exclude))
+        wanted = [section for section in sections if left_out.isdisjoint(map(_plain, section.path))]
         if self.chunking == "fixed":
-            atoms = [atom for section in sections for run in splits.blocks(section) for atom in splits.atoms(run)]
-            runs = splits.packed(atoms)
+            blocks = [run for section in sections for run in splits.blocks(section)]
+            runs = splits.packed([atom for run in blocks for atom in splits.atoms(run)])
         else:
-            runs = [run for section in sections for run in self._cut(splits, section)]
+            runs = self._runs(splits, wanted)
         chunks: list[Chunk] = []
         for run in runs:
             text = body = splits.text(run)
-            start, end = run[0].start, run[-1].end
             if not text.strip():
                 continue
-            ordinal = bisect_right(starts, start) - 1
-            path: tuple[str, ...] = ()
-            level = 0
+            own = run[0].start  # of the section that it shows, behind the headings above
             if self.chunking != "fixed":
-                path, level = sections[ordinal].path, sections[ordinal].level
                 body = splits.text([span for span in run if span.block.kind != "heading"])
+                own = [run[0], *takewhile(lambda span: span.block.kind == "heading", run)][-1].start
+            ordinal = bisect_right(starts, own) - 1
+            section = sections[ordinal]
+            path, level = (section.path, section.level) if self.chunking != "fixed" else ((), 0)
             part = chunks[-1].part + 1 if chunks and chunks[-1].ordinal == ordinal else 0
+            start, end = run[0].start, run[-1].end
             chunks.append(Chunk(text, body.strip(), path, level, start, end, ordinal, part, len(path)))
-        return self._joined(document, chunks, splits.count) if self.min_tokens else chunks
+        if self.min_tokens and self.chunking == "section":
+            chunks = self._joined(document, chunks, splits.count)
+        return [
+            replace(chunk, body=chunk.path[-1])
+            if chunk.path and not chunk.body and _is_leaf(sections, chunk)
+            else chunk
+            for chunk in chunks
+        ]
 
-    def _cut(self, splits: Splits, section: Section) -> list[Run]:
-        runs = splits.blocks(section)
-        if not runs:
-            return []
+    def _runs(self, splits: Splits, sections: Sequence[Section]) -> list[Run]:
+        runs: list[Run] = []
+        joins = self.min_tokens and self.chunking == "section"
+        above: list[Run] = []  # headings without text of their own
+        for section, below in zip_longest(sections, sections[1:]):
+            blocks = [*above, *splits.blocks(section)]
+            above = []
+            is_parent = below and below.start == section.end and len(below.path) > len(section.path)
+            if joins and is_parent and all(run[0].block.kind == "heading" for run in blocks):
+                above = blocks
+            elif blocks:
+                runs += self._cut(splits, blocks)
+        return runs
+
+    def _cut(self, splits: Splits, blocks: list[Run]) -> list[Run]:
+        """The blocks of a section, as chunks have them."""
         if self.chunking == "content_aware_fixed":
-            return splits.packed([atom for run in runs for atom in splits.atoms(run)])
-        together = len(runs)
+            return splits.packed([atom for run in blocks for atom in splits.atoms(run)])
+        together = len(blocks)
         if self.chunking == "paragraph":
-            together = 2 if runs[0][0].block.kind == "heading" else 1
-        first, others = runs[:together], runs[together:]
+            together = 2 if blocks[0][0].block.kind == "heading" else 1
+        first, others = blocks[:together], blocks[together:]
         if self.max_tokens is None:
             return [[span for run in first for span in run], *others]
         return [*splits.packed(splits.fitted(first)), *splits.fitted(others)]
 
     def _joined(self, document: Document, chunks: Sequence[Chunk], count: TokenCount) -> list[Chunk]:
         """Neighbours that are small, joined under their parent."""
-        sections, least = document.sections(), self.min_tokens or 0
+        sections = document.sections()
+        least = min(self.min_tokens or 0, self.max_tokens or sys.maxsize)
         cut = {chunk.ordinal for chunk in chunks if chunk.part}
         sizes = {chunk.ordinal: count(chunk.text.strip()) for chunk in chunks if chunk.ordinal not in cut}
 
-        def is_leaf(chunk: Chunk) -> bool:
-            following = sections[chunk.ordinal + 1 : chunk.ordinal + 2]
-            return not following or len(following[0].path) <= len(chunk.path)
-
         def joins(group: Sequence[Chunk], chunk: Chunk) -> bool:
             first, parent = group[0], chunk.path[:-1]
-            siblings = first.path[:-1] == parent and len(first.path) == len(chunk.path) and is_leaf(first)
+            siblings = first.path[:-1] == parent and first.depth == chunk.depth and _is_leaf(sections, first)
             return (
-                bool(chunk.path)
+                chunk.depth > 0
+                and group[-1].end == chunk.start
                 and (siblings or first.path == parent)
-                and is_leaf(chunk)
+                and _is_leaf(sections, chunk)
                 and all(sizes.get(member.ordinal, least) < least for member in (*group, chunk))
                 and sum(sizes[member.ordinal] for member in group) < least
                 and (self.max_tokens is None or count(_text(document, [*group, chunk]).strip()) <= self.max_tokens)
@@ -168,10 +206,9 @@ class Chunker:
                 groups[-1].append(chunk)
             else:
                 groups.append([chunk])
-        levels: dict[tuple[str, ...], int] = {}
+        levels = {section.path: section.level for section in sections}
         joined = []
         for group in groups:
-            levels |= {chunk.path: chunk.level for chunk in group}
             first, path = group[0], group[-1].path[:-1]
             if len(group) > 1:
                 text = _text(document, group)
@@ -179,6 +216,16 @@ class Chunker:
                 first = replace(first, text=text, body=body.strip(), path=path, level=levels.get(path, 0))
             joined.append(replace(first, end=group[-1].end))
         return joined
+
+
+def _plain(heading: str) -> str:
+    """A heading without its number, as names of sections are compared."""
+    return _NUMBER.sub("", " ".join(heading.split())).strip(" .:").casefold()
+
+
+def _is_leaf(sections: Sequence[Section], chunk: Chunk) -> bool:
+    following = sections[chunk.ordinal + 1 : chunk.ordinal + 2]
+    return not following or len(following[0].path) <= chunk.depth
 
 
 def _text(document: Document, group: Sequence[Chunk]) -> str:

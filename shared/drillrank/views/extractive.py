@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -18,6 +18,7 @@ from drillrank.structure import sentences
 from drillrank.text import SPACELESS, first_words, terms, word_count
 from drillrank.tokens import count_tokens
 from drillrank.vectors import Tfidf
+from drillrank.views.chunks import Chunk
 
 View = Literal["raw", "keywords", "summary"]
 VIEWS: tuple[View, ...] = get_args(View)
@@ -39,6 +40,19 @@ SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (M
 
 Summarizer = Callable[[list[str]], Iterable[str]]
 """From texts to their summaries, for example a `HuggingFaceSummarizer`."""
+
+
+def extractive_texts(
+    chunks: Sequence[Chunk], views: Collection[View], language: str = "english"
+) -> dict[View, list[str]]:
+    """What the views of a document's chunks show, but for the raw one: keywords between commas, and summaries."""
+    bodies = [chunk.body for chunk in chunks]
+    texts: dict[View, list[str]] = {}
+    if "keywords" in views:
+        texts["keywords"] = list(map(", ".join, keywords(bodies, language=language)))
+    if "summary" in views:
+        texts["summary"] = summaries(bodies, language=language)
+    return texts
 
 
 def keywords(texts: Sequence[str], n: int = KEYWORDS, language: str = "english") -> list[list[str]]:

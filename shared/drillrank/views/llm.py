@@ -18,6 +18,7 @@ from drillrank.errors import (
     OnFailure,
     check_limits,
     check_on_failure,
+    check_positive,
     require,
 )
 from drillrank.likelihood.loading import best_device, best_dtype, longest_input, pretrained, told
@@ -27,14 +28,16 @@ from drillrank.passages import stable_uuid
 from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT, Template, check_places, filled
 from drillrank.structure import breadcrumb, sentences
 from drillrank.text import WORD
+from drillrank.tokens import count_tokens
 from drillrank.views.chunks import Chunk
-from drillrank.views.extractive import VIEWS, View, is_short, keywords, summaries
+from drillrank.views.extractive import SHORT_SECTION, VIEWS, View, extractive_texts, is_short
 
-MAX_KEYWORD_WORDS = 10  # what is longer is a sentence
+MAX_KEYWORD_WORDS = 10  # what is longer is a sentence, unless it is an item of a list
 _LONGEST = 200  # characters of a keyword
 
 # Between quotation marks that end at a separator, or without them up to the next separator.
 _ITEM = re.compile(r"""\s*["']([^"\n]{0,200}?)["'](?=\s*(?:[,;\n]|$))|([^,;\n]+)""")
+_LISTED = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
 _BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
 
@@ -53,9 +56,11 @@ class ViewWriter:
         keyword_prompt: Template with `{section_name}` and `{section_text}`, or a function of these.
         summary_prompt: Likewise.
         on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed without it, or `"raise"`.
+        max_calls: Most prompts of one call with documents, repeated ones and those that the cache answers not counted;
+            what is beyond is computed without the LLM.
 
     Raises:
-        InvalidInput: a template lacks a place, `retries` is below 0, or `on_failure` is something else.
+        InvalidInput: a template lacks a place, a number is too low, or `on_failure` is something else.
     """
 
     model: str = ""
@@ -64,11 +69,13 @@ class ViewWriter:
     keyword_prompt: Template = KEYWORD_PROMPT
     summary_prompt: Template = SUMMARY_PROMPT
     on_failure: OnFailure = "continue"
+    max_calls: int = 1000
 
     def __post_init__(self) -> None:
         for template in (self.keyword_prompt, self.summary_prompt):
             check_places(template, "section_name", "section_text")
         check_on_failure(self.on_failure)
+        check_positive(max_calls=self.max_calls)
         if not isinstance(self.retries, int) or self.retries < 0:
             raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r}.")
 
@@ -100,7 +107,7 @@ class ViewWriter:
         >>> from drillrank.llm import run
         >>> from drillrank.structure import parse_document
         >>> from drillrank.views import Chunker
-        >>> chunks = Chunker()(parse_document("# Foxes\n\nFoxes hunt mice.\n\n# Owls\n\nThey hoot.\n"))
+        >>> chunks = Chunker(min_tokens=None)(parse_document("# Foxes\n\nFoxes hunt mice.\n\n# Owls\n\nThey hoot.\n"))
         >>> run(ViewWriter().write([chunks], ["keywords"]), lambda prompt: '["hunting", "night"]')
         [{'keywords': ['hunting, night', 'hunting, night']}]
         """
@@ -108,39 +115,38 @@ class ViewWriter:
         for number, chunks in enumerate(documents):
             for position, (name, chunk) in enumerate(zip(chunk_names(chunks), chunks, strict=True)):
                 places = {"section_name": name, "section_text": chunk.body}
-                if "keywords" in views and WORD.search(chunk.body):
+                if "keywords" in views and WORD.search(chunk.body) and chunk.body not in chunk.path[-1:]:
                     prompts[number, "keywords", position] = filled(self.keyword_prompt, **places)
                 if "summary" in views and not is_short(chunk.body):
                     prompts[number, "summary", position] = filled(self.summary_prompt, **places)
-        if on_start:
-            on_start(len(prompts))
-        answers = yield from self._ask(prompts)
-        unwritten = {(number, view) for number, view, position in prompts.keys() - answers.keys()}
-        texts: list[dict[View, list[str]]] = []
-        for number, chunks in enumerate(documents):
-            bodies = [chunk.body for chunk in chunks]
-            of_views: dict[View, list[str]] = {}
-            if "keywords" in views:
-                computed = (
-                    keywords(bodies, language=language) if (number, "keywords") in unwritten else [[]] * len(bodies)
-                )
-                of_views["keywords"] = list(map(", ".join, computed))
-            if "summary" in views:
-                of_views["summary"] = (
-                    summaries(bodies, language=language) if (number, "summary") in unwritten else bodies
-                )
-            texts.append(of_views)
+        answers = yield from self._ask(prompts, on_start)
+        texts = [extractive_texts(chunks, views, language) for chunks in documents]
         for (number, view, position), answer in answers.items():
             written = (strip_reasoning(answer) or "").strip()
             texts[number][view][position] = ", ".join(parse_keywords(answer)) if view == "keywords" else written
         return texts
 
-    def _ask(self, prompts: Mapping[tuple[int, View, int], str]) -> Requests[dict[tuple[int, View, int], str]]:
+    def _ask(
+        self, prompts: Mapping[tuple[int, View, int], str], on_start: Callable[[int], object] | None
+    ) -> Requests[dict[tuple[int, View, int], str]]:
         """The answers of use, from the cache or the LLM; each different prompt is asked once."""
         memos = {
             prompt: Memo(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
             for (_, view, _), prompt in prompts.items()
         }
+        known = {prompt for prompt, memo in memos.items() if memo.recall()}
+        beyond = [prompt for prompt in memos if prompt not in known][self.max_calls :]
+        if beyond:
+            warnings.warn(
+                f"{len(beyond)} of {len(memos)} keyword lists and summaries are computed without the LLM: it writes at "
+                f"most {self.max_calls} (max_calls).",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+            memos = {prompt: memo for prompt, memo in memos.items() if prompt not in set(beyond)}
+            prompts = {place: prompt for place, prompt in prompts.items() if prompt in memos}
+        if on_start:
+            on_start(len(memos))
         found: dict[str, str] = {}
         failure: LLMFailure | None = None
         for _ in range(1 + self.retries):
@@ -177,8 +183,8 @@ def parse_keywords(answer: str) -> list[str]:
     read; nothing is evaluated.
 
     Returns:
-        Different keywords in order, on one line each; without those of more than 10 words, which are sentences.
-        Empty if there are none.
+        Different keywords in order, on one line each. One of more than 10 words is a description where it is an item of
+        a list, and elsewhere a sentence, which is left out. Empty if there are none.
 
     >>> parse_keywords("Sure! Here they are: ['red fox', 'hunter's moon', mice]")
     ['red fox', "hunter's moon", 'mice']
@@ -187,7 +193,8 @@ def parse_keywords(answer: str) -> list[str]:
     """
     answer = "\n".join(filter(None, map(str.strip, (strip_reasoning(answer) or "").splitlines())))
     start, end = answer.find("["), answer.rfind("]")
-    inside = answer[start + 1 : end] if 0 <= start < end else answer
+    bracketed = 0 <= start < end
+    inside = answer[start + 1 : end] if bracketed else answer
     try:
         items = [item for item in json.loads(f"[{inside}]") if isinstance(item, str)]
     except (ValueError, RecursionError):
@@ -195,7 +202,8 @@ def parse_keywords(answer: str) -> list[str]:
     found: dict[str, str] = {}
     for item in items or [quoted or bare for quoted, bare in _ITEM.findall(inside)]:
         keyword = _LABEL.sub("", " ".join(item.split()).lstrip(_BEFORE), count=1).lstrip(_BEFORE).rstrip(_BEHIND)
-        if WORD.search(keyword) and len(keyword.split(" ")) <= MAX_KEYWORD_WORDS and len(keyword) <= _LONGEST:
+        short = bracketed or _LISTED.match(item) or len(keyword.split(" ")) <= MAX_KEYWORD_WORDS
+        if WORD.search(keyword) and short and len(keyword) <= _LONGEST:
             found.setdefault(keyword.casefold(), keyword)
     return list(found.values())
 
@@ -208,7 +216,7 @@ def _is_useful(view: View, answer: str) -> bool:
 class HuggingFaceSummarizer:
     """Summarises texts with an encoder-decoder model made for it, such as bart-large-cnn; loaded at the first use.
 
-    A section of up to 200 tokens is its own summary. One that the model cannot read at once is cut between sentences,
+    A text of up to `min_tokens` is its own summary. One that the model cannot read at once is cut between sentences,
     and its summary is that of its parts, joined by spaces.
 
     Args:
@@ -217,6 +225,7 @@ class HuggingFaceSummarizer:
         dtype: Of the weights, such as `"float32"`; `"auto"` is bfloat16 where the device computes in it fast.
         batch_size: Texts read at once.
         max_tokens: Longest summary in tokens of the model; None for what its configuration says.
+        min_tokens: Up to so many tokens a text is its own summary: 200 in MC-indexing (Appendix G), 0 in D3.
         revision: Branch, tag or commit of the model.
 
     Raises:
@@ -234,6 +243,7 @@ class HuggingFaceSummarizer:
     dtype: str = "auto"
     batch_size: int = field(default=8, repr=False)
     max_tokens: int | None = None
+    min_tokens: int = SHORT_SECTION
     revision: str | None = None
 
     def __post_init__(self) -> None:
@@ -248,7 +258,7 @@ class HuggingFaceSummarizer:
             InvalidInput: there is no such model.
         """
         found = list(texts)
-        long = [position for position, text in enumerate(texts) if not is_short(text)]
+        long = [position for position, text in enumerate(texts) if count_tokens(text) > self.min_tokens]
         if long:
             with _lock:
                 windows = [self._windows(texts[position]) for position in long]

@@ -13,15 +13,15 @@ from drillrank.passages import stable_uuid
 from drillrank.settings import as_settings, check_one_of
 from drillrank.structure import Document
 from drillrank.text import check_language
-from drillrank.tokens import Tokens, token_counter
-from drillrank.views.chunks import Chunk, Chunker, Chunking
+from drillrank.tokens import Tokens
+from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
 from drillrank.views.extractive import (
     VIEWS,
     Summarizer,
     View,
     check_summarizer,
+    extractive_texts,
     keywords,
-    summaries,
     summarized,
 )
 from drillrank.views.llm import ViewWriter, chunk_names
@@ -94,7 +94,8 @@ def section_chunks(
     Args:
         document: A parsed document.
         document_id: What tells this document from others; part of every chunk's id.
-        views: The views wanted. `raw` must be among them: it is what the others lead to.
+        views: The views wanted. The others lead to the raw one; without it, the caller knows what their `section_id`
+            stands for.
         chunker: Makes the chunks, by default `Chunker()`.
         context: What the raw view has in front of it in the index: `"headings"`, the path; `"keywords"`, the first 10
             keywords of the whole section. What is returned stays the source.
@@ -106,12 +107,12 @@ def section_chunks(
         The views chunk by chunk; within a chunk raw, keywords, summary.
 
     Raises:
-        InvalidInput: `views` lacks `raw`, a view or context is unknown, `document_id` is no string, or the given
+        InvalidInput: there are no views, a view or context is unknown, `document_id` is no string, or the given
             texts do not match the chunks.
 
     >>> from drillrank.structure import parse_document
     >>> document = parse_document("# Foxes\n\nFoxes hunt mice.\n\n## Red foxes\n\nThey are orange.\n")
-    >>> for chunk in section_chunks(document, "doc-1", views=("raw", "keywords")):
+    >>> for chunk in section_chunks(document, "doc-1", ("raw", "keywords"), chunker=Chunker(min_tokens=None)):
     ...     print(repr(chunk.text))
     '# Foxes\n\nFoxes hunt mice.\n\n'
     'Foxes\nFoxes, hunt, mice'
@@ -123,29 +124,22 @@ def section_chunks(
     if not isinstance(document_id, str):
         raise InvalidInput(f"document_id must be a string, not {document_id!r}.")
     chunks = (chunker or Chunker())(document)
-    bodies = [chunk.body for chunk in chunks]
-    shown: dict[View, Sequence[str]] = {}
-    for view in VIEWS[1:]:
-        if view in views and texts and view in texts:
-            shown[view] = texts[view]
-            if len(shown[view]) != len(chunks):
-                raise InvalidInput(
-                    f"The {view} view needs one entry for each of {len(chunks)} chunks, not {len(shown[view])}."
-                )
-        elif view == "keywords" and view in views:
-            shown[view] = list(map(", ".join, keywords(bodies, language=language)))
-        elif view in views:
-            shown[view] = summaries(bodies, language=language)
+    given = {view: of_view for view, of_view in (texts or {}).items() if view in views}
+    shown = {**extractive_texts(chunks, set(views) - given.keys(), language), **given}
+    for view, of_view in shown.items():
+        if len(of_view) != len(chunks):
+            raise InvalidInput(f"The {view} view needs one entry for each of {len(chunks)} chunks, not {len(of_view)}.")
     names = chunk_names(chunks)
     in_front = _contexts(document, chunks, names, context, language)
     made = []
     above: list[tuple[int, str]] = []  # depth and id of the chunks from the root to the section, depths rising
     for position, (chunk, name) in enumerate(zip(chunks, names, strict=True)):
         raw = _raw(document, document_id, chunk, in_front[position], above)
-        made.append(raw)
-        for view, of_view in shown.items():
-            if of_view[position].strip():
-                text = "\n".join(filter(None, (name, of_view[position])))
+        if "raw" in views:
+            made.append(raw)
+        for view in VIEWS[1:]:
+            if view in shown and shown[view][position].strip():
+                text = "\n".join(filter(None, (name, shown[view][position])))
                 id_ = stable_uuid(document_id, chunk.ordinal, chunk.part, view)
                 made.append(replace(raw, id=id_, text=text, context="", view=view))
     return made
@@ -182,7 +176,7 @@ def _contexts(
     """What stands in front of each chunk: its path on one line, the keywords of its section on the next."""
     words: dict[int, str] = {}
     if "keywords" in context:
-        sections = Chunker()(document)
+        sections = Chunker(max_tokens=None, min_tokens=None)(document)
         lists = keywords([section.body for section in sections], CONTEXT_KEYWORDS, language)
         words = {section.ordinal: ", ".join(found) for section, found in zip(sections, lists, strict=True)}
     heads = names if "headings" in context else [""] * len(chunks)
@@ -192,13 +186,13 @@ def _contexts(
 
 
 def check_views(views: Collection[View]) -> None:
-    """Reject views that do not exist, and a choice of views without `raw`.
+    """Reject views that do not exist, and none at all.
 
     Raises:
         InvalidInput: see above; also for a single string in place of a list.
     """
-    if isinstance(views, str) or "raw" not in views or not set(views) <= set(VIEWS):
-        raise InvalidInput(f"views is a list of names out of {VIEWS} that holds 'raw'; not {views!r}.")
+    if isinstance(views, str) or not views or not set(views) <= set(VIEWS):
+        raise InvalidInput(f"views is a list of names out of {VIEWS}; not {views!r}.")
 
 
 def check_context(context: Collection[Context]) -> None:
@@ -223,6 +217,9 @@ class ViewSettings:
             `DrillrankWarning`; or `"raise"`.
         workers: Most LLM calls at the same time: of one question, or of one call with documents.
         language: Whose stemmer finds keywords and summaries: one of `drillrank.text.LANGUAGES`.
+        exclude: Names of sections that are left out with all below them: see `Chunker`.
+        max_calls: Most prompts for the LLM in one call with documents; what is beyond is computed without it, with a
+            `DrillrankWarning`.
 
     Raises:
         InvalidInput: a value is not one of those named, or below 1.
@@ -232,11 +229,13 @@ class ViewSettings:
     on_failure: OnFailure = "continue"
     workers: int = 4
     language: str = "english"
+    exclude: Sequence[str] = ()
+    max_calls: int = 1000
 
     def __post_init__(self) -> None:
-        token_counter(self.tokens)
+        Chunker(tokens=self.tokens, exclude=self.exclude)
         check_one_of(OnFailure, on_failure=self.on_failure)
-        check_positive(workers=self.workers)
+        check_positive(workers=self.workers, max_calls=self.max_calls)
         check_language(self.language)
 
     @classmethod
@@ -253,12 +252,12 @@ class MultiViewChunker:
     r"""Makes the chunks of documents, as the frameworks' components are configured.
 
     Args:
-        views: Views to make; `raw` is always among them.
+        views: Views to make: `raw`, which the others lead to, `keywords`, `summary`.
         llm: Writes the keywords and summaries; None computes them.
         chunking: What is indexed as one thing: see `Chunker`.
-        max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences. None for no
-            limit.
-        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        max_tokens: Largest size of a chunk, by default what most encoders read; longer sections are cut between
+            paragraphs, then sentences. None for no limit.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent; None for none.
         context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
             What is returned stays the source.
         summarizer: Makes the summaries, in the LLM's place too: a function from texts to summaries, for example a
@@ -267,7 +266,7 @@ class MultiViewChunker:
         settings: How tokens are counted and the LLM is asked.
 
     Raises:
-        InvalidInput: unknown views, `raw` not among them, or settings that do not go together.
+        InvalidInput: unknown views, none, or settings that do not go together.
 
     >>> from drillrank.structure import parse_document
     >>> chunker = MultiViewChunker(["raw"], chunking="paragraph", context=["headings"])
@@ -282,8 +281,8 @@ class MultiViewChunker:
         *,
         llm: LLM | None = None,
         chunking: Chunking = "section",
-        max_tokens: int | None = None,
-        min_tokens: int | None = None,
+        max_tokens: int | None = MAX_TOKENS,
+        min_tokens: int | None = MIN_TOKENS,
         context: Sequence[Context] = (),
         summarizer: Summarizer | None = None,
         writer: ViewWriter | None = None,
@@ -298,8 +297,8 @@ class MultiViewChunker:
         self.context = tuple(context)
         self.summarizer = summarizer
         self.settings = as_settings(ViewSettings, settings)
-        self.chunker = Chunker(chunking, max_tokens, min_tokens, self.settings.tokens)
-        self._writer = writer or ViewWriter(on_failure=self.settings.on_failure)
+        self.chunker = Chunker(chunking, max_tokens, min_tokens, self.settings.tokens, self.settings.exclude)
+        self._writer = writer or ViewWriter(on_failure=self.settings.on_failure, max_calls=self.settings.max_calls)
 
     def chunks(
         self, documents: Sequence[tuple[str, Document]], show_progress: bool = False
