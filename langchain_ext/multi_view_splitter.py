@@ -157,7 +157,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         }
         for chunk in chunks:
             names: dict[str, Any] = {"source_id": document.name, "section_text": chunk.text if chunk.context else None}
-            metadata = document.metadata_of(chunk, self._settings, **names | around[chunk.section_id])
+            metadata = document.metadata_of(chunk, self._settings, **names | around.get(chunk.section_id, {}))
             yield Document(
                 id=chunk.id, page_content=chunk.indexed_text, metadata={"start_index": chunk.start, **metadata}
             )

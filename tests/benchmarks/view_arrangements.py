@@ -104,7 +104,7 @@ def ours(
     """What `section_chunks` makes; `views` are those that are searched, `weights` those of `merge_views`."""
 
     def arrange(paper: Paper) -> Chunks:
-        made = section_chunks(paper.document, paper.id, {"raw", *views}, chunker=chunker, context=context)
+        made = section_chunks(paper.document, paper.id, ("raw", *views), chunker=chunker, context=context)
         raw = [chunk for chunk in made if chunk.view == "raw"]
         place = {chunk.id: position for position, chunk in enumerate(raw)}
         texts = {
@@ -118,6 +118,9 @@ def ours(
 
 
 BOTH: tuple[Context, ...] = ("headings", "keywords")
+WHOLE = Chunker(max_tokens=None, min_tokens=None)
+PAPER = "sections, three views"
+DEFAULT = "by default: 512 tokens, small ones joined, three views"
 SECTIONS = "sections, small ones joined, with context, three views"
 PARAGRAPHS = "paragraphs with context, three views"
 
@@ -127,18 +130,20 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     "fixed 300": plain_fixed(300),
     "content-aware FLC 270": ours(Chunker("content_aware_fixed", 270)),
     "content-aware FLC 270, three views": ours(Chunker("content_aware_fixed", 270), VIEWS),
-    "sections": ours(Chunker()),
-    "sections, keywords only": ours(Chunker(), ("keywords",)),
-    "sections, summary only": ours(Chunker(), ("summary",)),
-    "sections, raw + keywords": ours(Chunker(), ("raw", "keywords")),
-    "sections, raw + summary": ours(Chunker(), ("raw", "summary")),
-    "sections, keywords + summary": ours(Chunker(), ("keywords", "summary")),
-    "sections, three views": ours(Chunker(), VIEWS),
-    "sections with context": ours(Chunker(), context=BOTH),
-    "sections with context, three views": ours(Chunker(), VIEWS, BOTH),
-    SECTIONS: ours(Chunker(min_tokens=300), VIEWS, BOTH),
-    "paragraphs": ours(Chunker("paragraph")),
-    "paragraphs with context": ours(Chunker("paragraph"), context=BOTH),
-    "paragraphs, three views": ours(Chunker("paragraph"), VIEWS),
-    PARAGRAPHS: ours(Chunker("paragraph"), VIEWS, BOTH),
+    "sections": ours(WHOLE),
+    "sections, keywords only": ours(WHOLE, ("keywords",)),
+    "sections, summary only": ours(WHOLE, ("summary",)),
+    "sections, raw + keywords": ours(WHOLE, ("raw", "keywords")),
+    "sections, raw + summary": ours(WHOLE, ("raw", "summary")),
+    "sections, keywords + summary": ours(WHOLE, ("keywords", "summary")),
+    PAPER: ours(WHOLE, VIEWS),
+    "sections with context, three views": ours(WHOLE, VIEWS, BOTH),
+    SECTIONS: ours(Chunker(max_tokens=None, min_tokens=300), VIEWS, BOTH),
+    "by default, raw only": ours(Chunker()),
+    DEFAULT: ours(Chunker(), VIEWS),
+    "by default, with context": ours(Chunker(), VIEWS, BOTH),
+    "paragraphs": ours(Chunker("paragraph", None)),
+    "paragraphs with context": ours(Chunker("paragraph", None), context=BOTH),
+    "paragraphs, three views": ours(Chunker("paragraph", None), VIEWS),
+    PARAGRAPHS: ours(Chunker("paragraph", None), VIEWS, BOTH),
 }
