@@ -91,8 +91,10 @@ def generated_passages(
     different: dict[str, str] = {}
     for text in texts:
         different.setdefault(" ".join(text.casefold().split()), text)
-    origin = {"origin": "generated"}
-    return [Passage(text, id=stable_uuid("generated", question, text), metadata=origin) for text in different.values()]
+    return [
+        Passage(text, id=stable_uuid("generated", question, text), metadata={"origin": "generated"})
+        for text in different.values()
+    ]
 
 
 def cluster_prompts(
