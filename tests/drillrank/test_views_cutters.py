@@ -97,7 +97,8 @@ def test_places_are_unique_and_no_unit_crosses_a_section_unless_it_joins_or_igno
     assert places == sorted(set(places))
     sections = document.sections()
     for unit in units:
-        assert sections[unit.ordinal].start <= unit.start < sections[unit.ordinal].end
+        assert unit.start < sections[unit.ordinal].end
+        assert unit.end > sections[unit.ordinal].start
 
 
 @given(documents, limits)
@@ -154,7 +155,7 @@ def test_small_sections_join_under_their_parent_only(document, size):
 
 def test_a_heading_without_text_goes_with_the_first_section_below_it_and_one_with_nothing_below_stands_alone():
     text = "# A\n\n## B\n\n### C\n\n" + "long " * 70 + "\n\n### D\n\n# E\n\n" + "long " * 70
-    first, alone, last = Chunker()(parse_document(text))
+    first, alone, last = Chunker(max_tokens=None)(parse_document(text))
     assert (first.path, first.text.split()[:6]) == (("A", "B", "C"), ["#", "A", "##", "B", "###", "C"])
     assert (alone.path, alone.body, last.path) == (("A", "B", "D"), "D", ("E",))
 
@@ -167,6 +168,12 @@ def test_by_default_no_section_is_longer_than_encoders_read_nor_tiny_beside_othe
     assert max(sizes) <= 512
     assert min(sizes[:-1]) >= 64
     assert len(units) < 12
+
+
+def test_in_a_document_of_one_chunk_sections_stay_apart():
+    text = "# Oak\n\n## Wood\n\nHard.\n\n## Leaves\n\nGreen.\n"
+    assert [unit.path[-1] for unit in Chunker()(parse_document(text))] == ["Oak", "Wood", "Leaves"]
+    assert len(Chunker(max_tokens=None)(parse_document(text))) == 1
 
 
 def test_sections_are_left_out_by_name_with_all_below_them():

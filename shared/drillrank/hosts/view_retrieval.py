@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal
 
-from drillrank.errors import WarnOnce
+from drillrank.errors import InvalidInput, WarnOnce
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.guarding import Guarding
@@ -91,6 +91,9 @@ class ViewRetrieval:
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
             indexed, self._owners = texts_of(sections, texts())
+            missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
+            if missing:
+                raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r}.")
             fields = {"texts": indexed, "retriever": retriever, "weights": weights, "language": language}
             self._index: Shared[MultiViewIndex] = shared(
                 "views", fields, lambda: MultiViewIndex(indexed, retriever, weights, language)

@@ -73,8 +73,8 @@ class Chunker:
         max_tokens: Largest size of a chunk; None for no limit, which the two of fixed length cannot do without.
         min_tokens: A section of fewer tokens joins the one before it, if that is its parent or has the same parent and
             is as small, until they have as many together; sections with others below them join nothing. The chunk has
-            the parent's path. A heading without text of its own goes with the first section below it. None keeps all
-            sections apart.
+            the parent's path. A heading without text of its own goes with the first section below it. All sections stay
+            apart with None, and in a document that is no longer than `max_tokens`: there is little to save.
         tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
         exclude: Names of sections that are left out with all below them, such as "References"; neither case nor a
             number in front counts.
@@ -86,7 +86,7 @@ class Chunker:
     >>> document = parse_document("# Trees\n\n## Oak\n\nTall.\n\n## Elm\n\nTaller.\n\n## Ash\n\nTallest.\n")
     >>> [chunk.path for chunk in Chunker(min_tokens=None, exclude=["elm"])(document)]
     [('Trees',), ('Trees', 'Oak'), ('Trees', 'Ash')]
-    >>> [(chunk.path, chunk.text) for chunk in Chunker(min_tokens=9)(document)]
+    >>> [(chunk.path, chunk.text) for chunk in Chunker(max_tokens=None, min_tokens=9)(document)]
     [(('Trees',), '# Trees\n\n## Oak\n\nTall.\n\n## Elm\n\nTaller.\n\n'), (('Trees', 'Ash'), '## Ash\n\nTallest.\n')]
     >>> text = "# Oak\n\nOaks grow tall in the old forests of the north. Their wood is hard and heavy, and dear.\n"
     >>> [chunk.text for chunk in Chunker("content_aware_fixed", 18)(parse_document(text))]
@@ -125,11 +125,13 @@ class Chunker:
         starts = [section.start for section in sections]
         left_out = set(map(_plain, self.exclude))
         wanted = [section for section in sections if left_out.isdisjoint(map(_plain, section.path))]
+        joins = self.min_tokens and self.chunking == "section"
+        joins = joins and (self.max_tokens is None or splits.count(document.text) > self.max_tokens)
         if self.chunking == "fixed":
             blocks = [run for section in sections for run in splits.blocks(section)]
             runs = splits.packed([atom for run in blocks for atom in splits.atoms(run)])
         else:
-            runs = self._runs(splits, wanted)
+            runs = self._runs(splits, wanted, bool(joins))
         chunks: list[Chunk] = []
         for run in runs:
             text = body = splits.text(run)
@@ -145,7 +147,7 @@ class Chunker:
             part = chunks[-1].part + 1 if chunks and chunks[-1].ordinal == ordinal else 0
             start, end = run[0].start, run[-1].end
             chunks.append(Chunk(text, body.strip(), path, level, start, end, ordinal, part, len(path)))
-        if self.min_tokens and self.chunking == "section":
+        if joins:
             chunks = self._joined(document, chunks, splits.count)
         return [
             replace(chunk, body=chunk.path[-1])
@@ -154,9 +156,8 @@ class Chunker:
             for chunk in chunks
         ]
 
-    def _runs(self, splits: Splits, sections: Sequence[Section]) -> list[Run]:
+    def _runs(self, splits: Splits, sections: Sequence[Section], joins: bool) -> list[Run]:
         runs: list[Run] = []
-        joins = self.min_tokens and self.chunking == "section"
         above: list[Run] = []  # headings without text of their own
         for section, below in zip_longest(sections, sections[1:]):
             blocks = [*above, *splits.blocks(section)]
@@ -193,6 +194,7 @@ class Chunker:
             return (
                 chunk.depth > 0
                 and group[-1].end == chunk.start
+                and all(len(section.path) >= chunk.depth for section in sections[first.ordinal + 1 : chunk.ordinal])
                 and (siblings or first.path == parent)
                 and _is_leaf(sections, chunk)
                 and all(sizes.get(member.ordinal, least) < least for member in (*group, chunk))
