@@ -98,8 +98,10 @@ async def test_transform_documents_sync_and_async():
         return count_tokens(text)
 
     splitter = MultiViewTextSplitter(settings={"tokens": recorded})
+    threads.clear()  # of what it was made with
     assert dumped(await splitter.atransform_documents(documents())) == expected
-    assert threads[0] != threading.get_ident()
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def test_empty_input_and_pickle():
