@@ -370,7 +370,7 @@ class MultiViewIndex:
         if seen is not None:
             visible[self._sections["raw"]] = False
             visible[self._sections["raw"][np.isin(self._chunks["raw"], seen)]] = True
-        ranks = {view: self._ranks(view, query, seen, visible) for view in self.views}
+        ranks: dict[str, Ranks] = {view: self._ranks(view, query, seen, visible) for view in self.views}
         merged = merge_ranks(ranks, top_n, self.weights, self.merge)
         found = [MergedSection(self._ids[number], score, own) for number, score, own in merged]
         if self.merge == "fusion":

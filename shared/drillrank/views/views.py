@@ -340,13 +340,17 @@ class MultiViewChunker:
                     document,
                     id_,
                     self.views,
-                    chunker=lambda _, chunks=chunks: chunks,
+                    chunker=partial(_given, chunks),
                     context=self.context,
                     texts=written,
                     language=self.settings.language,
                 )
             )
         return made
+
+
+def _given(chunks: Sequence[Chunk], _: Document) -> Sequence[Chunk]:
+    return chunks
 
 
 _Progress = tuple[Callable[[int], object] | None, Callable[[Reply], object] | None]
