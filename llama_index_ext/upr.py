@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from drillrank import UPR
@@ -26,6 +28,7 @@ class UPRRerank(LikelihoodRerank):
         template: Prompt with `{text}` and, if wanted, `{title}` before it.
         max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
         prior_weight: How much the prior counts.
+        read: With a sum of experts, how many the whole sum reads, as for `drillrank.UPR`; all for `score="softmax"`.
         preset: Score as published code does, as for `drillrank.UPR`.
         model_options: Options of the language model.
         settings: What is rarely touched: `llama_index_ext.settings.RerankSettings`.
@@ -44,6 +47,7 @@ class UPRRerank(LikelihoodRerank):
     template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
     prior_weight: float = Field(default=1.0, description="How much the prior counts.")
+    read: int | Literal["all"] | None = Field(default=None, description="How many the whole of a sum reads.")
     preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
 
     def _prepare(self) -> None:
@@ -53,5 +57,6 @@ class UPRRerank(LikelihoodRerank):
             max_passage_tokens=self.max_passage_tokens,
             prior=self.prior,
             prior_weight=self.prior_weight,
+            read="all" if self.score == "softmax" else self.read,
             preset=self.preset,
         )

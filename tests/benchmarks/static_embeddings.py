@@ -22,7 +22,7 @@ from drillrank import UPR, Passage, load_language_model
 from drillrank.evaluation.metrics import hit
 from drillrank.likelihood.encoder import Model2VecEncoder, SentenceVectors
 from drillrank.passages import Ranking
-from drillrank.retrieval import top
+from drillrank.vectors import top
 
 from .data import read
 from .measure import bootstrap_interval, medians

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from drillrank import UPR, Passage, load_language_model
 from drillrank.likelihood import EmbeddingModel, LanguageModel
-from drillrank.retrieval import top
+from drillrank.vectors import top
 
 from .data import read
 from .minilm import minilm, minilm_folder

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import prompts
 from drillrank.drilldown import self_ask, settings
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
@@ -14,6 +13,7 @@ from drillrank.prompts import Evidence, check_places, check_question_templates, 
 from drillrank.rerank.brmgr import generated_prompt
 from drillrank.rerank.demonstrations import path_prompt
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
+from drillrank.rerank.relevance import MONOT5_PROMPT
 from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
 from drillrank.views import llm_views
 
@@ -182,7 +182,7 @@ def test_the_text_of_a_prompt_is_all_of_it(parts):
         (self_ask.ANSWER_PROMPT, ["contents", "question"]),
         (settings.SECTION_PROMPT, ["outline", "question"]),
         (settings.PARAGRAPH_PROMPT, ["paragraphs", "question"]),
-        (prompts.MONOT5_PROMPT, ["query", "text"]),
+        (MONOT5_PROMPT, ["query", "text"]),
     ],
 )
 def test_every_prompt_names_each_of_its_placeholders_once(prompt, placeholders):

@@ -54,7 +54,9 @@ def holds_on_every_scale(ranking):
 @given(graphs(), QUERIES, OPTIONS, FORMULAS, st.sampled_from(["max", "mean"]), st.booleans())
 def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
     """The toy model counts other tokens than the unigram model of the cascade."""
-    wording = {"instructions": [INSTRUCTION, "{path} Ask:"], "ensemble": ensemble}
+    wording = (
+        {"ensemble": ensemble} if lexical else {"instructions": [INSTRUCTION, "{path} Ask:"], "ensemble": ensemble}
+    )
     dear = PromptRank(**wording) if lexical else PromptRank(hash_model(), settings={"preset": formula}, **wording)
     holds_on_every_scale(PathRerank(dear, links=given_links, settings=options).rank(query, passages))
 

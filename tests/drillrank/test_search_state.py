@@ -193,7 +193,7 @@ def test_a_cosine_is_no_order_of_the_first_stage():
 def test_of_paths_that_begin_alike_the_best_one_stands_for_the_first_document():
     """Details cannot be compared, and need not be where two paths are equally likely."""
     paths = [Path((PASSAGES["a"],)), Path((PASSAGES["a"], PASSAGES["b"])), Path((PASSAGES["c"],))]
-    starts = PathStarts.read("retrieval", paths, None)
+    starts = PathStarts.read("retrieval", paths, [2.0, 2.0, 1.0])
     known = {"tokens": 1, "nothing_matched": False}
     found = starts.posteriors([(-1.0, {**known, "which": n}) for n in range(3)])
     assert [details["which"] for _, details in found] == [0, 1, 2]

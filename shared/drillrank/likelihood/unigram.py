@@ -32,12 +32,12 @@ import numpy.typing as npt
 
 from drillrank.data import read_table
 from drillrank.errors import InvalidInput
+from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
-from drillrank.likelihood.budget import allot
+from drillrank.likelihood.tokenizer import allot
 from drillrank.prompts import Evidence
 from drillrank.text import ANALYZER, LANGUAGES, check_language, find_words, terms, words
 from drillrank.vectors import CollectionStatistics, SparseMatrix, word_counts
-from drillrank.whole_files import whole_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -8,6 +8,7 @@ Nothing is an empty passage: for a model that counts words the collection, for a
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +18,11 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput, check_limits
+from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
 from drillrank.explanation import Explanation, Term
 from drillrank.explanation.terms import GAINS, NOTHING
 from drillrank.likelihood import LanguageModel, Likelihood, Request, SumOfExperts
 from drillrank.likelihood.encoder import MEANING
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Item, Passage, Path, Ranked, Ranking, check_top_n
 from drillrank.prompts import Evidence, Prompt, fill_question, prompt_text
 
@@ -38,6 +38,7 @@ ROUNDING = "rounding of the model"
 _ROUNDING = 1e-9
 # Nats by which a token may differ where a model is asked again in other company; a neural one may count in 16 bits.
 _AGAIN, _AGAIN_NEURAL = 1e-4, 0.1
+MAX_QUESTION = 20_000  # characters: what a question costs grows with its tokens times the candidates
 _NAME = 60  # characters of a text that stand for a passage without title or id
 
 
@@ -94,7 +95,7 @@ class Ranker(ABC, Generic[Given, Item]):
         scores: RetrievalScores | None = None,
     ) -> Ranking[Item]:
         """As `rank`, without blocking the event loop."""
-        return await to_thread(partial(self.rank, query, passages, top_n, scores=scores))
+        return await self.language_model.run_in_worker(partial(self.rank, query, passages, top_n, scores=scores))
 
     async def arank_many(
         self,
@@ -105,7 +106,8 @@ class Ranker(ABC, Generic[Given, Item]):
         scores: Sequence[RetrievalScores | None] | None = None,
     ) -> list[Ranking[Item]]:
         """As `rank_many`, without blocking the event loop."""
-        return await to_thread(partial(self.rank_many, queries, passage_lists, top_n, scores=scores))
+        call = partial(self.rank_many, queries, passage_lists, top_n, scores=scores)
+        return await self.language_model.run_in_worker(call)
 
 
 def check_pairs(queries: Sequence[str], lists: Sequence[object], of: str) -> None:
@@ -116,6 +118,17 @@ def check_pairs(queries: Sequence[str], lists: Sequence[object], of: str) -> Non
     """
     if isinstance(queries, str) or len(queries) != len(lists):
         raise InvalidInput(f"{len(queries)} queries and {len(lists)} lists of {of} cannot be paired.")
+
+
+def warn_unread(model: LanguageModel, setting: str) -> None:
+    """Say that wording does nothing with a model that reads words of documents alone."""
+    if not model.reads_instructions:
+        warnings.warn(
+            f"{setting} does nothing with {model.spec!r:.200}, which reads the words of documents alone: take a neural "
+            "model, or leave it out.",
+            DrillrankWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +169,18 @@ class LikelihoodFormula:
         check_limits(max_prompt_tokens=self.max_prompt_tokens, max_target_tokens=self.max_target_tokens)
 
     def target_text(self, question: str, model: LanguageModel) -> str:
-        """The target for a question, shortened to its limit."""
+        """The target for a question, shortened to its limit; what is beyond 20,000 characters is not read.
+
+        Warns:
+            DrillrankWarning: the question is longer than that.
+        """
+        if len(question) > MAX_QUESTION:
+            warnings.warn(
+                f"A question of {len(question)} characters is read up to character {MAX_QUESTION}.",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+            question = question[:MAX_QUESTION]
         if self.question_mark and not question.endswith("?"):
             question += "?"
         text = question if self.target == "{question}" else fill_question(self.target, question)
@@ -198,6 +222,8 @@ PRESETS: dict[str, LikelihoodFormula] = {
     "rankify": replace(_UPR, target="{question}"),
     # rerankers, models/upr.py: no title.
     "rerankers": replace(_UPR, target="{question}", template=f"Passage: {{text}}. {_ASK}"),
+    # Sachan et al., equation 2, a mean as the paper has it.
+    "paper": LikelihoodFormula(f"Passage: {{title}} {{text}}. {_ASK}"),
     # Du et al., equation 4; there is no public code.
     "brmgr": LikelihoodFormula(f"passage: {{title}} {{text}}. {_ASK}"),
     # Khalifa et al. (2023), src/prompt_utils.py: two blanks follow the documents.

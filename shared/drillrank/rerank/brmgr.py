@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import Evidence, Prompt, Wording, around_question, check_question_templates
-from drillrank.rerank.base import RetrievalScores, check_pairs, name_of
+from drillrank.rerank.base import PRESETS, RetrievalScores, check_pairs, name_of
 from drillrank.rerank.prior import Prior, check_paired, check_prior, check_prior_weight, scores_by_question
 from drillrank.rerank.upr import UPR, UPR_PROMPT, PassageTemplate
 from drillrank.settings import as_settings, check_one_of
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Origin = Literal["generated", "retrieved"]
+GeneratedScore = Literal["passage", "question"]
 
 # Equation 5 conditions a generated passage on the question and gives no wording; this one is ours.
 GENERATED_PROMPT = "Question: {question} Please write a passage that answers this question."
@@ -58,8 +58,10 @@ class BRMGRSettings:
         prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
         generated_template: Prompt for a generated passage, with `{question}`.
         max_generated_tokens: Tokens of a generated passage that are scored; it is returned whole.
-        first: Which passage of a pair comes first. `"generated"` is the order of the paper; with `"retrieved"`, what
-            the LLM wrote never stands at the top.
+        generated_score: What a generated passage is scored by: `"passage"`, log p(passage | question), equation 5; or
+            `"question"`, log p(question | passage), UPR's formula, which the paper finds worse (figure 3).
+        first: Which passage of a pair comes first; the paper names no order. With `"retrieved"`, what the LLM wrote
+            never stands at the top.
 
     Raises:
         InvalidInput: a template is malformed, or a setting is out of its range.
@@ -70,6 +72,7 @@ class BRMGRSettings:
     prior_weight: float = 1.0
     generated_template: str = GENERATED_PROMPT
     max_generated_tokens: int = 512
+    generated_score: GeneratedScore = "passage"
     first: Origin = "generated"
 
     def __post_init__(self) -> None:
@@ -79,6 +82,7 @@ class BRMGRSettings:
         check_question_templates([self.generated_template])
         check_positive(max_generated_tokens=self.max_generated_tokens)
         check_one_of(Origin, first=self.first)
+        check_one_of(GeneratedScore, generated_score=self.generated_score)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
@@ -101,12 +105,15 @@ class BRMGR:
             support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated passage
             with every retrieved one.
         generated_share: The largest share of generated passages among those returned, from 0 to 1. The best are kept.
+        preset: `"brmgr"` or `"paper"`, which are the same as there is no public code: the paper to the letter, with its
+            wording, without prior, and with equation 5 on the question alone, whatever the model.
         settings: How passages are read and paired.
 
     The score of a pair, and of both its passages, is the sum of two mean log-probabilities: at most 0, comparable
     within one question only. A passage that is left over, because there are more of its kind, is scored as though its
     partner were the last of the other kind, so that scores fall from pair to pair. `details` holds `origin`, `pair`
-    (its number from 1), `retrieved_score` and `generated_score` (the two summands; None for a missing partner),
+    (its number from 1), `partner` (the id of the other passage, or None), `retrieved_score` and `generated_score` (the
+    two summands; None for a missing partner),
     `log_likelihood` (of the passage, summed), `position` (in the list that the passage came from), `tokens`
     (of the question), `cut_tokens` (of the evidence), with the guard `support`, and with a prior the `log_prior` of a
     retrieved passage, which its `retrieved_score` holds.
@@ -131,13 +138,17 @@ class BRMGR:
         prior: Prior | None = "retrieval",
         guard: bool | float = False,
         generated_share: float = 1.0,
+        preset: Literal["brmgr", "paper"] | None = None,
         settings: BRMGRSettings | Mapping[str, Any] = BRMGRSettings(),
     ) -> None:
         for name, share in (("guard", guard), ("generated_share", generated_share)):
             if not isinstance(share, int | float) or not 0 <= share <= 1:
                 raise InvalidInput(f"{name} must be a number from 0 to 1, not {share!r:.200}.")
+        if preset not in (None, "brmgr", "paper"):
+            raise InvalidInput(f'preset is "brmgr", "paper" or None; not {preset!r:.200}.')
         self.language_model = load_language_model(model)
-        self.prior = check_prior(prior)
+        self.prior = check_prior(prior) if preset is None else None
+        self.preset = preset
         self.guard = guard
         self.generated_share = generated_share
         self.settings = as_settings(BRMGRSettings, settings)
@@ -196,7 +207,8 @@ class BRMGR:
         scores: RetrievalScores | None = None,
     ) -> Ranking[Passage]:
         """As `rank`, without blocking the event loop."""
-        return await to_thread(partial(self.rank, query, retrieved, generated, top_n, scores=scores))
+        call = partial(self.rank, query, retrieved, generated, top_n, scores=scores)
+        return await self.language_model.run_in_worker(call)
 
     async def arank_many(
         self,
@@ -208,7 +220,8 @@ class BRMGR:
         scores: Sequence[RetrievalScores | None] | None = None,
     ) -> list[Ranking[Passage]]:
         """As `rank_many`, without blocking the event loop."""
-        return await to_thread(partial(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores))
+        call = partial(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
+        return await self.language_model.run_in_worker(call)
 
     def rank_mixed(
         self,
@@ -290,16 +303,20 @@ class BRMGR:
         scores: Sequence[RetrievalScores | None] | None,
     ) -> list[Ranking[Passage]]:
         settings, request_lists = self.settings, []
+        as_in_paper = self.preset is not None and model.reads_instructions
         upr = UPR(
             model,
-            template=settings.template,
+            template=PRESETS["brmgr"].template if as_in_paper else settings.template,
             max_passage_tokens=settings.max_passage_tokens,
             prior=self.prior,
             prior_weight=settings.prior_weight,
         )
         by_question = upr.rank_many(queries, retrieved, scores=scores)
+        if settings.generated_score == "question":
+            by_upr = upr.rank_many(queries, generated)
+            return [self._merged(*one, top_n) for one in zip(queries, by_question, map(list, by_upr), strict=True)]
         for query, found, written in zip(queries, retrieved, generated, strict=True):
-            feedback = () if model.reads_instructions else found
+            feedback = () if model.reads_instructions or self.preset is not None else found
             prompt = generated_prompt(settings.generated_template, query, feedback, settings.max_passage_tokens)
             targets = dict.fromkeys(self._beginning(passage.text) for passage in written)
             request_lists.append([Request(prompt, target) for target in targets if target.strip()])
@@ -369,6 +386,7 @@ class BRMGR:
         ranking: list[Ranked[Passage]] = []
         for place in range(max(map(len, kinds.values()))):
             pair: dict[str, Any] = {"pair": place + 1, "tokens": tokens}
+            ids = {origin: items[place].passage.id if place < len(items) else None for origin, items in kinds.items()}
             score = 0.0
             for origin, items in kinds.items():
                 pair[f"{origin}_score"] = items[place].score if place < len(items) else None
@@ -376,7 +394,8 @@ class BRMGR:
             for origin in order:
                 if place < len(kinds[origin]):
                     item = kinds[origin][place]
-                    details = {**item.details, "origin": origin, **pair}
+                    partner = ids["retrieved" if origin == "generated" else "generated"]
+                    details = {**item.details, "origin": origin, "partner": partner, **pair}
                     ranking.append(Ranked(item.passage, score, len(ranking) + 1, details))
         return ranking
 

@@ -296,8 +296,8 @@ class PathStarts(NamedTuple):
         starts = [paths[same[0]].passages[0] for same in places.values()]
         known = None if scores is None else [scores[same[0]] for same in places.values()]
         first = first_stage(prior, starts, known, weight)
-        for same in places.values() if scores is not None else ():
-            if any(scores[place] != scores[same[0]] for place in same):
+        for same in places.values():
+            if scores is not None and any(scores[place] != scores[same[0]] for place in same):
                 raise InvalidInput(
                     f"Paths {same[0]} and {same[-1]} begin with the same passage (id {paths[same[0]].ids[0]!r:.200}), "
                     "but their scores differ: the score of a path is the first stage's of its first passage."

@@ -19,6 +19,7 @@ from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Passage, Path, Ranked, Ranking, check_query, check_top_n, ranked
+from drillrank.prompts import Prompt
 from drillrank.rerank.base import (
     LikelihoodFormula,
     Ranker,
@@ -29,13 +30,14 @@ from drillrank.rerank.base import (
     likelihood_explained,
     name_of,
     preset_formula,
+    warn_unread,
 )
 from drillrank.rerank.demonstrations import (
     Demonstration,
     check_demonstrations,
     demonstration_contexts,
-    demonstration_text,
     path_prompt,
+    shown_demonstration,
 )
 from drillrank.rerank.prior import PathStarts, Prior, check_prior, check_prior_weight, scores_by_question
 from drillrank.settings import as_settings, check_one_of
@@ -82,11 +84,13 @@ class PromptRankSettings:
     Attributes:
         demonstrations_per_prompt: How many demonstrations share a context, of different kinds where possible; more of
             them make several contexts, each of which scores every path once.
+        max_demonstration_tokens: Tokens that each document of a demonstration keeps.
         max_document_tokens: Tokens that each document of a path may keep.
         max_prompt_tokens: Tokens of the prompt; the path's documents give way, demonstrations, instruction and question
             never do. None for the paper's 600, or 1,024 with demonstrations.
-        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.base`);
-            that code's own ensemble is "mean".
+        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.base`), with
+            its cuts: no titles, a full stop behind a document that is cut, the whole prompt cut at its end, and with
+            demonstrations the first instruction alone; that code's own ensemble is "mean". `"paper"` is the same.
         prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
 
     Raises:
@@ -94,6 +98,7 @@ class PromptRankSettings:
     """
 
     demonstrations_per_prompt: int = 2
+    max_demonstration_tokens: int = 100
     max_document_tokens: int = 230
     max_prompt_tokens: int | None = None
     preset: str | LikelihoodFormula | None = None
@@ -101,7 +106,9 @@ class PromptRankSettings:
 
     def __post_init__(self) -> None:
         check_positive(
-            demonstrations_per_prompt=self.demonstrations_per_prompt, max_document_tokens=self.max_document_tokens
+            demonstrations_per_prompt=self.demonstrations_per_prompt,
+            max_demonstration_tokens=self.max_demonstration_tokens,
+            max_document_tokens=self.max_document_tokens,
         )
         check_limits(max_prompt_tokens=self.max_prompt_tokens)
         check_prior_weight(self.prior_weight)
@@ -127,7 +134,7 @@ class PromptRank(Ranker[Path, Path]):
             an instruction and a context of demonstrations.
         temperature: Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.
         demonstrations: Questions with their gold paths, shown before every path with the same instruction, their
-            documents cut to 100 tokens. The unigram model ignores them.
+            documents cut. The unigram model ignores them.
         prior: What the first stage said of the document that a path begins with, before texts are read, as for `UPR`:
             `"cosine"`, `"retrieval"`, or None for the paper's uniform prior. A path search multiplies it with its prior
             over links.
@@ -168,7 +175,12 @@ class PromptRank(Ranker[Path, Path]):
         self.prior = check_prior(prior)
         self.settings = as_settings(PromptRankSettings, settings)
         self.language_model = load_language_model(model)
-        preset = self.settings.preset
+        if not set(self.instructions) <= set(PROMPTRANK_INSTRUCTIONS):
+            warn_unread(self.language_model, "instructions")
+        if self.demonstrations:
+            warn_unread(self.language_model, "demonstrations")
+        preset = "promptrank" if self.settings.preset == "paper" else self.settings.preset
+        self._as_authors = preset == "promptrank"
         self._formula = (
             LikelihoodFormula("{path}") if preset is None else preset_formula(preset, self.language_model, "{path}")
         )
@@ -210,7 +222,7 @@ class PromptRank(Ranker[Path, Path]):
         scored = []
         for group in self.likelihoods(query, paths):
             scores = [self._formula.scored(likelihood)[0] for likelihood in group]
-            if not self.language_model.reads_instructions:
+            if self._reads_one:
                 scores *= width
             contexts = len(scores) // width
             scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
@@ -291,19 +303,23 @@ class PromptRank(Ranker[Path, Path]):
         self, queries: Sequence[str], path_lists: Sequence[Sequence[Path]]
     ) -> list[list[list[Likelihood]]]:
         """`likelihoods` for each question."""
-        formula = self._formula
-        limit = self.settings.max_prompt_tokens or (
-            _MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS if self._shown_contexts else _MAX_PROMPT_TOKENS
-        )
+        formula, limit = self._formula, self.settings.max_prompt_tokens
+        if limit is None:
+            limit = _MAX_PROMPT_TOKENS_WITH_DEMONSTRATIONS if self._shown_contexts else _MAX_PROMPT_TOKENS
+        if self._as_authors:  # T5's </s> is counted there
+            formula = replace(formula, max_prompt_tokens=limit - self.language_model.include_eos_by_default)
+            path_lists = [
+                [self._shortened(path, self.settings.max_document_tokens) for path in paths] for paths in path_lists
+            ]
         request_lists = []
         for query, paths in zip(queries, path_lists, strict=True):
             target = formula.target_text(check_query(query), self.language_model)
-            requests = []
-            for path in paths:
-                for instruction, shown in self._prompts:
-                    before, *rest = path_prompt(path, instruction, self.settings.max_document_tokens)
-                    requests.append(formula.request((f"{shown}{before}", *rest), target, limit))
-            request_lists.append(requests)
+            prompts = [
+                (*shown, *path_prompt(path, instruction, self.settings.max_document_tokens))
+                for path in paths
+                for instruction, shown in self._prompts
+            ]
+            request_lists.append([formula.request(prompt, target, limit) for prompt in prompts])
         found = self.language_model.log_likelihood_lists(
             request_lists, temperature=self.temperature, include_eos=formula.include_eos
         )
@@ -311,21 +327,40 @@ class PromptRank(Ranker[Path, Path]):
         return [[one[start : start + width] for start in range(0, len(one), width)] for one in found]
 
     @cached_property
-    def _prompts(self) -> list[tuple[str, str]]:
-        """Instructions, each with the text of its demonstrations, which stands first, so that all paths share it.
+    def _prompts(self) -> list[tuple[str, Prompt]]:
+        """Instructions, each with its demonstrations, which stand first, so that all paths share them.
 
         One instruction is enough for a model that ignores them.
         """
         formula, model, prompts = self._formula, self.language_model, []
-        for instruction in self.instructions[: None if model.reads_instructions else 1]:
+        limit = self.settings.max_demonstration_tokens
+        for instruction in self.instructions[: 1 if self._reads_one else None]:
             wording = instruction.replace("{path}", formula.template)
             for context in self._shown_contexts or [()]:
                 shown = [
-                    demonstration_text(item.path, wording, formula.target_text(item.question, model), model)
+                    part
                     for item in context
+                    for part in shown_demonstration(
+                        self._shortened(item.path, limit), wording, formula.target_text(item.question, model)
+                    )
                 ]
-                prompts.append((wording, " ".join([*shown, ""])))
+                prompts.append((wording, tuple(shown)))
         return prompts
+
+    @property
+    def _reads_one(self) -> bool:
+        """Whether the first instruction stands for all: none is read, or the authors' code goes on to contexts."""
+        return not self.language_model.reads_instructions or bool(self._as_authors and self._shown_contexts)
+
+    def _shortened(self, path: Path, most: int) -> Path:
+        """The path's documents without their ends; with the authors' preset as their code has it."""
+        documents = []
+        for passage in path.passages:
+            text = passage.text if self._as_authors else passage.titled_text
+            cut = self.language_model.first_tokens(text, most)
+            stop = self._as_authors and cut != text and not cut.strip().endswith(".")
+            documents.append(Passage(f"{cut}. " if stop else cut))
+        return Path(tuple(documents))
 
     @cached_property
     def _shown_contexts(self) -> Sequence[Sequence[Demonstration]]:
@@ -398,6 +433,8 @@ def _shares(ranker: PromptRank, query: str, paths: Sequence[Path]) -> list[npt.N
     if ranker.language_model.reads_instructions:
         return []
     alone = ranker.likelihoods(query, [Path((passage,)) for path in paths for passage in path.passages])
+    if any(likelihood.parts for [likelihood] in alone):  # tokens of several experts
+        return []
     probabilities = np.exp([group[0].log_probs for group in alone])
     ends = np.cumsum([len(path.passages) for path in paths])[:-1]
     return [own / own.sum(axis=0) for own in np.split(probabilities, ends)]
