@@ -15,7 +15,7 @@ from drillrank.rerank.demonstrations import path_prompt
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
 from drillrank.rerank.relevance import MONOT5_PROMPT
 from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
-from drillrank.views import llm_views
+from drillrank.views import llm as llm_views
 
 fragments = st.sampled_from(
     ["{text}", "{title}", "{path}", "{0}", "{", "}", "{{x}}", "%s", "$a", "\\1", "word", " ", "\n"]
