@@ -15,8 +15,7 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
 from drillrank.hosts.notes import notes, reasons
 from drillrank.hosts.reranking import Reranker
-from drillrank.likelihood.shared_turns import to_thread
-from drillrank.rerank.first_stage import RetrievalScores
+from drillrank.rerank.base import RetrievalScores
 from langchain_ext._documents import passage_of
 from langchain_ext._retriever import with_score
 from langchain_ext.settings import RerankSettings
@@ -57,12 +56,14 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """As `compress_documents`, on a thread."""
-        return await to_thread(self.compress_documents, documents, query, callbacks)
+        return await self._language_model.run_in_worker(self.compress_documents, documents, query, callbacks)
 
     def _retrieval_scores(self, documents: Sequence[Document]) -> RetrievalScores:
-        """What documents bring under the key under which they leave; None where they bring nothing."""
+        """What documents bring under the key under which they leave; their order as evidence where none does."""
         key = self.settings.score_key
-        return [None if key is None else document.metadata.get(key) for document in documents]
+        scores = [None if key is None else document.metadata.get(key) for document in documents]
+        by_order = getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores)
+        return [-float(place) for place in range(len(documents))] if by_order else scores
 
     def _scored(self, document: Document, item: Ranked[Passage], why: Explanation | None) -> Document:
         told = notes(item.details) | reasons(why)

@@ -14,7 +14,7 @@ from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.hosts.lookups import Answer
 from drillrank.hosts.settings import EXPLAIN
 from drillrank.llm import Requests, Usage
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups
@@ -64,7 +64,7 @@ class BRMGRRetriever(WithModel, AskedRetriever):
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
     filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    prior: Prior | None = Field(default=None, description="What the retrieved documents' scores say.")
+    prior: Prior | None = Field(default="retrieval", description="What the retrieved documents' scores say.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
     explain: bool = Field(default=False, description=EXPLAIN)

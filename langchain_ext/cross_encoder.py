@@ -8,7 +8,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 
 from drillrank import UPR, LanguageModel, load_language_model
 from drillrank.hosts.fields import Fixed
-from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.upr import UPR_PROMPT
 
 
 class LikelihoodCrossEncoder(Fixed, BaseCrossEncoder):

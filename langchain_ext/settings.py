@@ -11,8 +11,9 @@ from langchain_core.prompts import BasePromptTemplate
 from drillrank.errors import InvalidInput
 from drillrank.hosts import settings
 from drillrank.hosts.keys import check_keys
-from drillrank.prompts import MISSING_PROMPT, Template
-from drillrank.rerank.first_stage import Prior, check_prior
+from drillrank.multihop.path_settings import MISSING_PROMPT
+from drillrank.prompts import Template
+from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.settings import as_settings
 

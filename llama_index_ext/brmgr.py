@@ -7,7 +7,7 @@ from pydantic import Field, InstanceOf
 
 from drillrank import Passage
 from drillrank.hosts.reranking import OfTwoKinds
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from llama_index_ext._rerank import LikelihoodRerank
 from llama_index_ext.settings import BRMGRRerankSettings
 
@@ -44,7 +44,7 @@ class BRMGRRerank(LikelihoodRerank, OfTwoKinds):
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
-    prior: Prior | None = Field(default=None, description="What nodes' scores say, as for UPRRerank.")
+    prior: Prior | None = Field(default="retrieval", description="What nodes' scores say, as for UPRRerank.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
     settings: InstanceOf[BRMGRRerankSettings] = Field(

@@ -18,7 +18,7 @@ from drillrank.errors import check_positive
 from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
-from drillrank.rerank.first_stage import Prior
+from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
@@ -73,7 +73,7 @@ class BRMGRRetriever(AskedRetriever):
     model_options: dict[str, Any] | None = None
     top_n: int | None = None
     filters: Filters | None = None
-    prior: Prior | None = None
+    prior: Prior | None = "retrieval"
     guard: bool | float = False
     generated_share: float = 1.0
     explain: bool = False

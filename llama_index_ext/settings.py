@@ -9,8 +9,9 @@ from llama_index.core.schema import MetadataMode
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts import settings
-from drillrank.prompts import MISSING_PROMPT, Template
-from drillrank.rerank.first_stage import Prior, check_prior
+from drillrank.multihop.path_settings import MISSING_PROMPT
+from drillrank.prompts import Template
+from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.relevance import RelevanceSettings
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from drillrank import UPR
-from drillrank.prompts import UPR_PROMPT
-from drillrank.rerank.first_stage import Prior
-from drillrank.rerank.presets import LikelihoodFormula
+from drillrank.rerank.base import LikelihoodFormula
+from drillrank.rerank.prior import Prior
+from drillrank.rerank.upr import UPR_PROMPT
 from llama_index_ext._rerank import LikelihoodRerank
 
 
@@ -17,15 +19,16 @@ class UPRRerank(LikelihoodRerank):
     Args:
         model: A `load_language_model` specification, or a ready language model.
         top_n: Nodes to keep; None keeps all.
-        prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"cosine"` takes them as
-            the cosines of a sentence encoder, as most vector indexes give them; `"retrieval"` takes their ranks, on
-            whatever scale they are. A node without a score counts as an average one; where none has one, their order
-            counts, but for `"cosine"`. None leaves the scores alone.
+        prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"retrieval"` takes their
+            ranks, on whatever scale they are; `"cosine"` takes them as the cosines of a sentence encoder, as most
+            vector indexes give them. A node without a score counts as an average one; where none has one, nothing
+            counts, and `"cosine"` is refused. None leaves the scores alone.
         score: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
         explain: Whether results say why they stand where they stand.
         template: Prompt with `{text}` and, if wanted, `{title}` before it.
         max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
         prior_weight: How much the prior counts.
+        read: With a sum of experts, how many the whole sum reads, as for `drillrank.UPR`; all for `score="softmax"`.
         preset: Score as published code does, as for `drillrank.UPR`.
         model_options: Options of the language model.
         settings: What is rarely touched: `llama_index_ext.settings.RerankSettings`.
@@ -40,10 +43,11 @@ class UPRRerank(LikelihoodRerank):
     'Emma is a novel.'
     """
 
-    prior: Prior | None = Field(default=None, description="What nodes' scores say before their texts are read.")
+    prior: Prior | None = Field(default="retrieval", description="What nodes' scores say before their texts are read.")
     template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
     prior_weight: float = Field(default=1.0, description="How much the prior counts.")
+    read: int | Literal["all"] | None = Field(default=None, description="How many the whole of a sum reads.")
     preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
 
     def _prepare(self) -> None:
@@ -53,5 +57,6 @@ class UPRRerank(LikelihoodRerank):
             max_passage_tokens=self.max_passage_tokens,
             prior=self.prior,
             prior_weight=self.prior_weight,
+            read="all" if self.score == "softmax" else self.read,
             preset=self.preset,
         )

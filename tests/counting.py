@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.passages import Passage
 from drillrank.text import terms
+from drillrank.vectors import CollectionStatistics
 
 
 def statistics_of(passages: Iterable[Passage]) -> CollectionStatistics:

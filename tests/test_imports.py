@@ -31,8 +31,6 @@ HOSTS = {
 }
 DISTRIBUTIONS = {
     "Stemmer": "PyStemmer",
-    "markdown_it": "markdown-it-py",
-    "mdit_py_plugins": "mdit-py-plugins",
     "sentence_transformers": "sentence-transformers",
     "sklearn": "scikit-learn",
 }
@@ -217,7 +215,7 @@ def test_private_modules_and_names(importer, target, name, wrong):
         ("drillrank.hosts.keys", "langchain_core", True),
         ("drillrank.hosts.keys", "pydantic", True),
         ("drillrank.views.views", "no_such_library", True),
-        ("drillrank.views.views", "markdown_it.token", False),
+        ("drillrank.views.views", "pyromark", False),
         ("drillrank.views.views", "json", False),
         ("langchain_ext.upr", "langchain_core.documents", False),
         ("langchain_ext.upr", "langchain_community.retrievers", True),

@@ -21,7 +21,7 @@ from drillrank.text import terms
 
 DATA = Path(__file__).resolve().parents[1] / "shared" / "drillrank" / "data"
 STEMMERS = ("2.2.0.3", "3.0.0", "3.1.0")  # the last one's stems count
-RAREST = 1e-7  # an English stem's share of all counts; `drillrank.likelihood.background.UNLISTED`
+RAREST = 1e-7  # an English stem's share of all counts; `drillrank.likelihood.unigram.UNLISTED`
 COMMON = 1e-5  # the same of other languages, where mostly small words have to be known
 LIST = "pyspellchecker 0.9.1"
 CODES = {

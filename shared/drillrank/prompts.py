@@ -1,4 +1,4 @@
-"""Prompts as text with cuttable documents, and every prompt of the four papers with its source.
+"""Prompts as text with cuttable documents.
 
 A prompt is a tuple of parts: strings (instructions, prefixes, demonstrations, questions) are never shortened;
 `Evidence` parts are documents, which a token budget may shorten from their end. A model's control tokens, such as
@@ -12,141 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput
-from drillrank.passages import Passage, Path
-
-# UPR (Sachan et al. 2022), as BRMGR (Du et al.) section II uses it for retrieved passages.
-UPR_PROMPT = "Passage: {title} {text}. Please write a question based on this passage."
-
-# BRMGR equation 5 conditions a generated passage on the question and gives no wording; this one is ours.
-GENERATED_PROMPT = "Question: {question} Please write a passage that answers this question."
-# In front of it, where retrieved passages are evidence too.
-EVIDENCE_PREFIX, EVIDENCE_SUFFIX = "Passage: ", "\n\n"
-
-# "Generate rather than Retrieve" (Yu et al. 2023), human prompts: the first two are those of the paper's code.
-# Different wordings bring different passages, so four more of the same kind, ours, follow.
-GENREAD_PROMPTS = (
-    "Provide a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
-    "Generate a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
-    "Write an encyclopedia paragraph that contains the answer to the given question.\n\n{question}\n\n",
-    "Quote from memory a reference text that settles the given question.\n\n{question}\n\n",
-    "Give the facts and the context that someone needs to answer the given question.\n\n{question}\n\n",
-    "Describe the people, places, dates and events that the given question is about.\n\n{question}\n\n",
-)
-
-# PromptRank (Khalifa et al. 2023), Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
-PROMPTRANK_INSTRUCTIONS = (
-    "{path} Review previous documents and ask some question. Question:",
-    "{path} Review the previous documents and answer question. Question:",
-    "{path} Read the previous documents and write the following question. Question:",
-    "{path} Search previous documents and ask the question. Question:",
-    "To analyze the documents and ask question. {path} Question:",
-    "{path} To read the previous documents and write a question. Question:",
-    "{path} Read previous documents and write your exam question. Question:",
-    "{path} Read the previous documents and ask this question. Question:",
-    "Read two documents and answer a question. {path} Question:",
-    "Identify all documents and ask question. {path} Question:",
-)
-# PromptRank section 2.1: each document of the path behind a fixed prefix.
-PATH_DOCUMENT_PREFIX = "Document: "
-
-# MC-indexing, Figure 8 (summary view) and Figure 9 (keyword view).
-SUMMARY_PROMPT = (
-    "You are a helpful summarization assistant. Please help me summarize the following section into no more than "
-    "10 sentences or 200 words.\n\nSection Name: {section_name}\n\nSection Text: {section_text}"
-)
-KEYWORD_PROMPT = (
-    "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
-    "should consist of concepts, entities, or important descriptions that are related to the section text, which "
-    "could be used to answer any questions from users.\n\nSection Name: {section_name}\n\n"
-    "Section Text:\n**Beginning of text**\n{section_text}\n**End of text**\n\n"
-    "Please output format in list format: [...]. Do not output anything else aside from this list."
-)
-
-# MC-indexing, Figure 10 (answer) and Figure 11 (pairwise judge).
-ANSWER_PROMPT = (
-    "You are a helpful question answering assistant. You are good at answering question based on provided contents."
-    "\n\nContents: {contents}\n\nQuestion: {question}\n\nInstruction: Assume you do not have any background and "
-    "internal knowledge about this given contents and question. You need to answer the question using the given "
-    "contents only. The answer need to be short and accurate."
-)
-JUDGE_PROMPT = (
-    "You are a helpful assistant for evaluating answers. Given a question and ground truth answer, there will be two "
-    "possible answers. Provide a score from 0-10 for each answer.\n\nQuestion: {question}\n\nGround truth answer: "
-    "{reference}\n\nAnswer 1: {answer_1}\n\nAnswer 2: {answer_2}\n\nInstruction: Assume you do not have any "
-    "background and internal knowledge about this given contents and question. You need to evaluate each answer and "
-    "give a score based on the ground truth answer. You must write out your reasoning of the score based on relevance "
-    "to the answer. If both answers are exactly similar, you must ensure the scores and reasoning for both answers are "
-    "the same. Finally in a new line, you must return the scores and nothing else. The scores must be returned in the "
-    'following json format: {"answer_1_score":"...", "answer_2_score":"..."}'
-)
-
-# What a path of documents still lacks (as IRCoT and BridgeRAG ask an LLM between retrievals); the wording is ours.
-MISSING_PROMPT = (
-    "Documents that were found for a question:\n\n{documents}\n\nQuestion: {question}\n\nThe answer may need one more "
-    "document. Name what is still missing as a short search query, with the names that the documents tell. If nothing "
-    "is missing, answer: nothing.\n\nSearch query:"
-)
-
-# D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
-SECTION_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
-    "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
-    "of the sections are relevant."
-)
-# The same question with numbers in place of names, which no model can misspell; the wording is ours.
-SECTION_ID_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    "relevant for answering the question. Respond with comma-separated id list. Provide an empty response if none of "
-    "the sections are relevant."
-)
-PARAGRAPH_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
-    "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
-)
-# The same for LLMs that can be held to a JSON schema; the wording is ours.
-_AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
-SECTION_JSON_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    f"relevant for answering the question. {_AS_JSON}"
-)
-PARAGRAPH_JSON_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
-    f"question. {_AS_JSON}"
-)
-
-# Self-ask (Press et al. 2022): the scaffold is the paper's, the worked examples are ours. The model goes on writing
-# behind the transcript; what it says after "Follow up:" is asked of a retriever.
-SELF_ASK_PROMPT = """Question: Which of the two rivers is longer, the Rhine or the Thames?
-Are follow up questions needed here: Yes.
-Follow up: How long is the Rhine?
-Intermediate answer: The Rhine is 1,230 km long.
-Follow up: How long is the Thames?
-Intermediate answer: The Thames is 346 km long.
-So the final answer is: The Rhine
-
-Question: In which country was the author of Emma born?
-Are follow up questions needed here: Yes.
-Follow up: Who is the author of Emma?
-Intermediate answer: Jane Austen wrote Emma.
-Follow up: In which country was Jane Austen born?
-Intermediate answer: Jane Austen was born in England.
-So the final answer is: England
-
-Question: Who wrote Emma?
-Are follow up questions needed here: No.
-So the final answer is: Jane Austen
-
-Question: {question}
-Are follow up questions needed here:{transcript}"""
-
-# PromptRank section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is dropped.
-INSTRUCTION_SEARCH_TEMPLATES = (
-    "Task: <X> documents <Y> question based on them. Question:",
-    "Task: <X> previous documents and <Y> question based on them. Question:",
-)
-
-# MonoT5 (Nogueira et al. 2020): P("true") against P("false") after this prompt.
-MONOT5_PROMPT = "Query: {query} Document: {text} Relevant:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,71 +44,6 @@ def prompt_text(prompt: Prompt) -> str:
     'Passage: Some text.'
     """
     return "".join(part if isinstance(part, str) else part.text for part in prompt)
-
-
-@dataclass(frozen=True, slots=True)
-class PassageTemplate:
-    """Fixed words before and after a passage, and how its title and text are joined.
-
-    Attributes:
-        before: Fixed wording in front of the passage.
-        separator: Between title and text; None if the template has no title.
-        after: Fixed wording behind the passage.
-    """
-
-    before: str
-    separator: str | None
-    after: str
-
-    @staticmethod
-    def parse(template: str) -> PassageTemplate:
-        """Read `... {title} {text} ...`; `{title}` may be left out.
-
-        Raises:
-            InvalidInput: there is no `{text}`, a placeholder is unknown or repeated, or the title follows the text.
-
-        >>> PassageTemplate.parse("Passage: {title} {text}. Ask a question.")
-        PassageTemplate(before='Passage: ', separator=' ', after='. Ask a question.')
-        """
-        if not isinstance(template, str):
-            raise InvalidInput(f"A passage template is a string, not {template!r}.")
-        names = re.findall(r"\{(\w*)\}", template)
-        if names == ["text"]:
-            before, after = template.split("{text}")
-            return PassageTemplate(before, None, after)
-        if names == ["title", "text"]:
-            before, rest = template.split("{title}")
-            separator, after = rest.split("{text}")
-            return PassageTemplate(before, separator, after)
-        raise InvalidInput(
-            f"A passage template holds {{text}} once, and before it, if wanted, {{title}} once; not {template!r}."
-        )
-
-    def fill(self, passage: Passage, max_tokens: int | None = None) -> Prompt:
-        """The prompt for one passage; a passage without a title leaves the separator out."""
-        if self.separator is None or not passage.title:
-            text = passage.text
-        else:
-            text = f"{passage.title}{self.separator}{passage.text}"
-        return (Wording(self.before), Evidence(text, max_tokens), Wording(self.after))
-
-
-def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
-    """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
-
-    PromptRank section 2.1.
-
-    >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))
-    >>> prompt_text(path_prompt(path, "{path} Ask. Question:"))
-    'Document: T a Document: b Ask. Question:'
-    """
-    before, after = instruction.split("{path}")
-    parts: list[str | Evidence] = [Wording(before)]
-    for passage in path.passages:
-        if passage.titled_text.strip():
-            parts.append(f" {PATH_DOCUMENT_PREFIX}" if len(parts) > 1 else PATH_DOCUMENT_PREFIX)
-            parts.append(Evidence(passage.titled_text, max_document_tokens))
-    return (*parts, Wording(after))
 
 
 def filled(template: Template, **values: str) -> str:
@@ -279,20 +79,6 @@ def check_places(template: Template, *names: str) -> Template:
     return template
 
 
-def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
-    """Instructions for paths, each with `{path}` once.
-
-    Raises:
-        InvalidInput: none is given, or one does not hold `{path}` exactly once.
-    """
-    if isinstance(instructions, str) or not instructions:
-        raise InvalidInput(f"Instructions are a non-empty list of strings, not {instructions!r}.")
-    for instruction in instructions:
-        if not isinstance(instruction, str) or instruction.count("{path}") != 1:
-            raise InvalidInput(f"An instruction holds {{path}} exactly once; not {instruction!r}.")
-    return tuple(instructions)
-
-
 def fill_question(template: str, question: str) -> str:
     """A template with the question at its last `{question}`; earlier ones belong to the wording, as in demonstrations.
 
@@ -302,7 +88,7 @@ def fill_question(template: str, question: str) -> str:
     >>> fill_question("What is {question} for? Answer: {question}", "Why?")
     'What is {question} for? Answer: Why?'
     """
-    before, after = _around_question(template)
+    before, after = around_question(template)
     return f"{before}{question}{after}"
 
 
@@ -315,32 +101,16 @@ def check_question_templates(templates: Sequence[str]) -> tuple[str, ...]:
     if isinstance(templates, str) or not templates:
         raise InvalidInput(f"Prompts are a non-empty list of strings, not {templates!r:.200}.")
     for template in templates:
-        _around_question(template)
+        around_question(template)
     return tuple(templates)
 
 
-def generated_prompt(
-    template: str, question: str, passages: Sequence[Passage] = (), max_passage_tokens: int | None = None
-) -> Prompt:
-    r"""What a generated passage is conditioned on: the question, and passages in front of it if there are any.
-
-    BRMGR equation 5. All are evidence, the question too: it is what the passage is to be explained by.
+def around_question(template: str) -> tuple[str, str]:
+    """What stands before and after the last `{question}`.
 
     Raises:
-        InvalidInput: the template has no place for the question.
-
-    >>> prompt_text(generated_prompt("Question: {question} Answer:", "Why?", [Passage("So.")]))
-    'Passage: So.\n\nQuestion: Why? Answer:'
+        InvalidInput: the template is no string, or has no place for the question.
     """
-    before, after = _around_question(template)
-    parts: list[str | Evidence] = []
-    for passage in passages:
-        if passage.titled_text.strip():
-            parts += [EVIDENCE_PREFIX, Evidence(passage.titled_text, max_passage_tokens), EVIDENCE_SUFFIX]
-    return (*parts, Wording(before), Evidence(question), Wording(after))
-
-
-def _around_question(template: str) -> tuple[str, str]:
     before, place, after = template.rpartition("{question}") if isinstance(template, str) else ("", "", "")
     if not place:
         raise InvalidInput(f"A template for a question is a string that holds {{question}}; not {template!r:.200}.")

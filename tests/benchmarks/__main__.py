@@ -46,6 +46,8 @@ BENCHMARKS = (
     "store_scale",
     "ray_papers",
     "light",
+    "static_embeddings",
+    "sums",
 )
 WITHOUT_DATA = ("light", "nulls", "financebench", "loaded_pages", "pdf_folder", "store_scale", "readme_folder")
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Selection
+from drillrank.drilldown.settings import PARAGRAPH_PROMPT
 from drillrank.llm import Ask, Requests, Usage, run
-from drillrank.prompts import PARAGRAPH_PROMPT, filled
-from drillrank.retrieval import BM25Index, top
+from drillrank.prompts import filled
+from drillrank.vectors import BM25Index, top
 
 from .oracle import Oracle
 

@@ -23,9 +23,9 @@ from rich.table import Table
 from drillrank import UPR, Passage, load_language_model
 from drillrank.evaluation.metrics import hit
 from drillrank.likelihood import LanguageModel
-from drillrank.likelihood.sentence_vectors import SentenceVectors
-from drillrank.rerank.first_stage import Prior
-from drillrank.retrieval import BM25Index, top
+from drillrank.likelihood.encoder import SentenceVectors
+from drillrank.rerank.prior import Prior
+from drillrank.vectors import BM25Index, top
 
 from .data import read
 from .first_stage_costs import costs

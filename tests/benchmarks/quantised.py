@@ -20,8 +20,9 @@ from scipy.stats import kendalltau
 
 from drillrank import UPR, Passage
 from drillrank.likelihood import LanguageModel, Request, load_language_model
-from drillrank.likelihood.conversion import convert
-from drillrank.prompts import UPR_PROMPT, Evidence
+from drillrank.likelihood.ct2 import convert
+from drillrank.prompts import Evidence
+from drillrank.rerank.upr import UPR_PROMPT
 
 from . import random_models
 from .busy_core import busy_core

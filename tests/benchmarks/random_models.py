@@ -8,7 +8,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, UPR_PROMPT
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
+from drillrank.rerank.upr import UPR_PROMPT
 
 PIECES = 16_000  # of the tokenizers; the models' vocabularies are as large as the real ones
 

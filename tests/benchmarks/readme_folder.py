@@ -14,9 +14,9 @@ from importlib import metadata
 from rich.console import Console
 from rich.table import Table
 
-from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, parse_document
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
+from drillrank.vectors import BM25Index, top
 from drillrank.views import Chunker, MultiViewChunker, MultiViewIndex, SectionChunk
 
 LIMIT = 3600  # characters

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.evaluation.metrics import evidence_f1, hit, recall, recall_all
-from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
+from drillrank.vectors import BM25Index, TextIndex, TfidfIndex, top
 from drillrank.views import VIEWS, Chunker, MultiViewIndex, section_chunks
 
 from .data import multihop_pool, read

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 import transformers
 
-from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.upr import UPR_PROMPT
 
 from .data import read
 from .random_models import byte_pairs

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from drillrank import UPR, Passage
 from drillrank.likelihood import Request, UnigramModel
-from drillrank.prompts import UPR_PROMPT, PassageTemplate
+from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
 from drillrank.text import terms
 
 from .data import read

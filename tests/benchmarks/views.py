@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from drillrank.views import Chunker, merge_views
 
 from .minilm import Embed, minilm

@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank.likelihood import Request, load_language_model
-from drillrank.prompts import UPR_PROMPT, Evidence
+from drillrank.prompts import Evidence
+from drillrank.rerank.upr import UPR_PROMPT
 
 from .busy_core import busy_core
 from .data import read

@@ -18,8 +18,8 @@ from drillrank.likelihood import (
     UnigramModel,
     load_language_model,
 )
-from drillrank.likelihood.conversion import convert
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
+from drillrank.likelihood.ct2 import convert
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from tests.conformance.corpus import QUERY, TEXTS, SlowModel
 
 

@@ -18,7 +18,7 @@ import llama_index_ext
 from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
-from drillrank.prompts import UPR_PROMPT
+from drillrank.rerank.upr import UPR_PROMPT
 from tests.conformance.readers import Reading
 
 TEXTS = ["# A\n\nBasel lies on the Rhine.", "# B\n\nA cat.\n\n# C\n\nThe Rhine."]

@@ -90,7 +90,7 @@ def test_configurable_retrievers(name, saved):
 def built(monkeypatch):
     """Counts what is indexed: texts given to TF-IDF and BM25, and collections fitted."""
     from drillrank import retrieval
-    from drillrank.likelihood.collection import Collection
+    from drillrank.likelihood.unigram import Collection
 
     indexed = []
 
@@ -103,8 +103,12 @@ def built(monkeypatch):
 
         monkeypatch.setattr(cls, "__init__", init)
 
-    for cls in (retrieval.TfidfIndex, retrieval.BM25Index, Collection):
+    for cls in (retrieval.TfidfIndex, retrieval.BM25Index):
         counted(cls, 0)
+    of = Collection.of
+    monkeypatch.setattr(
+        Collection, "of", lambda texts, *rest: indexed.append(("Collection", texts)) or of(texts, *rest)
+    )
     return indexed
 
 

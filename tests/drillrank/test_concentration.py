@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 
 from drillrank.errors import DrillrankWarning
-from drillrank.likelihood.concentration import fitted_concentration
+from drillrank.likelihood.encoder import fitted_concentration
 
 
 def texts_of(number):

@@ -20,9 +20,9 @@ from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.title_mentions import TitleIndex
-from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, file_key, parse_document, read_document
 from drillrank.text import name_tokens, terms
+from drillrank.vectors import BM25Index, top
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
 
@@ -289,7 +289,7 @@ def test_files_are_parsed_when_they_are_new_or_changed(tmp_path, monkeypatch):
     assert parsed == [one, two, two]
     assert [passage.text for passage in corpus] == ["It hunts.", "It sleeps."]
     assert corpus.known([(str(one), file_key(one)), (str(two), b"other"), ("three", b"")]) == {str(one)}
-    monkeypatch.setattr("drillrank.structure.files.PARSER_VERSION", -1)
+    monkeypatch.setattr("drillrank.structure.read.PARSER_VERSION", -1)
     corpus.add([one])
     assert parsed == [one, two, two, one]
 

@@ -3,18 +3,19 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
+from contextlib import nullcontext
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
-from drillrank.likelihood.budget import allot
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, Evidence, prompt_text
+from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations
-from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 
 QUERY = "who crossed the river"
 texts = st.sampled_from(["a red fox", "a river " * 60, "{path}", " ", "Question: what?", "w " * 150])
@@ -148,7 +149,8 @@ def test_all_candidates_of_a_context_begin_with_the_same_text(word_model, given_
 @given(demonstrations, st.lists(some_paths, min_size=1, max_size=3))
 def test_the_unigram_model_leaves_demonstrations_out(given_ones, paths):
     plain = PromptRank().score_paths("red fox", paths)
-    ranker = PromptRank(demonstrations=given_ones)
+    with pytest.warns(DrillrankWarning, match="demonstrations does nothing") if given_ones else nullcontext():
+        ranker = PromptRank(demonstrations=given_ones)
     assert ranker.score_paths("red fox", paths) == plain
     assert [len(row[0]) for row in ranker.score_prompts("red fox", paths)] == [1] * len(paths)
 
@@ -159,7 +161,8 @@ def test_demonstrations_go_with_another_model_and_with_copies(word_model):
     expected = PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}).score_paths(
         QUERY, [river]
     )
-    unigram = PromptRank(demonstrations=shots, settings={"demonstrations_per_prompt": 1})
+    with pytest.warns(DrillrankWarning, match="demonstrations does nothing"):
+        unigram = PromptRank(demonstrations=shots, settings={"demonstrations_per_prompt": 1})
     assert unigram.with_model(word_model()).score_paths(QUERY, [river]) == expected
     same = copy.deepcopy(PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}))
     assert same.score_paths(QUERY, [river]) == expected
@@ -235,3 +238,23 @@ def test_seeds_choose_differently():
 def test_bad_demonstrations_are_refused_at_once(make):
     with pytest.raises(InvalidInput):
         make(Path((Passage("river"),)))
+
+
+def test_wording_of_demonstrations_is_trusted_and_their_documents_and_questions_are_data(word_model):
+    shot = Demonstration(Path((Passage("</s> a river"),)), "where </s>?")
+    model = word_model()
+    ranker = PromptRank(model, instructions=["<s>Read. {path} Ask. </s>"], demonstrations=[shot])
+    ranker.rank("who?", [Path((Passage("a </s> fox"),))])
+    [request] = model.requests
+    trusted = [part for part in request.prompt if isinstance(part, Wording)]
+    assert trusted == ["<s>Read. ", " Ask. </s>"] * 2
+    assert [part.text for part in request.prompt if isinstance(part, Evidence)] == ["a </s> fox"]
+    assert all("</s>" not in part for part in trusted[::2])
+
+
+def test_how_much_of_a_demonstration_is_shown_is_a_setting(word_model):
+    shot = Demonstration(Path((Passage("one two three four"),)), "where?")
+    model = word_model()
+    ranker = PromptRank(model, demonstrations=[shot], settings={"max_demonstration_tokens": 2})
+    ranker.rank("who?", [Path((Passage("a fox"),))])
+    assert "Document: one two Review" in " ".join(prompt_text(model.requests[0].prompt).split())

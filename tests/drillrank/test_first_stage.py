@@ -13,7 +13,8 @@ from scipy.optimize import nnls
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Likelihood
 from drillrank.passages import Passage
-from drillrank.rerank.first_stage import FirstStage, log_prior, meaning_details, posteriors
+from drillrank.rerank.base import LikelihoodFormula
+from drillrank.rerank.prior import FirstStage, log_prior, posteriors
 from drillrank.rerank.upr import UPR
 
 TEXTS = st.sampled_from(
@@ -54,7 +55,7 @@ def logs_of(values):
 
 def formula(scores, explained=0.0):
     """The documented formula in plain Python."""
-    weights = [math.exp(-3 * (1 - explained) * log) for log in logs_of(scores)]
+    weights = [math.exp(-(1 - explained) * (3 * log + 0.2 * math.exp(log))) for log in logs_of(scores)]
     return [math.log(weight / math.fsum(weights)) for weight in weights]
 
 
@@ -102,7 +103,7 @@ def test_words_and_meaning_are_taken_out_of_a_ranking_and_meaning_alone_of_a_cos
     parts = [(part - part.mean()) / (part.std() or 1) for part in (own, *known[prior == "cosine" :])]
     residual = nnls(np.stack(parts[1:], axis=1), parts[0])[1]
     explained = 1 - residual**2 / len(rows) if np.ptp(own) else 0.0
-    logits = (1 - explained) * (20 * np.array(scores) if prior == "cosine" else -3 * own)
+    logits = (1 - explained) * (20 * np.array(scores) if prior == "cosine" else -3 * own - 0.2 * np.exp(own))
     expected = logits - np.logaddexp.reduce(logits)
     found = [details["log_prior"] for _, details in posteriors(scored, stage)]
     assert found == pytest.approx(expected.tolist(), abs=1e-6)
@@ -129,7 +130,8 @@ def test_scores_that_fall_by_the_rounding_of_the_largest_are_equal():
 )
 def test_the_token_of_meaning_is_told_where_there_is_one(tokens, details):
     log_probs = np.array([-1.0, -3.0, -2.5][: len(tokens)])
-    assert meaning_details(Likelihood(tokens, log_probs, log_probs.sum())) == details
+    _, found = LikelihoodFormula("{text}").scored(Likelihood(tokens, log_probs, log_probs.sum()))
+    assert {name: value for name, value in found.items() if name == "log_meaning"} == details
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.lists(SCORES, min_size=12, max_size=12))
@@ -178,12 +180,18 @@ def test_one_candidate_has_the_score_that_it_has_without_prior(query, text, scor
 
 
 @given(QUERIES, st.lists(TEXTS, max_size=8))
-def test_where_no_score_is_known_the_order_stands_for_them(query, texts):
-    ranker = UPR(prior="retrieval")
-    falling = [1 / place for place in range(1, len(texts) + 1)]
-    by_order = shown(ranker.rank(query, texts))
-    assert by_order == shown(ranker.rank(query, texts, scores=[None] * len(texts)))
-    assert by_order == shown(ranker.rank(query, texts, scores=falling))
+def test_where_no_score_is_known_the_prior_is_uniform(query, texts):
+    without = shown(UPR(prior=None).rank(query, texts))
+    assert shown(UPR().rank(query, texts)) == without
+    assert shown(UPR().rank(query, texts, scores=[None] * len(texts))) == without
+
+
+@given(QUERIES, PAIRS)
+def test_scores_count_by_default(query, pairs):
+    texts, scores = apart(pairs)
+    found = UPR().rank(query, texts, scores=scores)
+    assert shown(found) == shown(UPR(prior="retrieval").rank(query, texts, scores=scores))
+    assert all("log_prior" in item.details for item in found)
 
 
 @given(QUERIES, PAIRS, st.data())
@@ -315,7 +323,7 @@ def test_what_cannot_be_paired_is_refused():
 
 def test_scores_without_a_prior_are_refused():
     with pytest.raises(InvalidInput, match='prior="retrieval" or prior="cosine"'):
-        UPR().rank("red fox", ["a"], scores=[1.0])
+        UPR(prior=None).rank("red fox", ["a"], scores=[1.0])
 
 
 @pytest.mark.parametrize("prior", ["uniform", True, 1, "Retrieval"])

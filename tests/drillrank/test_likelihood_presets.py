@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.passages import Passage, Path
-from drillrank.prompts import Evidence
-from drillrank.rerank.presets import PRESETS, LikelihoodFormula
+from drillrank.prompts import Evidence, prompt_text
+from drillrank.rerank.base import PRESETS, LikelihoodFormula
+from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
-from drillrank.settings import keyword_arguments
 
 UPR_PRESETS = sorted(set(PRESETS) - {"promptrank"})
 texts = st.sampled_from(["a red fox", "a river. ", "", "{text}", "{path}?", "who crossed the river?"])
@@ -45,6 +46,7 @@ def prompt_and_target(preset: str, passage: Passage, question: str) -> tuple[str
         "rankify": (f"Passage:  {title}{passage.text}. {REQUEST}", question),
         "rerankers": (f"Passage: {passage.text}. {REQUEST}", question),
         "brmgr": (f"passage: {title}{passage.text}. {REQUEST}", question),
+        "paper": (f"Passage: {title}{passage.text}. {REQUEST}", question),
     }[preset]
 
 
@@ -55,7 +57,7 @@ def test_a_preset_of_upr(word_model, preset, question, passages):
     for passage in passages:
         prompt, target = prompt_and_target(preset, passage, question)
         total = sum(word_model.log_probs(prompt, target))
-        expected.append(total / len(target.split()) if preset == "brmgr" else total)
+        expected.append(total / len(target.split()) if preset in ("brmgr", "paper") else total)
     ranking = UPR(word_model(), preset=preset).rank(question, passages)
     assert [item.score for item in ranking] == pytest.approx([expected[item.details["position"]] for item in ranking])
     assert [item.score for item in ranking] == sorted((item.score for item in ranking), reverse=True)
@@ -81,7 +83,7 @@ def test_the_preset_of_promptrank(word_model, question, paths):
         found = []
         target = question if question.endswith("?") else f"{question}?"
         for instruction in instructions:
-            documents = [f"{p.title} {p.text}" if p.title else p.text for p in path.passages]
+            documents = [passage.text for passage in path.passages]  # without titles
             whole = " ".join(f"Document: {text}" for text in documents if text.strip())
             before, after = instruction.split("{path}")
             log_probs = word_model.log_probs(f"{before}{whole} {after}", target)
@@ -90,6 +92,31 @@ def test_the_preset_of_promptrank(word_model, question, paths):
     ranker = PromptRank(word_model(), settings={"preset": "promptrank"}, instructions=instructions, ensemble="mean")
     for same in (ranker, ranker.with_model(word_model())):
         assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("preset", ["promptrank", "paper"])
+def test_the_preset_of_promptrank_cuts_as_the_code_does(word_model, preset):
+    model = word_model()
+    texts = ["one two three four", "five six. seven"]
+    path = Path(tuple(Passage(text, title="A title") for text in texts))
+    settings = {"preset": preset, "max_document_tokens": 2, "max_prompt_tokens": 6}
+    PromptRank(model, settings=settings, instructions=["{path} Ask. Question:"]).rank("why", [path])
+    [request] = model.requests
+    [part] = request.prompt
+    assert part == Evidence("Document: one two.  Document: five six.  Ask. Question:")
+    assert (request.max_tokens, request.target) == (6, "why?")
+
+
+def test_the_code_of_promptrank_shows_demonstrations_with_one_instruction(word_model):
+    shots = [Demonstration(Path((Passage("one two three four", title="T"),)), f"shot {number}") for number in range(4)]
+    model = word_model()
+    ranker = PromptRank(model, demonstrations=shots, settings={"preset": "promptrank", "max_demonstration_tokens": 2})
+    ranker.rank("why", [Path((Passage("a river"),))])
+    assert len(model.requests) == 2  # contexts, not five times as many
+    text = prompt_text(model.requests[0].prompt)
+    assert text.count("Document: one two. ") == 2
+    assert model.requests[0].max_tokens == 1024
+    assert len(ranker.score_prompts("why", [Path((Passage("a river"),))])[0]) == 5
 
 
 def test_parts_of_a_formula_can_be_replaced(word_model):

@@ -20,20 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput, LLMFailure
-from drillrank.llm import (
-    Ask,
-    Fetch,
-    Memo,
-    Reply,
-    Retrieve,
-    Usage,
-    arun,
-    reported_tokens,
-    run,
-    strip_reasoning,
-    together,
-)
-from drillrank.tokens import count_tokens
+from drillrank.hosts.models import reported_tokens
+from drillrank.llm import Ask, Fetch, Memo, Reply, Retrieve, Usage, arun, run, strip_reasoning, together
+from drillrank.text import count_tokens
 
 prompts = st.text("ab é!?", max_size=5)
 scripts = st.lists(st.lists(prompts, max_size=4), max_size=4)

@@ -15,7 +15,7 @@ from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
-from drillrank.rerank.path_starts import PathStarts
+from drillrank.rerank.prior import PathStarts
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 
@@ -68,13 +68,11 @@ def test_paths_of_one_passage_have_the_prior_that_upr_gives_them(query, passages
 
 
 @given(QUERIES, PATHS)
-def test_without_scores_the_order_of_first_documents_stands_for_them(query, paths):
-    starts = list(dict.fromkeys(path.ids[0] for path in paths))
-    scores = [-starts.index(path.ids[0]) for path in paths]
-    ranker = PromptRank(prior="retrieval")
-    shown = [(item.passage, item.score) for item in ranker.rank(query, paths, scores=scores)]
-    assert [(item.passage, item.score) for item in ranker.rank(query, paths)] == shown
-    assert [(item.passage, item.score) for item in ranker.rank(query, paths, scores=[None] * len(paths))] == shown
+def test_without_scores_the_prior_of_paths_is_uniform(query, paths):
+    ranker, alone = PromptRank(prior="retrieval"), PromptRank().rank(query, paths)
+    shown = [(item.passage, item.score, item.details) for item in alone]
+    for scores in (None, [None] * len(paths)):
+        assert [(item.passage, item.score, item.details) for item in ranker.rank(query, paths, scores=scores)] == shown
 
 
 @given(QUERIES, st.integers(1, 6))

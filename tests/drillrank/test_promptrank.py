@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.passages import Passage, Path
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS
-from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 from drillrank.settings import keyword_arguments
 
 texts = st.text(max_size=5) | st.sampled_from(["a red fox", "a river", "{path}", " ", "?!"])

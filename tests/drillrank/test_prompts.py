@@ -6,23 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import prompts
+from drillrank.drilldown import self_ask, settings
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
-from drillrank.prompts import (
-    PROMPTRANK_INSTRUCTIONS,
-    UPR_PROMPT,
-    Evidence,
-    PassageTemplate,
-    check_instructions,
-    check_places,
-    check_question_templates,
-    fill_question,
-    filled,
-    generated_prompt,
-    path_prompt,
-    prompt_text,
-)
+from drillrank.prompts import Evidence, check_places, check_question_templates, fill_question, filled, prompt_text
+from drillrank.rerank.brmgr import generated_prompt
+from drillrank.rerank.demonstrations import path_prompt
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
+from drillrank.rerank.relevance import MONOT5_PROMPT
+from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
+from drillrank.views import KEYWORD_PROMPT, SUMMARY_PROMPT
 
 fragments = st.sampled_from(
     ["{text}", "{title}", "{path}", "{0}", "{", "}", "{{x}}", "%s", "$a", "\\1", "word", " ", "\n"]
@@ -182,16 +175,15 @@ def test_the_text_of_a_prompt_is_all_of_it(parts):
 
 
 @pytest.mark.parametrize(
-    ("name", "placeholders"),
+    ("prompt", "placeholders"),
     [
-        ("SUMMARY_PROMPT", ["section_name", "section_text"]),
-        ("KEYWORD_PROMPT", ["section_name", "section_text"]),
-        ("ANSWER_PROMPT", ["contents", "question"]),
-        ("JUDGE_PROMPT", ["question", "reference", "answer_1", "answer_2"]),
-        ("SECTION_PROMPT", ["outline", "question"]),
-        ("PARAGRAPH_PROMPT", ["paragraphs", "question"]),
-        ("MONOT5_PROMPT", ["query", "text"]),
+        (SUMMARY_PROMPT, ["section_name", "section_text"]),
+        (KEYWORD_PROMPT, ["section_name", "section_text"]),
+        (self_ask.ANSWER_PROMPT, ["contents", "question"]),
+        (settings.SECTION_PROMPT, ["outline", "question"]),
+        (settings.PARAGRAPH_PROMPT, ["paragraphs", "question"]),
+        (MONOT5_PROMPT, ["query", "text"]),
     ],
 )
-def test_every_prompt_names_each_of_its_placeholders_once(name, placeholders):
-    assert re.findall(r"\{(\w+)\}", getattr(prompts, name)) == placeholders
+def test_every_prompt_names_each_of_its_placeholders_once(prompt, placeholders):
+    assert re.findall(r"\{(\w+)\}", prompt) == placeholders

@@ -15,7 +15,7 @@ import pytest
 
 from drillrank import UPR, Passage, parse_document, text
 from drillrank.data import read_table
-from drillrank.likelihood.background import LISTED
+from drillrank.likelihood.unigram import LISTED
 from drillrank.views import Chunker, section_chunks
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import UnigramModel, collection, saved
+from drillrank.likelihood import UnigramModel, unigram
 from drillrank.text import ANALYZER
 
 TEXTS = st.lists(st.sampled_from(["a red fox", "Café des Fées", "the river", "狐 42", "", "foxes' rivers"]), max_size=5)
@@ -40,17 +40,17 @@ def test_what_is_loaded_gives_the_same_numbers(tmp_path_factory, texts, mu, temp
 def test_an_unchanged_file_is_read_once_and_a_changed_one_again(tmp_path, monkeypatch):
     read = []
 
-    class Counting(collection.Collection):
-        def __init__(self, *args, **kwargs):
-            read.append(kwargs)
-            super().__init__(*args, **kwargs)
+    class Counting(unigram.Collection):
+        def __init__(self, *args):
+            read.append(args)
+            super().__init__(*args)
 
-    spec = UnigramModel().fit(["a red fox"]).save(tmp_path)
-    monkeypatch.setattr(saved, "Collection", Counting)
+    spec, other = UnigramModel().fit(["a red fox"]).save(tmp_path), UnigramModel().fit(["a river", "the river"])
+    monkeypatch.setattr(unigram, "Collection", Counting)
     first = [numbers(load_language_model(spec, mu=mu)) for mu in (300, 300, 5)]
     assert len(read) == 1
     assert first[0] == first[1] != first[2]
-    UnigramModel().fit(["a river", "the river"]).save(tmp_path)
+    other.save(tmp_path)
     assert numbers(load_language_model(spec)) != first[0]
     assert len(read) == 2
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, ranked
+from drillrank.rerank.base import log_sigmoid, rescaled, selected
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.scale import log_sigmoid, rescaled, selected
 from drillrank.rerank.upr import UPR
 
 SCALES = ("log_likelihood", "probability", "softmax")

@@ -17,10 +17,9 @@ from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.prompts import prompt_text
+from drillrank.rerank.base import LikelihoodFormula, rescaled
 from drillrank.rerank.brmgr import BRMGR
-from drillrank.rerank.presets import LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.scale import rescaled
 from drillrank.rerank.upr import UPR
 
 from .test_path_search import INSTRUCTION, graphs
@@ -55,7 +54,9 @@ def holds_on_every_scale(ranking):
 @given(graphs(), QUERIES, OPTIONS, FORMULAS, st.sampled_from(["max", "mean"]), st.booleans())
 def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
     """The toy model counts other tokens than the unigram model of the cascade."""
-    wording = {"instructions": [INSTRUCTION, "{path} Ask:"], "ensemble": ensemble}
+    wording = (
+        {"ensemble": ensemble} if lexical else {"instructions": [INSTRUCTION, "{path} Ask:"], "ensemble": ensemble}
+    )
     dear = PromptRank(**wording) if lexical else PromptRank(hash_model(), settings={"preset": formula}, **wording)
     holds_on_every_scale(PathRerank(dear, links=given_links, settings=options).rank(query, passages))
 

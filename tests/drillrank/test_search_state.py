@@ -10,7 +10,7 @@ import pytest
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.likelihood.embedding_model import KAPPA
+from drillrank.likelihood.encoder import KAPPA
 from drillrank.llm import Ask, Reply, Retrieve, run
 from drillrank.multihop.first_hop import FirstHop
 from drillrank.multihop.links import Mention
@@ -23,7 +23,7 @@ from drillrank.multihop.scoring import PathScorer, PathWithPrior
 from drillrank.multihop.search import PathSearch, Scope
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.rerank.path_starts import PathStarts
+from drillrank.rerank.prior import PathStarts
 from drillrank.rerank.promptrank import PromptRank
 
 QUERY = "which red fox crossed the river"
@@ -193,7 +193,7 @@ def test_a_cosine_is_no_order_of_the_first_stage():
 def test_of_paths_that_begin_alike_the_best_one_stands_for_the_first_document():
     """Details cannot be compared, and need not be where two paths are equally likely."""
     paths = [Path((PASSAGES["a"],)), Path((PASSAGES["a"], PASSAGES["b"])), Path((PASSAGES["c"],))]
-    starts = PathStarts.read("retrieval", paths, None)
+    starts = PathStarts.read("retrieval", paths, [2.0, 2.0, 1.0])
     known = {"tokens": 1, "nothing_matched": False}
     found = starts.posteriors([(-1.0, {**known, "which": n}) for n in range(3)])
     assert [details["which"] for _, details in found] == [0, 1, 2]

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.likelihood import sentence_vectors
-from drillrank.likelihood.concentration import fitted_concentration
-from drillrank.likelihood.sentence_vectors import SentenceVectors
+from drillrank.likelihood import encoder
+from drillrank.likelihood.encoder import SentenceVectors, fitted_concentration
 
 
 def lengths(texts):
@@ -61,7 +60,7 @@ def test_each_text_is_encoded_once_indexed_or_not():
 
 
 def test_of_texts_that_are_not_indexed_the_latest_are_remembered(monkeypatch):
-    monkeypatch.setattr(sentence_vectors, "_REMEMBERED", 2)
+    monkeypatch.setattr(encoder, "_REMEMBERED", 2)
     asked = Asked()
     vectors = SentenceVectors(asked)
     vectors.index(["for", "good"])

@@ -28,7 +28,7 @@ from drillrank.multihop.lookups import Nowhere
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank_settings import PromptRankSettings
+from drillrank.rerank.promptrank import PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.settings import as_json, as_settings
 from drillrank.views import MultiViewChunker, MultiViewIndex, ViewSettings

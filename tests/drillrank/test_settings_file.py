@@ -171,6 +171,11 @@ ATTACKS = {
     "a share": ({"model": r"hf:\\server\share"}, '"model" is'),
     "a converted model": ({"model": "ct2:model"}, '"model" is'),
     "a sum": ({"model": "unigram+http://127.0.0.1:9/v1#m"}, '"model" is'),
+    "a sum with a folder": ({"model": "2*unigram+hf:a/b+0.5*hf:model"}, '"model" is'),
+    "code of an expert": (
+        {"model": "unigram+hf:a/b", "model_options": {"experts": [{}, {"trust_remote_code": True}]}},
+        "'trust_remote_code'",
+    ),
     "code": ({"model": "hf:a/b", "model_options": {"trust_remote_code": True}}, "'trust_remote_code'"),
     "arguments": ({"model": "hf:a/b", "model_options": {"model_kwargs": {"x": 1}}}, "'model_kwargs'"),
     "a secret": ({"model": "unigram", "model_options": {"api_key_env": "AWS_SECRET_ACCESS_KEY"}}, "'api_key_env'"),
@@ -228,7 +233,10 @@ def test_a_model_that_the_user_names_needs_no_trust_but_its_options_do(tmp_path)
 
 
 def test_a_model_of_the_hub_and_numbers_are_no_attack(tmp_path):
-    section = {"model": "hf:Qwen/Qwen3-0.6B", "prior": "retrieval"}
-    assert load_settings(written(tmp_path, of(section)), "UPR") == section
+    for model in ("hf:Qwen/Qwen3-0.6B", "m2v:minishlab/potion-base-8M", "unigram+2*hf:Qwen/Qwen3-0.6B+m2v:a/b"):
+        section = {"model": model, "prior": "retrieval"}
+        assert load_settings(written(tmp_path, of(section)), "UPR") == section
     section = {"model": "unigram", "model_options": {"mu": 5.0}}
     assert load_settings(written(tmp_path, of(section)), "UPR")["model"].options == {"mu": 5.0}
+    section = {"model": "unigram+unigram", "model_options": {"experts": [{"mu": 5.0}, {}]}}
+    assert load_settings(written(tmp_path, of(section)), "UPR")["model"].experts[0].mu == 5.0

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from drillrank import D3
 from drillrank.errors import InvalidInput
-from drillrank.structure.parsed import (
+from drillrank.structure.imported import (
     document_from_docling,
     document_from_llamaparse,
     document_from_pageindex,
     document_from_unstructured,
+    rebuilt_levels,
 )
-from drillrank.structure.parsed.levels import rebuilt_levels
 
 DATA = Path(__file__).parent / "data" / "parsed"
 HARBOUR = ("Harbour report",)
@@ -49,7 +49,7 @@ def test_docling_as_json_dictionary_and_object():
         document = document_from_docling(form)
         assert outline_of(document) == FROM_DOCLING
         assert "2024" not in document.text  # a running header
-        assert "Goods | Tons\nGrain | 412" in document.text
+        assert "| Goods | Tons |\n| --- | --- |\n| Grain | 412 |" in document.text
     (cargo,) = D3().retrieve("How much grain?", [document], 1)
     assert cargo.passage.metadata["pages"] == (2, 2)
 
@@ -71,7 +71,7 @@ def test_unstructured_as_dictionaries_and_objects():
             ((*HARBOUR, "Dredging"), (3, 3)),
         ]
         assert "2024" not in document.text
-        assert "Goods | Tons\nGrain | 412" in document.text
+        assert "| Goods | Tons |\n| --- | --- |\n| Grain | 412 |" in document.text
 
 
 def test_items_of_docling_that_hold_each_other_are_read_once():
@@ -171,7 +171,7 @@ def test_pageindex_loses_and_doubles_no_text_of_the_pages(pages, data):
         (document_from_docling, 7, "mapping"),
         (document_from_unstructured, "text", "Expected a list"),
         (document_from_unstructured, [{"text": "a"}], "no type"),
-        (document_from_llamaparse, {"pages": [{"text": "a"}]}, "No page"),
+        (document_from_llamaparse, {"pages": [{"md": ""}]}, "No page"),
         (document_from_llamaparse, "no json", "no JSON"),
         (document_from_pageindex, {"structure": [{"title": "A"}]}, "give the text"),
         (document_from_pageindex, {"structure": [{"title": " "}]}, "no title"),

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from drillrank import D3, cli, read_document
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document
-from drillrank.structure.pdf.rows import Row, run_of
-from drillrank.structure.pdf.running import without_running
+from drillrank.structure.pdf_layout import Row, run_of, without_running
 from drillrank.views import section_chunks
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
 
@@ -166,7 +165,7 @@ def test_the_command_line_reads_them_and_says_what_is_wrong(tmp_path, capsys):
 
 def test_a_row_of_a_table_at_the_edge_of_a_page_is_no_page_number():
     def row(*texts, y):
-        return Row(tuple(run_of(text, 72 + 200 * at, y, 10, 10, "", 400) for at, text in enumerate(texts)), 72, 540)
+        return Row(tuple(run_of(text, (72 + 200 * at, y, 10, 10)) for at, text in enumerate(texts)), 72, 540)
 
     kept = [row("Leases", "5", y=100), row("12", "–", y=700)]
     assert without_running([kept]) == [kept]

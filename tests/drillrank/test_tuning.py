@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.promptrank_settings import PromptRankSettings
+from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
 from drillrank.rerank.tuning import LabelledQuestion, TunedSettings, tune
 
 PASSAGES = [Passage(text, id=text) for text in ("fox", "river", "town", "rhine", "basel")]
@@ -91,7 +90,8 @@ def test_each_path_and_prompt_is_scored_once_at_each_temperature(hash_model, ite
 
 def test_a_model_that_reads_no_instruction_tries_one(hash_model):
     items = [LabelledQuestion("fox?", [Path((passage,)) for passage in PASSAGES], Path(PASSAGES[:1]))]
-    tuning = tune(PromptRank(), items, instructions=INSTRUCTIONS, temperatures=[1.0, 1.4])
+    with pytest.warns(DrillrankWarning, match="instructions does nothing"):
+        tuning = tune(PromptRank(), items, instructions=INSTRUCTIONS, temperatures=[1.0, 1.4])
     assert list(tuning.trials) == [tuned(["{path} A:"], "max", t) for t in (1.0, 1.4)]
     assert (tuning.recall, tuning.scorings) == (1.0, 10)
 
@@ -166,7 +166,7 @@ ITEM = LabelledQuestion("fox?", [Path((PASSAGES[0],))], Path(PASSAGES[:1]))
         lambda: tune(PromptRank(), [ITEM], ensembles=[]),
         lambda: tune(PromptRank(), [ITEM], ensembles=["median"]),
         lambda: tune(PromptRank(), [ITEM], largest_ensemble=0),
-        lambda: tune(PromptRank(demonstrations=[Demonstration(ITEM.gold, "fox?")]), [ITEM]),
+        lambda: tune(PromptRank("hf:none", demonstrations=[Demonstration(ITEM.gold, "fox?")]), [ITEM]),
         lambda: LabelledQuestion(" ", [], Path(PASSAGES[:1])),
         lambda: LabelledQuestion("fox?", PASSAGES, Path(PASSAGES[:1])),
         lambda: LabelledQuestion("fox?", [], None),

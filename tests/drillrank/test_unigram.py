@@ -5,17 +5,14 @@ import math
 import pickle
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from operator import itemgetter
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import drillrank.likelihood.collection
 from drillrank.errors import InvalidInput, UnknownModel
-from drillrank.likelihood import Request, UnigramModel, background, load_language_model
-from drillrank.likelihood.collection import TermCounts
+from drillrank.likelihood import Request, UnigramModel, load_language_model, unigram
 from drillrank.prompts import Evidence
 from drillrank.text import find_words, terms
 
@@ -30,7 +27,7 @@ mus = st.sampled_from([0.5, 10.0, 300.0, 5000.0])
 
 
 KAPPA, UNLISTED = 100_000, 1e-7  # as documented, not as imported
-REAL_BACKGROUND = background.background
+REAL_BACKGROUND = unigram.background
 ENGLISH = {"the": 0.5, "red": 0.3, "river": 0.1999, "whale": 0.0001}  # stems
 
 
@@ -38,11 +35,10 @@ ENGLISH = {"the": 0.5, "red": 0.3, "river": 0.1999, "whale": 0.0001}  # stems
 def small_english():
     """A background of four words: the naive computation goes through all of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(background, "background", lambda language: ENGLISH)
-        patch.setattr(drillrank.likelihood.collection, "background", lambda language: ENGLISH)
-        background.log_power_sum.cache_clear()
+        patch.setattr(unigram, "background", lambda language: ENGLISH)
+        unigram.log_power_sum.cache_clear()
         yield
-    background.log_power_sum.cache_clear()
+    unigram.log_power_sum.cache_clear()
 
 
 @st.composite
@@ -354,14 +350,15 @@ def test_a_request_is_matched_if_a_document_holds_a_word_of_the_target(lists, ta
     assert [item.matched for item in found] == expected
 
 
-@given(st.lists(texts, min_size=1, max_size=6))
-def test_words_of_counts_are_in_the_order_of_their_columns(collection):
-    counts = TermCounts(collection)
-    assert counts.words() == [word for word, _ in sorted(counts.vocabulary.items(), key=itemgetter(1))]
-    for row, text in enumerate(dict.fromkeys(collection)):
-        assert counts.tf(np.array([row]), counts.words())[0].tolist() == [
-            Counter(terms(text))[word] for word in counts.words()
-        ]
+@given(st.lists(texts, min_size=1, max_size=6), st.data())
+def test_an_index_knows_how_often_its_texts_hold_words(collection, data):
+    counted = unigram.Collection.of(collection, "english")
+    assert counted.frequencies == Counter(word for text in dict.fromkeys(collection) for word in terms(text))
+    some = data.draw(st.lists(st.sampled_from(collection), min_size=1, unique=True))
+    words = [*counted.frequencies, "zebra"]
+    tf, lengths = counted.counts_of(some, words)
+    assert tf.tolist() == [[Counter(terms(text))[word] for word in words] for text in some]
+    assert lengths.tolist() == [len(terms(text)) for text in some]
 
 
 def test_there_is_no_end_of_sequence():
@@ -417,8 +414,10 @@ def test_indexed_texts_are_not_read_again(monkeypatch):
     model = UnigramModel().fit(["a red fox", "a river"])
     asked = [("a river", "red river"), ("a red fox", "red river")]
     before = [result.total for result in model.log_likelihood(asked)]
-    monkeypatch.setattr(drillrank.likelihood.collection, "terms", lambda text: pytest.fail(f"{text!r} was read"))
+    read = []
+    monkeypatch.setattr(unigram, "terms", lambda text, language: read.append(text) or terms(text, language))
     assert [result.total for result in model.log_likelihood(asked)] == before
+    assert read == ["red river"]
 
 
 @pytest.mark.parametrize("fitted", [(), ("a red fox", "whales of the red river")])

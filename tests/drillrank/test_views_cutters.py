@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from drillrank.views import Chunker
 from tests.drillrank.test_structure_linear import lines_run
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from drillrank import views
 from drillrank.errors import InvalidInput
-from drillrank.retrieval import BM25Index, TfidfIndex
 from drillrank.structure import parse_document
+from drillrank.vectors import BM25Index, TfidfIndex
 from drillrank.views import VIEWS, Chunker, MergedSection, MultiViewIndex, ViewText, merge_views
 
 WHOLE = Chunker(max_tokens=None, min_tokens=None)

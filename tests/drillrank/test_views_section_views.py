@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drillrank import views
 from drillrank.errors import InvalidInput
 from drillrank.structure import Block, Document, Section, breadcrumb, parse_document
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from drillrank.views import (
     VIEWS,
     Chunker,

@@ -12,7 +12,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 
 BOOK = "Preface.\n\n# Rivers\n\nThey carry water.\n\n## The Rhine\n\nIt flows through Basel.\n"

@@ -17,9 +17,9 @@ from llama_index.core.llms import CompletionResponse, LLMMetadata, MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
-import drillrank.tokens
+import drillrank.text
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
 
 BOOK = """Preface without a heading.
@@ -312,7 +312,7 @@ def test_a_name_of_what_counts_tokens_round_trips(monkeypatch):
     parser = MultiViewNodeParser(views=["raw"], chunking="fixed", max_tokens=9, settings={"tokens": words})
     nodes = parser.get_nodes_from_documents(documents())
     assert max(words(node.text) for node in nodes) == 9
-    monkeypatch.setattr(drillrank.tokens, "_tiktoken", lambda spec: str.split)
+    monkeypatch.setattr(drillrank.text, "_tiktoken", lambda spec: str.split)
     named = MultiViewNodeParser(
         views=["raw"], chunking="fixed", max_tokens=9, settings={"tokens": "tiktoken:cl100k_base"}
     )

@@ -16,10 +16,23 @@ VALUES: dict[str, dict[str, str]] = {"verdict": {"helps": "better", "hurts": "wo
 GONE: set[str] = {"Comparison.gold"}
 
 # Classes and functions that are no longer where they were: {"drillrank.retrieval:top": "drillrank.ranks:top"}.
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "drillrank.prompts:GENREAD_PROMPTS": "drillrank.generation.passages:GENREAD_PROMPTS",
+    "drillrank.prompts:SELF_ASK_PROMPT": "drillrank.drilldown.self_ask:SELF_ASK_PROMPT",
+    "drillrank.prompts:ANSWER_PROMPT": "drillrank.drilldown.self_ask:ANSWER_PROMPT",
+    "drillrank.retrieval:BM25Index": "drillrank.vectors:BM25Index",
+    "drillrank.retrieval:TfidfIndex": "drillrank.vectors:TfidfIndex",
+    "drillrank.retrieval:top": "drillrank.vectors:top",
+    "drillrank.terms:terms": "drillrank.text:terms",
+    "drillrank.tokens:count_tokens": "drillrank.text:count_tokens",
+    **{
+        f"drillrank.structure.parsed:document_from_{tool}": f"drillrank.structure.imported:document_from_{tool}"
+        for tool in ("docling", "unstructured", "llamaparse", "pageindex")
+    },
+}
 
 # Keys of details, metadata and whatever else is recorded as a mapping.
-KEYS: dict[str, str] = {"fate": "outcome"}
+KEYS: dict[str, str] = {"fate": "outcome", "log_true": "positive", "log_false": "negative"}
 
 # Keys that only one of two trees has, and nobody misses.
 IGNORED: set[str] = set()

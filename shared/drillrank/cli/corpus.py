@@ -20,7 +20,7 @@ from drillrank.cli.sources import Skipped, Source
 from drillrank.corpus import Corpus, CorpusError, Counts
 from drillrank.drilldown.evidence import MU
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
-from drillrank.likelihood.collection import Collection
+from drillrank.likelihood.unigram import Collection
 from drillrank.structure import Document, file_key
 
 Track = Callable[[Sequence[tuple[str, Source]]], Iterable[tuple[str, Source]]]
@@ -184,7 +184,7 @@ def _likelihood(language: str, blocks: Iterable[Counts]) -> Iterator[tuple[np.nd
     frequencies = {word: int(sum(part.tf(word).sum() for part in parts)) for word in words}
     rest = int(sum(part.lengths.sum() for part in parts)) - sum(frequencies.values())
     asked = {word: frequency for word, frequency in frequencies.items() if frequency}
-    shares = Collection(saved={**asked, _REST: rest}, language=language).probability(words)
+    shares = Collection({**asked, _REST: rest}, language).probability(words)
     for part in parts:
         scores = np.zeros(len(part.numbers))
         for word, share in zip(words, shares, strict=True):

@@ -11,8 +11,8 @@ from rich.markup import escape
 from drillrank.cli import terminal
 from drillrank.cli.compare import add_questions, column, component
 from drillrank.errors import InvalidInput
+from drillrank.files import check_target
 from drillrank.limits import read_json
-from drillrank.whole_files import check_target
 
 _WRITTEN = 20  # instructions that a model writes
 
@@ -108,7 +108,7 @@ def _grid(given: argparse.Namespace, what: Any) -> dict[str, Any]:
 
 def _instructions(given: str) -> list[str]:
     if given.startswith("hf:"):
-        from drillrank.rerank.instruction_search import generate_instructions
+        from drillrank.rerank.tuning import generate_instructions
 
         return generate_instructions(given, _WRITTEN)
     try:

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.collection_statistics import CollectionStatistics
-from drillrank.vectors import added_up
+from drillrank.vectors import CollectionStatistics, added_up
 
 Numbers = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]

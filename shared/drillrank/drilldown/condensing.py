@@ -9,15 +9,14 @@ import hashlib
 from collections.abc import Sequence
 from typing import Literal
 
+from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
-from drillrank.last_used import LastUsed
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
-from drillrank.prompts import SUMMARY_PROMPT, filled
-from drillrank.text import WORD
-from drillrank.tokens import TokenCount, count_tokens
-from drillrank.views import Summarizer, check_summarizer, summaries, summarized, summary
+from drillrank.prompts import filled
+from drillrank.text import WORD, TokenCount, count_tokens
+from drillrank.views import SUMMARY_PROMPT, Summarizer, check_summarizer, summaries, summarized, summary
 
 SummarizeBy = Summarizer | Literal["llm"] | None
 

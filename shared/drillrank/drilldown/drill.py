@@ -17,10 +17,8 @@ from drillrank.drilldown.tree import Decision, Way, beginning
 from drillrank.explanation import Explanation, Explanations
 from drillrank.llm import Requests
 from drillrank.passages import Passage, Ranked, ranked
-from drillrank.rerank.base import Scored
-from drillrank.rerank.monot5 import MonoT5
-from drillrank.rerank.relevance import Relevance
-from drillrank.rerank.scale import log_probability
+from drillrank.rerank.base import Scored, log_probability
+from drillrank.rerank.relevance import MonoT5, Relevance
 
 _STAGES: dict[Strategy, tuple[str, ...]] = {
     "base": ("paragraphs",),

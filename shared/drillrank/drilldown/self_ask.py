@@ -16,10 +16,42 @@ from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput, OnFailure, check_positive
 from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_async, run, strip_reasoning
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import ANSWER_PROMPT, SELF_ASK_PROMPT, Template, check_places, filled
+from drillrank.prompts import Template, check_places, filled
 from drillrank.settings import check_one_of
-from drillrank.text import WORD
-from drillrank.tokens import Tokens, token_counter
+from drillrank.text import WORD, Tokens, token_counter
+
+# The scaffold is the paper's, the worked examples are ours. The model goes on writing
+# behind the transcript; what it says after "Follow up:" is asked of a retriever.
+SELF_ASK_PROMPT = """Question: Which of the two rivers is longer, the Rhine or the Thames?
+Are follow up questions needed here: Yes.
+Follow up: How long is the Rhine?
+Intermediate answer: The Rhine is 1,230 km long.
+Follow up: How long is the Thames?
+Intermediate answer: The Thames is 346 km long.
+So the final answer is: The Rhine
+
+Question: In which country was the author of Emma born?
+Are follow up questions needed here: Yes.
+Follow up: Who is the author of Emma?
+Intermediate answer: Jane Austen wrote Emma.
+Follow up: In which country was Jane Austen born?
+Intermediate answer: Jane Austen was born in England.
+So the final answer is: England
+
+Question: Who wrote Emma?
+Are follow up questions needed here: No.
+So the final answer is: Jane Austen
+
+Question: {question}
+Are follow up questions needed here:{transcript}"""
+
+# MC-indexing, Figure 10.
+ANSWER_PROMPT = (
+    "You are a helpful question answering assistant. You are good at answering question based on provided contents."
+    "\n\nContents: {contents}\n\nQuestion: {question}\n\nInstruction: Assume you do not have any background and "
+    "internal knowledge about this given contents and question. You need to answer the question using the given "
+    "contents only. The answer need to be short and accurate."
+)
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
@@ -82,7 +114,7 @@ class SelfAsk:
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
             first one does, its middle is left out, as it is of a transcript that is too long.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
         prompt: Asks for the next step: a template with `{question}` and `{transcript}`, which ends the prompt; or a
             function of these.
         answer_prompt: Asks for an answer from passages: a template with `{contents}` and `{question}`, or a function of

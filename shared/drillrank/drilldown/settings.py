@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
-from drillrank.prompts import (
-    PARAGRAPH_JSON_PROMPT,
-    PARAGRAPH_PROMPT,
-    SECTION_ID_PROMPT,
-    SECTION_JSON_PROMPT,
-    SECTION_PROMPT,
-    Template,
-    check_places,
-)
-from drillrank.rerank.monot5 import MonoT5
-from drillrank.rerank.relevance import Relevance
+from drillrank.prompts import Template, check_places
+from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import as_settings, check_one_of
-from drillrank.tokens import Tokens, token_counter
+from drillrank.text import Tokens, token_counter
 from drillrank.views import check_summarizer
 
 if TYPE_CHECKING:
@@ -29,6 +20,33 @@ if TYPE_CHECKING:
 Strategy = Literal["base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood"]
 AnswerBy = Literal["names", "ids", "json"]
 OnEmpty = Literal["nothing", "likelihood"]
+
+# D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
+SECTION_PROMPT = (
+    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
+    "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
+    "of the sections are relevant."
+)
+# The same question with numbers in place of names, which no model can misspell; the wording is ours.
+SECTION_ID_PROMPT = (
+    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
+    "relevant for answering the question. Respond with comma-separated id list. Provide an empty response if none of "
+    "the sections are relevant."
+)
+PARAGRAPH_PROMPT = (
+    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
+    "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
+)
+# The same for LLMs that can be held to a JSON schema; the wording is ours.
+_AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
+SECTION_JSON_PROMPT = (
+    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
+    f"relevant for answering the question. {_AS_JSON}"
+)
+PARAGRAPH_JSON_PROMPT = (
+    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
+    f"question. {_AS_JSON}"
+)
 
 _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "names": (SECTION_PROMPT, PARAGRAPH_PROMPT),
@@ -58,7 +76,7 @@ class D3Settings:
             paragraphs that do not fit go into several prompts. One of more than half of what the instruction leaves,
             such as a page without blank lines, is cut at its sentences when documents are prepared: each part counts as
             a paragraph. One section or paragraph needs no call.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
         max_calls: Most calls for one question, summaries apart; with fewer calls than it takes, the likeliest sections
             or paragraphs are asked about.
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON, for those

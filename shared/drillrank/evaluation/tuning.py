@@ -126,7 +126,7 @@ def tune(
     kept_mu = {MU: options[MU]} if MU in base.get("model_options", {}) and MU in options else {}
     return Tuned(
         component=kind,
-        model=None if model is None else "unigram" if UNSAVED in model.spec else model.spec,
+        model=None if model is None else _without_fit(model.spec),
         given={**given, **kept_mu},
         best=best,
         by_fold=by_fold,
@@ -147,3 +147,9 @@ def _base(given: str | Mapping[str, Any]) -> dict[str, Any]:
     if kind not in GRIDS:
         raise InvalidInput(f"Components whose settings are tuned are {', '.join(GRIDS)}; not {name!r:.100}.")
     return {**resolved(base), "component": kind}
+
+
+def _without_fit(spec: str) -> str:
+    """The specification of a model before it was fitted, as far as it is known."""
+    unfitted = spec.replace(f"unigram:{UNSAVED}", "unigram")
+    return "unigram" if UNSAVED in unfitted else unfitted

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.embedding import Embed, embedded
 from drillrank.errors import (
     DrillrankWarning,
     InvalidInput,
@@ -25,10 +24,24 @@ from drillrank.errors import (
 )
 from drillrank.llm import Ask, Requests, strip_reasoning
 from drillrank.passages import Passage, check_query, stable_uuid
-from drillrank.prompts import GENREAD_PROMPTS, check_question_templates, fill_question
+from drillrank.prompts import check_question_templates, fill_question
 from drillrank.text import WORD, first_words, terms
-from drillrank.vectors import Tfidf
+from drillrank.vectors import Embed, Tfidf, embedded
 
+# Human prompts: the first two are those of the paper's code. Different wordings bring different passages, of an LLM
+# that always answers alike, so eight more of the same kind, ours, follow: ten as in BRMGR.
+GENREAD_PROMPTS = (
+    "Provide a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
+    "Generate a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
+    "Write an encyclopedia paragraph that contains the answer to the given question.\n\n{question}\n\n",
+    "Quote from memory a reference text that settles the given question.\n\n{question}\n\n",
+    "Give the facts and the context that someone needs to answer the given question.\n\n{question}\n\n",
+    "Describe the people, places, dates and events that the given question is about.\n\n{question}\n\n",
+    "Write what a textbook says about the subject of the given question.\n\n{question}\n\n",
+    "Report as a newspaper would what answers the given question.\n\n{question}\n\n",
+    "Explain in a few sentences, with names and numbers, what answers the given question.\n\n{question}\n\n",
+    "Answer the given question as an expert would, and say how it is known.\n\n{question}\n\n",
+)
 MAX_WORDS = 300  # of a passage
 _BETWEEN = "\n\n\n\n"  # demonstrations, as in the paper's code
 

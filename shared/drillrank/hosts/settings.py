@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, OnFailure, check_positive
+from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.hosts.keys import check_keys, prefixed
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.prompts import GENREAD_PROMPTS, PROMPTRANK_INSTRUCTIONS, check_question_templates
+from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.first_stage import Prior
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.promptrank_settings import Ensemble, PromptRankSettings
+from drillrank.rerank.prior import Prior
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import as_settings, check_one_of
 from drillrank.views import ViewSettings
 

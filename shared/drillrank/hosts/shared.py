@@ -53,7 +53,7 @@ def shared(kind: str, fields: Mapping[str, object] | None, make: Callable[[], Ma
 def model_fields(model: LanguageModel) -> object:
     """Specification and options of a model that they can build again; any other model itself."""
     ours = type(model).__module__.startswith("drillrank.")
-    return (model.spec, model.options) if ours and not model.spec.endswith(UNSAVED) else model
+    return (model.spec, model.options) if ours and UNSAVED not in model.spec else model
 
 
 def _identity(value: object) -> Hashable:

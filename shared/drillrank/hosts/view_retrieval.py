@@ -11,13 +11,13 @@ from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
-from drillrank.hosts.lookups import Store
+from drillrank.hosts.lookups import Store, answered
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.settings import check_switch
 from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
-from drillrank.llm import Requests, answered
+from drillrank.llm import Requests
 from drillrank.settings import check_one_of
 from drillrank.text import check_language
 from drillrank.views import (

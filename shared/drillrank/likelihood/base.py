@@ -6,23 +6,26 @@ behind a prompt, such as "yes" and "no".
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.prompts import Evidence, Prompt
 from drillrank.text import check_surrogates
+from drillrank.vectors import CollectionStatistics
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,13 @@ class Likelihood:
     """Log P(target | prompt), in nats.
 
     Attributes:
-        tokens: The target's tokens, as the model sees them.
+        tokens: The target's tokens, as the model sees them; of a sum, as its first expert sees them.
         log_probs: float64 array of shape `(len(tokens),)`, one natural log-probability per token.
-        total: Sum of `log_probs`.
+        total: Sum of `log_probs`; of a sum of experts, its mean times the number of `tokens`, at least 1.
         cut_tokens: How many tokens of the prompt's documents were left out to meet the budgets.
         matched: Whether a document of the prompt holds one of the tokens; True for models that do not count words.
+        parts: Of a sum, the likelihood by each expert, in order; empty otherwise.
+        weights: Of a sum, the weight of each part.
     """
 
     tokens: Sequence[str]
@@ -60,11 +65,32 @@ class Likelihood:
     total: float
     cut_tokens: int = 0
     matched: bool = True
+    parts: tuple[Likelihood, ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float:
-        """Mean log-probability per token; 0.0 for a target without tokens."""
+        """Mean log-probability per token, 0.0 for a target without tokens; of a sum, the weighted sum of the means."""
+        if self.parts:
+            return math.fsum(weight * part.mean for weight, part in zip(self.weights, self.parts, strict=True))
         return self.total / len(self.tokens) if self.tokens else 0.0
+
+    @property
+    def summands(self) -> tuple[Likelihood, ...]:
+        """What each expert adds to `total`: its tokens, with log-probabilities of which all add up to it.
+
+        Of what is no sum, itself.
+        """
+        if not self.parts:
+            return (self,)
+        counted = max(len(self.tokens), 1)
+        scales = [
+            counted * weight / max(len(part.tokens), 1) for weight, part in zip(self.weights, self.parts, strict=True)
+        ]
+        return tuple(
+            replace(part, log_probs=scale * part.log_probs, total=scale * part.total)
+            for scale, part in zip(scales, self.parts, strict=True)
+        )
 
 
 RequestLike = Request | tuple[str, str]
@@ -169,7 +195,7 @@ class LanguageModel(ABC):
 
     def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:  # noqa: ARG002
         raise LacksCapability(
-            f"{self.spec!r} tells no probabilities of the next token: take a neural model, such as "
+            f"{self.spec!r:.200} tells no probabilities of the next token: take a neural model, such as "
             '"hf:Qwen/Qwen3-Reranker-0.6B", or a served one; UPR ranks with this one.'
         )
 
@@ -209,7 +235,7 @@ class LanguageModel(ABC):
         for target in {request.target for request in checked}:
             if not isinstance(target, str) or not target.strip():
                 position = next(position for position, request in enumerate(checked) if request.target is target)
-                raise InvalidInput(f"Request {position} has nothing to score: its target is {target!r}.")
+                raise InvalidInput(f"Request {position} has nothing to score: its target is {target!r:.200}.")
             check_surrogates(target, "A target")
         check_temperature(temperature)
         if not checked:
@@ -235,6 +261,13 @@ class LanguageModel(ABC):
         flat = iter(self.log_likelihood(together, temperature=temperature, include_eos=include_eos))
         return [[next(flat) for _ in requests] for requests in request_lists]
 
+    async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function that asks this model, without blocking the event loop.
+
+        A neural model on this machine has one worker thread, on which callers take turns: first come, first served.
+        """
+        return await asyncio.to_thread(function, *arguments)
+
     def first_tokens(self, text: str, count: int) -> str:
         """The longest beginning of a text that has at most `count` of the model's tokens; a shorter text as it is.
 
@@ -243,7 +276,9 @@ class LanguageModel(ABC):
         Raises:
             InvalidInput: this kind of model does not tell where its tokens end.
         """
-        raise InvalidInput(f"{self.spec!r} does not tell where its tokens end, so {count} of {text!r:.80} are unknown.")
+        raise InvalidInput(
+            f"{self.spec!r:.200} does not tell where its tokens end, so {count} of {text!r:.80} are unknown."
+        )
 
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:  # noqa: ARG002
         """Give a lexical model its collection statistics; neural models ignore it. Returns the model itself."""
@@ -273,7 +308,7 @@ def check_temperature(temperature: float) -> None:
         InvalidInput: as said.
     """
     if not isinstance(temperature, int | float) or not 0 < temperature < math.inf:
-        raise InvalidInput(f"The temperature must be a positive number, not {temperature!r}.")
+        raise InvalidInput(f"The temperature must be a positive number, not {temperature!r:.200}.")
 
 
 def check_texts(texts: Iterable[str] | CollectionStatistics) -> list[str]:

@@ -1,33 +1,441 @@
-"""A served language model: its tokens are made here, its probabilities there."""
+"""A served language model: what each kind of server is sent and how it answers, the HTTP client, and the model itself.
+
+Tokens are made here, probabilities there. vLLM and SGLang give log-probabilities of a prompt, and of tokens by id.
+llama.cpp, Ollama and OpenAI's chats give those of the likeliest next tokens alone: one that is not among them is known
+to be at most as likely as the last of them, and as what all of them leave. What is missing or impossible in an answer
+is an error.
+"""
 
 from __future__ import annotations
 
-import logging
+import asyncio
+import email.utils
+import json
+import math
+import os
+import random
 import threading
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
-from urllib.parse import urlsplit
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, require
+from drillrank import limits
+from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, invalid_input, require
 from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
 from drillrank.likelihood.from_options import FromOptions
-from drillrank.likelihood.loading import told
-from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
-from drillrank.likelihood.servers import OWNERS, SERVERS, Asked, Sequenced, Server
-from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
 from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
+from drillrank.text import without_surrogates
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+_QUOTED = 200  # characters of what others wrote that an error shows
+_TOP = 20  # likeliest tokens: the most that OpenAI and Ollama give
+_IMPOSSIBLE = -9999.0  # how vLLM writes minus infinity
+_CONNECT_SECONDS = 10.0
+_LONGEST_PAUSE = 60.0  # seconds, whatever the server asks for
+_TRANSIENT = (408, 429, 500, 502, 503, 504)  # statuses that may be gone the next time
+
+
+# What servers are sent, and how they answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A prompt whose target, or whose next token, is to be scored.
+
+    Attributes:
+        text: The prompt, for servers that take text.
+        ids: The prompt and its target as token ids, for the others.
+        target_start: Where in `ids` the target begins; 0 if `answers` are wanted in place of a target.
+        answers: Tokens that may come next: ids, or texts.
+        chat: Whether the text is the user's turn, which the server puts into its own template.
+    """
+
+    text: str = ""
+    ids: tuple[int, ...] = ()
+    target_start: int = 0
+    answers: tuple[int | str, ...] = ()
+    chat: bool = False
+
+
+_Values = list[tuple[float, bool]]
+"""Log-probability of each token of the target, or of each answer; and whether it is no more than an upper bound."""
+
+
+class Server:
+    """One kind of server: its name, what it can do, what it is sent, and how it answers."""
+
+    engine: ClassVar[str]
+    likelihood: ClassVar[bool] = False
+    takes_ids: ClassVar[bool] = True
+    batches: ClassVar[bool] = False
+    advice: ClassVar[str] = ""
+
+    def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
+        """Path and payload for these prompts; for one, unless the server `batches`."""
+        raise NotImplementedError
+
+    def split(self, answer: Any, count: int) -> list[Any]:  # noqa: ARG002
+        """What is answered to each prompt."""
+        return [answer]
+
+    def read(self, prompt: _Prompt, answer: Any) -> _Values:
+        """The values in what is answered to one prompt.
+
+        Raises:
+            LookupError, TypeError, ValueError, AttributeError: they are not there, or impossible.
+        """
+        raise NotImplementedError
+
+
+class _VLLM(Server):
+    engine = "vLLM"
+    likelihood = batches = True
+
+    def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
+        wanted: dict[str, Any] = {"prompt_logprobs": 0}
+        if not prompts[0].target_start:
+            ids = sorted({id_ for prompt in prompts for id_ in prompt.answers})
+            wanted = {"logprobs": 1, "logprob_token_ids": ids, "return_tokens_as_token_ids": True}
+        wanted |= {"model": model, "prompt": [list(prompt.ids) for prompt in prompts]}
+        return "/v1/completions", wanted | {"max_tokens": 1, "temperature": 0, "return_token_ids": True}
+
+    def split(self, answer: Any, count: int) -> list[Any]:
+        choices = {choice["index"]: choice for choice in answer["choices"]}
+        return [choices[index] for index in range(count)]
+
+    def read(self, prompt: _Prompt, answer: Any) -> _Values:
+        if list(answer["prompt_token_ids"]) != list(prompt.ids):
+            raise ValueError("other tokens were read than were sent")
+        if not prompt.target_start:
+            top = answer["logprobs"]["top_logprobs"][0]
+            return _exact(top[f"token_id:{id_}"] for id_ in prompt.answers)
+        positions = list(zip(prompt.ids, answer["prompt_logprobs"], strict=True))[prompt.target_start :]
+        return _exact(values[str(id_)]["logprob"] for id_, values in positions)
+
+
+class _SGLang(Server):
+    engine = "SGLang"
+    likelihood = batches = True
+
+    def request(self, _: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
+        # The first position that is given has no log-probability.
+        wanted: dict[str, Any] = {"logprob_start_len": [prompt.target_start - 1 for prompt in prompts]}
+        if not prompts[0].target_start:
+            wanted = {"token_ids_logprob": [list(prompt.answers) for prompt in prompts]}
+        wanted |= {"input_ids": [list(prompt.ids) for prompt in prompts], "return_logprob": True}
+        return "/generate", wanted | {"sampling_params": {"max_new_tokens": 1, "temperature": 0}}
+
+    def split(self, answer: Any, count: int) -> list[Any]:
+        if not isinstance(answer, list) or len(answer) != count:
+            raise ValueError(f"not {count} answers")
+        return answer
+
+    def read(self, prompt: _Prompt, answer: Any) -> _Values:
+        info = answer["meta_info"]
+        if info["prompt_tokens"] != len(prompt.ids):
+            raise ValueError("more or fewer tokens were read than were sent")
+        if not prompt.target_start:
+            by_id = {id_: value for value, id_, *_ in info["output_token_ids_logprobs"][0]}
+            return _exact(by_id[id_] for id_ in prompt.answers)
+        target = prompt.ids[prompt.target_start :]
+        positions = info["input_token_logprobs"][-len(target) :]
+        if [id_ for _, id_, *_ in positions] != list(target):
+            raise ValueError("other tokens were read than were sent")
+        return _exact(value for value, *_ in positions)
+
+
+class _LlamaCpp(Server):
+    engine = "llama.cpp"
+
+    def request(self, _: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
+        wanted = {"prompt": list(prompts[0].ids), "n_predict": 1, "n_probs": _TOP, "temperature": 0}
+        return "/completion", wanted | {"cache_prompt": True}
+
+    def read(self, prompt: _Prompt, answer: Any) -> _Values:
+        return _among(answer["completion_probabilities"][0]["top_logprobs"], "id", prompt.answers)
+
+
+class _Ollama(Server):
+    engine, takes_ids = "Ollama", False
+    advice = " It gives log-probabilities from 0.12.11 on."
+
+    def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
+        [prompt] = prompts
+        wanted: dict[str, Any] = {"model": model, "stream": False, "logprobs": True, "top_logprobs": _TOP}
+        wanted["options"] = {"num_predict": 1, "temperature": 0}
+        if prompt.chat:
+            return "/api/chat", wanted | {"messages": [{"role": "user", "content": prompt.text}], "think": False}
+        return "/api/generate", wanted | {"prompt": prompt.text, "raw": True}
+
+    def read(self, prompt: _Prompt, answer: Any) -> _Values:
+        return _among(answer["logprobs"][0]["top_logprobs"], "token", prompt.answers)
+
+
+class _OpenAI(Server):
+    engine, takes_ids = "An OpenAI-compatible server", False
+
+    def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
+        [prompt] = prompts
+        if not prompt.chat:
+            raise LacksCapability(
+                "This server takes conversations and puts them into a template of its own: ask with "
+                'preset="yes-no", or with chat=True and a template without control tokens; or serve the model by vLLM, '
+                "SGLang, llama.cpp or Ollama."
+            )
+        wanted: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": prompt.text}]}
+        wanted |= {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": _TOP}
+        return "/v1/chat/completions", wanted
+
+    def read(self, prompt: _Prompt, answer: Any) -> _Values:
+        return _among(answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"], "token", prompt.answers)
+
+
+_SERVERS: dict[str, Server] = {
+    "vllm": _VLLM(), "sglang": _SGLang(), "llama.cpp": _LlamaCpp(), "ollama": _Ollama(), "openai": _OpenAI(),
+}  # fmt: skip
+_OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp", "library": "ollama"}
+"""Which engine calls itself so in the `owned_by` of `/v1/models`."""
+
+
+def _log_prob(value: Any) -> float:
+    """A log-probability, and nothing that only looks like one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _IMPOSSIBLE < value <= 1e-3:
+        raise ValueError("no log-probability")
+    return min(float(value), 0.0)
+
+
+def _exact(values: Iterable[Any]) -> _Values:
+    return [(_log_prob(value), False) for value in values]
+
+
+def _among(top: Sequence[Mapping[str, Any]], name: str, answers: Sequence[int | str]) -> _Values:
+    """Each answer's log-probability, or a bound where it is not among the likeliest tokens."""
+    known = {token[name]: _log_prob(token["logprob"]) for token in reversed(top)}  # the likelier of two that look alike
+    if not known:
+        raise ValueError("no token is given")
+    left = 1.0 - math.fsum(map(math.exp, known.values()))
+    bound = min(*known.values(), math.log(max(left, 1e-12)), 0.0)
+    return [(known.get(answer, bound), answer not in known) for answer in answers]
+
+
+# Over HTTP
+
+_caller: ContextVar[Future[None] | None] = ContextVar("caller", default=None)  # cancelled once nobody waits any more
+_loops: dict[int, asyncio.AbstractEventLoop] = {}  # of each process: no thread comes along into one that is forked
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """The loop on which this process sends its requests, on a thread of its own."""
+    if os.getpid() not in _loops:
+        new = asyncio.new_event_loop()
+        if _loops.setdefault(os.getpid(), new) is new:
+            threading.Thread(target=new.run_forever, name="drillrank-http", daemon=True).start()
+        else:
+            new.close()
+    return _loops[os.getpid()]
+
+
+class _Connections:
+    """A client's connections in one process, which no other may use."""
+
+    def __init__(self, concurrency: int) -> None:
+        import httpx
+
+        # Sockets that a server is about to close are not used again: uvicorn waits for five seconds.
+        pool = httpx.Limits(max_keepalive_connections=concurrency, keepalive_expiry=2.0)
+        self.client = httpx.AsyncClient(limits=pool, timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS))
+        self.slots = asyncio.Semaphore(concurrency)
+        self.workers = ThreadPoolExecutor(8 * concurrency, "drillrank-served")
+        weakref.finalize(self, self._close, os.getpid(), self.client).atexit = False
+
+    @staticmethod
+    def _close(process: int, client: httpx.AsyncClient) -> None:
+        if process == os.getpid() and process in _loops:
+            asyncio.run_coroutine_threadsafe(client.aclose(), _loops[process])
+
+
+@dataclass(eq=False)
+class HTTPClient:
+    """Sends JSON to one server.
+
+    Attributes:
+        root: Address without a path of its own.
+        api_key_env: Environment variable that holds the API key; it is sent if it is set, and stands in no error.
+        timeout: Seconds that an answer may take in all, other attempts and their pauses included.
+        retries: How often a request is tried again after a failure that may pass.
+        concurrency: Requests under way at once.
+    """
+
+    root: str
+    api_key_env: str
+    timeout: float
+    retries: int
+    concurrency: int
+    _by_process: dict[int, _Connections] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def _connections(self) -> _Connections:
+        if os.getpid() not in self._by_process:
+            self._by_process.setdefault(os.getpid(), _Connections(self.concurrency))
+        return self._by_process[os.getpid()]
+
+    async def on_worker(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function on a thread; when the caller is cancelled, so are the requests that it has under way."""
+        caller: Future[None] = Future()
+        context = copy_context()
+        context.run(_caller.set, caller)
+        try:
+            return await asyncio.wrap_future(self._connections.workers.submit(context.run, function, *arguments))
+        except asyncio.CancelledError:
+            caller.cancel()
+            raise
+
+    def send(self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], *expected: str) -> list[T]:
+        """What is read in the answers to several requests, in order; once one fails for good, the others are cancelled.
+
+        Args:
+            requests: Path and payload of each; without a payload it is a GET.
+            read: From the number of a request and its answer to what is wanted of it.
+            expected: Who should answer so, and what may help if it does not; for errors.
+
+        Raises:
+            ServerFailure: it cannot be reached, refuses, takes too long, or does not answer as it should.
+        """
+        sending = asyncio.run_coroutine_threadsafe(self._send(requests, read, *expected), _event_loop())
+        if caller := _caller.get():
+            caller.add_done_callback(lambda _: sending.cancel())
+        try:
+            return sending.result()
+        except BaseException:
+            sending.cancel()
+            raise
+
+    async def _send(
+        self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], server: str, advice: str = ""
+    ) -> list[T]:
+        found: dict[int, T] = {}
+        numbers = iter(range(len(requests)))
+
+        async def work() -> None:
+            for number in numbers:  # whichever is next
+                path, payload = requests[number]
+                async with self._connections.slots:
+                    text = await self._ask(path, payload)
+                try:
+                    found[number] = read(number, limits.read_json(text, "The answer"))
+                except (LookupError, TypeError, ValueError, AttributeError) as error:
+                    why = "" if isinstance(error, InvalidInput) else f" ({error!r})"
+                    raise self._failure(f"{path} answered, but not as {server} does{why}: ", text, advice) from error
+
+        workers = [asyncio.ensure_future(work()) for _ in requests[: self.concurrency]]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+        return [found[number] for number in range(len(requests))]
+
+    async def _ask(self, path: str, payload: Any) -> str:
+        """The server's answer, as text; tried again where that may help, as long as there is time."""
+        import httpx
+
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout
+        for attempt in range(self.retries + 1):
+            pause = 0.5 * 2 ** min(attempt, 6) * random.uniform(1.0, 1.2)
+            try:
+                status, text, wished = await asyncio.wait_for(self._exchange(path, payload), deadline - loop.time())
+            except asyncio.TimeoutError:
+                raise self._failure(f"{path} timed out: no whole answer within {self.timeout:g} seconds") from None
+            except httpx.HTTPError as error:
+                words = str(error).rstrip(".") or type(error).__name__
+                failure = self._failure(f"{path} could not be asked: ", words, " Does the server run?")
+            else:
+                if status == 200:
+                    return text
+                advice = f" Set the environment variable {self.api_key_env}." if status in (401, 403) else ""
+                failure = self._failure(f"{path} answered {status}: ", _words(text), advice)
+                if status not in _TRANSIENT:
+                    raise failure
+                pause = wished or pause
+            if attempt == self.retries or loop.time() + pause >= deadline:
+                raise failure
+            await asyncio.sleep(pause)
+        raise AssertionError
+
+    async def _exchange(self, path: str, payload: Any) -> tuple[int, str, float]:
+        """Status, text, and the seconds that the server wants until it is asked again."""
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        if key := self._key:
+            headers["Authorization"] = f"Bearer {key}"
+        method = "GET" if payload is None else "POST"
+        client = self._connections.client
+        async with client.stream(method, self.root + path, headers=headers, json=payload) as response:
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise self._failure(f"{path} answered in a compression, which was not asked for")
+            body = bytearray()
+            async for part in response.aiter_raw():
+                body += part
+                if len(body) > limits.ANSWER_BYTES:
+                    raise self._failure(f"{path} answered with more than {limits.ANSWER_BYTES} bytes")
+            return response.status_code, body.decode("utf-8", "replace"), _retry_after(response.headers)
+
+    @property
+    def _key(self) -> str:
+        key = os.environ.get(self.api_key_env, "").strip()  # a mounted secret ends with a newline
+        if not (key.isascii() and key.isprintable()):
+            raise InvalidInput(f"The environment variable {self.api_key_env} holds what no header can carry.")
+        return key
+
+    def _failure(self, message: str, words: str = "", advice: str = "") -> ServerFailure:
+        """The error, with the beginning of a server's words: no API key, no escapes for a terminal."""
+        words = words.replace(self._key, "***") if self._key else words
+        shown = "".join(sign if sign.isprintable() else " " for sign in words[:_QUOTED])
+        return ServerFailure(f"{self.root}{message}{shown}.{advice}")
+
+
+def _words(text: str) -> str:
+    """What a server says of a failure, out of the forms that it is wrapped in."""
+    try:
+        words = limits.read_json(text, "The answer")
+    except InvalidInput:
+        words = text
+    for name in ("error", "message", "detail"):
+        if isinstance(words, dict) and name in words:
+            words = words[name]
+    return (words if isinstance(words, str) else json.dumps(words)) or "nothing"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    value = headers.get("Retry-After", "")
+    try:
+        date = None if value.isdecimal() else email.utils.parsedate_to_datetime(value)
+        seconds = int(value) if date is None else date.timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_PAUSE)
+
+
+# The model
 
 
 class ServedModel(FromOptions):
     """A decoder-only language model behind vLLM, SGLang, llama.cpp, Ollama or an OpenAI-compatible address.
 
-    vLLM and SGLang tell likelihoods and next tokens, the others next tokens alone. Prompts are tokenised and shortened
+    vLLM and SGLang give likelihoods and next tokens, the others next tokens alone. Prompts are tokenised and shortened
     here, by the model's own tokenizer, so that budgets hold and control tokens in documents are text. Ollama and
     OpenAI take text: without `tokenizer` nothing is shortened, and what their templates make of a document is theirs.
 
@@ -38,17 +446,17 @@ class ServedModel(FromOptions):
         api_key_env: Environment variable that holds the API key; no key is sent if it is not set.
         max_length: Longest prompt in tokens; None for what the server says.
         prompts_per_request: Prompts of one request, where a server takes several.
-        concurrency: Requests under way at once.
-        timeout: Seconds that an answer may take.
+        concurrency: Requests under way at once, whoever calls.
+        timeout: Seconds that the answer to a request may take in all, other attempts and their pauses included.
         retries: How often a request is tried again, with growing pauses: after 408, 429 and 5xx, and where the server
             cannot be reached.
         chat: Whether each prompt is the user's turn of a conversation, by the tokenizer's chat template.
 
     Scores are natural log-probabilities per token, as of the same model on this machine; a temperature other than 1 is
-    refused, since no server rescales a prompt's logits.
+    refused, since no server rescales a prompt's logits. In a process that is forked it makes connections of its own.
 
     Raises:
-        MissingExtra: urllib3 or transformers is not installed.
+        MissingExtra: httpx or transformers is not installed.
         InvalidInput: the address or an option cannot be used.
     """
 
@@ -66,27 +474,23 @@ class ServedModel(FromOptions):
         retries: int = 5,
         chat: bool = False,
     ) -> None:
+        require("httpx", "server")
+        require("transformers", "server")
         url, _, self._model = address.partition("#")
-        parts = urlsplit(url)
-        if not parts.hostname or parts.query or parts.username:
+        if not _is_address(url):
             raise InvalidInput("A server's address is http://host:port/v1#model, or https, without a login or a query.")
-        if engine is not None and engine not in SERVERS:
-            raise InvalidInput(f"engine is one of {', '.join(SERVERS)}; not {engine!r}.")
+        if engine is not None and engine not in _SERVERS:
+            raise InvalidInput(f"engine is one of {', '.join(_SERVERS)}; not {engine!r:.{_QUOTED}}.")
         check_positive(prompts_per_request=prompts_per_request, concurrency=concurrency)
         if not isinstance(retries, int) or retries < 0:
-            raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r}.")
-        if not isinstance(timeout, int | float) or timeout <= 0:
-            raise InvalidInput(f"timeout is a number of seconds above 0; not {timeout!r}.")
-        require("urllib3", "server")
-        require("transformers", "server")
-        from drillrank.likelihood.http_client import HTTPClient
-
+            raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.{_QUOTED}}.")
+        if not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+            raise InvalidInput(f"timeout is a number of seconds above 0; not {timeout!r:.{_QUOTED}}.")
         super().__init__(address, locals())
-        self._root = url.rstrip("/").removesuffix("/v1")
-        self._client = HTTPClient(
-            self._root, api_key_env=api_key_env, timeout=timeout, retries=retries, concurrency=concurrency
-        )
-        self._lock = threading.RLock()
+        root = url.rstrip("/").removesuffix("/v1")
+        self._client = HTTPClient(root, api_key_env, timeout, retries, concurrency)
+        self._locks: dict[int, Any] = {}
+        self._made: dict[str, Any] = {}
 
     @property
     def spec(self) -> str:
@@ -103,95 +507,12 @@ class ServedModel(FromOptions):
         """What the tokenizer's directory or repository names in `1_LogitScore/config.json`."""
         return None if self._tokenizer_name is None else read_trained_answers(self._tokenizer_name)
 
-    @property
-    def server(self) -> Server:
-        """The server, asked once what it is.
+    async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function that asks this model, without blocking the event loop.
 
-        Raises:
-            ServerFailure: it cannot be reached.
-            InvalidInput: it does not serve the model.
+        It runs on a thread of this model's own. When the caller is cancelled, the server is asked no more.
         """
-        with self._lock:
-            return self._server
-
-    @property
-    def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer, loaded at the first use.
-
-        Raises:
-            InvalidInput: it cannot be loaded.
-        """
-        with self._lock:
-            return self._tokenizer
-
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
-        server = self.server
-        if not server.tells_likelihood:
-            server.score([])  # says what would do
-        if temperature != 1:
-            raise InvalidInput(f"A served model scores at temperature 1, not {temperature!r}: leave it out.")
-        tokenizer = self.tokenizer
-        end = [self._eos_id] if include_eos else []
-        window = None if self._window is None else self._window - 1  # a server writes one token
-        strings = list(as_one_string(as_said(requests, self._options["chat"]), tokenizer, window, end))
-        asked = [Sequenced(tuple(ids), first) for ids, first, _ in strings]
-        distinct = list(dict.fromkeys(asked))
-        found = dict(zip(distinct, server.score(distinct), strict=True))
-        results = []
-        for one, (_, _, cut_tokens) in zip(asked, strings, strict=True):
-            log_probs = np.array(found[one], dtype=np.float64)
-            names = [tokenizer.token_names[id_] for id_ in one.ids[one.target_start :]]
-            results.append(Likelihood(names, log_probs, float(log_probs.sum()), cut_tokens))
-        return results
-
-    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
-        if logits:
-            raise LacksCapability(
-                f"{self.spec!r} tells log-probabilities, and this preset scores by one raw logit, which cannot be had "
-                'from them: load the model here, as "hf:<model>", or take a model that gives two answers.'
-            )
-        server = self.server
-        asked, cut_tokens = self._with_ids(requests) if server.takes_ids else self._with_texts(requests)
-        distinct = list(dict.fromkeys(asked))
-        found = dict(zip(distinct, server.ask(distinct), strict=True))
-        return [
-            NextTokens(np.array([value for value, _ in found[one]]), cut, tuple(bound for _, bound in found[one]))
-            for one, cut in zip(asked, cut_tokens, strict=True)
-        ]
-
-    def _with_ids(self, requests: Sequence[NextTokenRequest]) -> tuple[list[Asked], list[int]]:
-        tokenizer = self.tokenizer
-        window = None if self._window is None else self._window - 1
-        strings = list(as_one_string(prompts_alone(requests), tokenizer, window))
-        asked = [
-            Asked("", tuple(ids), (), tuple(map(tokenizer.answer_id, request.answers)), False)
-            for request, (ids, _, _) in zip(requests, strings, strict=True)
-        ]
-        return asked, [cut_tokens for _, _, cut_tokens in strings]
-
-    def _with_texts(self, requests: Sequence[NextTokenRequest]) -> tuple[list[Asked], list[int]]:
-        """Prompts for servers that tokenise by themselves."""
-        if self._options["tokenizer"] is None:
-            return [self._unread(request) for request in requests], [0] * len(requests)
-        tokenizer = self.tokenizer
-        safe = [Request(_defused(request.prompt, tokenizer), "", request.max_tokens) for request in requests]
-        fitted = fit_to_budgets(safe, tokenizer, self._window, with_targets=False)
-        asked = [
-            Asked(item.text, (), tuple(map(tokenizer.answer_text, request.answers)), (), request.chat)
-            for request, item in zip(requests, fitted, strict=True)
-        ]
-        return asked, [item.cut_tokens for item in fitted]
-
-    def _unread(self, request: NextTokenRequest) -> Asked:
-        limits = [request.max_tokens, *(part.max_tokens for part in request.prompt if isinstance(part, Evidence))]
-        words = all(isinstance(answer, str) for answer in request.answers)
-        if not request.chat or any(limits) or not words:
-            raise InvalidInput(
-                f"{self.spec!r} takes text, and without the model's tokenizer no passage can be shortened here, no "
-                "token be named by its id, and no document be kept from speaking as the user: give the option "
-                'tokenizer="<model id or directory>".'
-            )
-        return Asked(prompt_text(request.prompt), (), tuple(map(str, request.answers)), (), True)
+        return await self._client.on_worker(function, *arguments)
 
     def first_tokens(self, text: str, count: int) -> str:
         """The longest beginning of a text that has at most `count` tokens, special ones not counted."""
@@ -202,63 +523,171 @@ class ServedModel(FromOptions):
         """Tokens of a text, special tokens not counted."""
         return len(self.tokenizer(text).ids)
 
-    @cached_property
+    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+        if not self.server.likelihood:
+            raise LacksCapability(
+                f"{self.server.engine} gives probabilities of what it writes, not of a prompt, so that it has no "
+                'likelihood of a question: rank with Relevance, such as Relevance(model, preset="yes-no"), or serve '
+                "the model by vLLM or SGLang for UPR, PromptRank and BRMGR."
+            )
+        if temperature != 1:
+            raise InvalidInput(f"A served model scores at temperature 1, not {temperature!r}: leave it out.")
+        eos_id = self.tokenizer.eos_id
+        if include_eos and eos_id is None:
+            raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
+        end = [eos_id] if include_eos and eos_id is not None else []
+        strings = list(as_one_string(as_said(requests, self._options["chat"]), self.tokenizer, self._window, end))
+        prompts = [_Prompt(ids=tuple(ids), target_start=start) for ids, start, _ in strings]
+        results = []
+        for prompt, values, (_, start, cut_tokens) in zip(prompts, self._ask(prompts), strings, strict=True):
+            log_probs = np.array([value for value, _ in values], dtype=np.float64)
+            names = [self.tokenizer.token_names[id_] for id_ in prompt.ids[start:]]
+            results.append(Likelihood(names, log_probs, float(log_probs.sum()), cut_tokens))
+        return results
+
+    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        if logits:
+            raise LacksCapability(
+                f"{self.spec!r} gives log-probabilities, and this preset scores by one raw logit, which cannot be had "
+                'from them: load the model here, as "hf:<model>", or take a model that gives two answers.'
+            )
+        if self.server.takes_ids:
+            strings = as_one_string(prompts_alone(requests), self.tokenizer, self._window)
+            answer_id = self.tokenizer.answer_id
+            prompts = [
+                (_Prompt(ids=tuple(ids), answers=tuple(map(answer_id, request.answers))), cut_tokens)
+                for request, (ids, _, cut_tokens) in zip(requests, strings, strict=True)
+            ]
+        elif self._options["tokenizer"] is None:
+            prompts = [(self._as_it_is(request), 0) for request in requests]
+        else:
+            tokenizer = self.tokenizer
+            safe = [Request(_defused(request.prompt, tokenizer), "", request.max_tokens) for request in requests]
+            fitted = fit_to_budgets(safe, tokenizer, self._window, with_targets=False)
+            answers = [tuple(map(tokenizer.answer_text, request.answers)) for request in requests]
+            prompts = [
+                (_Prompt(item.text, answers=texts, chat=request.chat), item.cut_tokens)
+                for request, texts, item in zip(requests, answers, fitted, strict=True)
+            ]
+        return [
+            NextTokens(np.array([value for value, _ in values]), cut_tokens, tuple(bound for _, bound in values))
+            for values, (_, cut_tokens) in zip(self._ask([prompt for prompt, _ in prompts]), prompts, strict=True)
+        ]
+
+    def _as_it_is(self, request: NextTokenRequest) -> _Prompt:
+        """A prompt for a server that takes text, without the model's tokenizer."""
+        limited = [request.max_tokens, *(part.max_tokens for part in request.prompt if isinstance(part, Evidence))]
+        if not request.chat or any(limited) or not all(isinstance(answer, str) for answer in request.answers):
+            raise InvalidInput(
+                f"{self.spec!r} takes text, and without the model's tokenizer no passage can be shortened here, no "
+                "token be named by its id, and no document be kept from speaking as the user: give the option "
+                'tokenizer="<model id or directory>".'
+            )
+        return _Prompt(without_surrogates(prompt_text(request.prompt)), answers=request.answers, chat=True)
+
+    def _ask(self, prompts: Sequence[_Prompt]) -> list[_Values]:
+        """The values of each prompt; those that begin alike are sent together, as prefix caches want them."""
+        server = self.server
+        distinct = sorted(set(prompts), key=lambda prompt: (prompt.ids, prompt.text))
+        size = self._options["prompts_per_request"] if server.batches else 1
+        groups = [distinct[at : at + size] for at in range(0, len(distinct), size)]
+
+        def read(number: int, answer: Any) -> list[_Values]:
+            answers = server.split(answer, len(groups[number]))
+            return [server.read(prompt, one) for prompt, one in zip(groups[number], answers, strict=True)]
+
+        requests = [server.request(self._served_name, group) for group in groups]
+        values = chain.from_iterable(self._client.send(requests, read, server.engine, server.advice))
+        found = dict(zip(distinct, values, strict=True))
+        return [found[prompt] for prompt in prompts]
+
+    @property
+    def server(self) -> Server:
+        """The kind of server that it is, asked once.
+
+        Raises:
+            ServerFailure: it cannot be reached.
+            InvalidInput: it does not serve the model.
+        """
+        return _SERVERS[self._options["engine"] or _OWNERS.get(str(self._card.get("owned_by")), "openai")]
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer, loaded at the first use.
+
+        Raises:
+            InvalidInput: it cannot be loaded.
+        """
+        return self._once("tokenizer", self._load_tokenizer)  # type: ignore[no-any-return]
+
+    @property
     def _card(self) -> dict[str, Any]:
+        return self._once("card", self._read_card)  # type: ignore[no-any-return]
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is made at the first use, under a lock that no thread holds in a process that was just forked."""
+        with self._locks.setdefault(os.getpid(), threading.RLock()):
+            if name not in self._made:
+                self._made[name] = make()
+            return self._made[name]
+
+    def _read_card(self) -> dict[str, Any]:
         """What the server says of the model; nothing where its engine is named and it lists no models."""
+
+        def by_name(_: int, answer: Any) -> dict[str, dict[str, Any]]:
+            return {str(card["id"]): card | {} for card in answer["data"]}
+
+        engine = self._options["engine"]
         try:
-            models = self._client.get("/v1/models")["data"]
-            named = {str(model["id"]): model for model in models}
+            [cards] = self._client.send([("/v1/models", None)], by_name, "a server that lists its models")
         except ServerFailure:
-            if self._options["engine"] is None or not self._model:
+            if engine is None or not self._model:
                 raise
             return {}
-        except (LookupError, TypeError) as error:
-            raise ServerFailure(f"{self._root}/v1/models lists no models: name the engine. ({error!r})") from error
-        if not self._model and len(named) != 1:
-            raise InvalidInput(f"{self._name!r} serves {', '.join(named) or 'nothing'}: name one behind a #.")
-        name = self._model or next(iter(named))
-        if name not in named and f"{name}:latest" not in named:
-            if self._options["engine"] == "openai":  # gateways know more names than they list
-                return {}
-            raise InvalidInput(f"{self._root} does not serve {name!r}; it serves {', '.join(named) or 'nothing'}.")
-        card: dict[str, Any] = named.get(name) or named[f"{name}:latest"]
-        return card
+        names = f"{', '.join(cards):.{_QUOTED}}" or "nothing"
+        if not self._model and len(cards) != 1:
+            raise InvalidInput(f"{self._name!r} serves {names}: name one behind a #.")
+        name = self._model or next(iter(cards))
+        card = cards.get(name) or cards.get(f"{name}:latest")
+        if card is None and engine != "openai":  # gateways know more names than they list
+            raise InvalidInput(f"{self._client.root} does not serve {name!r:.{_QUOTED}}; it serves {names}.")
+        return card or {}
 
-    @cached_property
-    def _server(self) -> Server:
-        card = self._card
-        engine = self._options["engine"] or OWNERS.get(card.get("owned_by", ""), "openai")
-        logger.info("%s is served by %s.", self._name, SERVERS[engine].engine)
-        return SERVERS[engine](self._client, self._model or card["id"], self._options["prompts_per_request"])
+    @property
+    def _served_name(self) -> str:
+        return self._model or str(self._card["id"])
 
     @property
     def _window(self) -> int | None:
-        told = self._options["max_length"] or self._card.get("max_model_len")
-        return told if isinstance(told, int) and told > 0 else None
+        """Tokens of the longest prompt: a server writes one token behind it."""
+        limit = self._options["max_length"] or self._card.get("max_model_len")
+        return limit - 1 if isinstance(limit, int) and limit > 0 else None
 
     @property
     def _tokenizer_name(self) -> str | None:
-        given: str | None = self._options["tokenizer"]
-        if given is not None or not self.server.takes_ids:
-            return given
-        return str(self._card.get("root") or self._model or self._card["id"])
+        name: str | None = self._options["tokenizer"]
+        return name if name or not self.server.takes_ids else str(self._card.get("root") or self._served_name)
 
-    @property
-    def _eos_id(self) -> int:
-        if self.tokenizer.eos_id is None:
-            raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
-        return self.tokenizer.eos_id
-
-    @cached_property
-    def _tokenizer(self) -> TextTokenizer:
+    def _load_tokenizer(self) -> TextTokenizer:
         import transformers
 
         name = self._tokenizer_name
-        with told(
-            f"The tokenizer of {self._name!r} cannot be loaded as {name!r}",
+        with invalid_input(
+            f"The tokenizer of {self._name!r} cannot be loaded as {name!r:.{_QUOTED}}",
             'Give the option tokenizer="<model id or directory>".',
         ):
             return TextTokenizer(transformers.AutoTokenizer.from_pretrained(name))
+
+
+def _is_address(url: str) -> bool:
+    import httpx
+
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    known = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
+    return known and not parts.userinfo and not parts.query
 
 
 def _defused(prompt: Prompt, tokenizer: TextTokenizer) -> Prompt:

@@ -2,37 +2,54 @@
 
     p(w|d) = (tf(w, d) + μ p(w|C)) / (|d| + μ)          Zhai & Lafferty (2001); query likelihood: Ponte & Croft (1998)
     p(w|c) = mean over the documents d of a path c of p(w|d)
+    p(w|C) = (cf(w) + κ p(w|English)) / (|C| + κ)
 
 Only the documents of a prompt are evidence: instructions, prefixes and demonstrations say nothing about w. A
 temperature acts on each document's distribution, p(w|d)^(1/T) / Σ_v p(v|d)^(1/T), before the mean.
+
+General English, or another language, stands in for κ words of the collection: it decides where the collection is small,
+and fades where it is large. The candidates of one question are a poor collection: retrieval chose them because they
+hold the question's words, so those look common. The counts come with the package, so that scores do not depend on what
+else is installed: the frequencies of pyspellchecker 0.9.1 (MIT licence), which `tools/stems.py` added up over words
+with the same stem. Of other languages, the common stems are listed.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import islice, repeat
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain, islice, repeat
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from drillrank.collection_statistics import CollectionStatistics
+from drillrank.data import read_table
 from drillrank.errors import InvalidInput
+from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
-from drillrank.likelihood.budget import allot
-from drillrank.likelihood.collection import Collection, Floats, Integers, TermCounts
-from drillrank.likelihood.saved import read_collection, write_collection
+from drillrank.likelihood.tokenizer import allot
 from drillrank.prompts import Evidence
-from drillrank.text import check_language, find_words, terms, words
+from drillrank.text import ANALYZER, LANGUAGES, check_language, find_words, terms, words
+from drillrank.vectors import CollectionStatistics, SparseMatrix, word_counts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Floats = npt.NDArray[np.float64]
+
 UNSAVED = "<fitted and not saved>"  # in the place of a directory
+FILE = "unigram.json"
+FORMAT, VERSION = "drillrank unigram", 1
+LISTED = {"english", "dutch", "french", "german", "italian", "portuguese", "russian", "spanish"}
+UNLISTED = 1e-7  # probability of a word that the list lacks, such as most names; rarer listed ones count as such
+KAPPA = 100_000.0  # κ; from 10,000 on it matters little on the tuning questions of HotpotQA, MuSiQue and QASPER
 _NOTHING = Evidence("")  # the document of a prompt without documents: only the collection speaks
 
 
@@ -59,11 +76,14 @@ class UnigramModel(LanguageModel):
     True
     """
 
+    reads_instructions = False  # they say nothing about a word's probability
+    language = "english"
+
     def __init__(self, mu: float = 300.0, language: str = "english") -> None:
         if not isinstance(mu, int | float) or not 1e-6 <= mu < math.inf:
-            raise InvalidInput(f"mu must be a positive number of words, not {mu!r}.")
+            raise InvalidInput(f"mu must be a positive number of words, not {mu!r:.200}.")
         self.mu = float(mu)
-        self._language = check_language(language)
+        self.language = check_language(language)
         self._collection: Collection | None = None
         self._directory: str | None = None  # where this collection is saved
 
@@ -77,18 +97,25 @@ class UnigramModel(LanguageModel):
             InvalidInput: nothing is saved there, the file cannot be used or is of another language than the one that is
                 asked for, or `mu` is not positive.
         """
-        saved_mu, collection = read_collection(directory)
+        folder = Path(directory).expanduser().absolute()
+        try:
+            state = (folder / FILE).stat()
+        except (OSError, ValueError) as cause:
+            raise InvalidInput(
+                f"No unigram model is saved in {directory!r}: {cause}. UnigramModel().fit(texts).save(directory) saves "
+                "one."
+            ) from cause
+        saved_mu, collection = _read(folder / FILE, state.st_mtime_ns, state.st_size)
         if language not in (None, collection.language):
             raise InvalidInput(
-                f"The unigram model in {directory!r} was fitted on {collection.language}: not {language!r}."
+                f"The unigram model in {directory!r} was fitted on {collection.language}: not {language!r:.200}."
             )
         model = cls(saved_mu if mu is None else mu, collection.language)
-        model._collection = collection
-        model._directory = str(Path(directory).expanduser().absolute())
+        model._collection, model._directory = collection, str(folder)
         return model
 
     def save(self, directory: str | os.PathLike[str]) -> str:
-        """Write μ and the collection's word counts, not its texts; the specification that loads them again.
+        """Write μ and the collection's word counts, not its texts, as JSON; the specification that loads them again.
 
         Raises:
             InvalidInput: the model has not been fitted, or the directory cannot be written.
@@ -102,25 +129,21 @@ class UnigramModel(LanguageModel):
         """
         if self._collection is None:
             raise InvalidInput('There is nothing to save before fit(texts): "unigram" names an unfitted model.')
-        self._directory = write_collection(directory, self.mu, self._collection)
+        folder = Path(directory).expanduser().absolute()
+        content = {"format": FORMAT, "version": VERSION, "analyzer": ANALYZER, "language": self.language}
+        content |= {"mu": self.mu, "counts": dict(self._collection.frequencies)}
+        try:
+            with whole_file(folder / FILE) as file:
+                file.write(json.dumps(content).encode())
+        except OSError as cause:
+            raise InvalidInput(f"The unigram model cannot be saved in {str(folder)!r}: {cause}") from cause
+        self._directory = str(folder)
         return self.spec
-
-    @property
-    def language(self) -> str:
-        """Whose stemmer words go through."""
-        return self._language
-
-    @property
-    def reads_instructions(self) -> bool:
-        """False: instructions, prefixes and demonstrations say nothing about a word's probability."""
-        return False
 
     @property
     def spec(self) -> str:
         """`"unigram"`; once fitted and saved `"unigram:<directory>"`; in between a name that cannot be loaded."""
-        if self._collection is None:
-            return "unigram"
-        return f"unigram:{UNSAVED if self._directory is None else self._directory}"
+        return "unigram" if self._collection is None else f"unigram:{self._directory or UNSAVED}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -135,12 +158,12 @@ class UnigramModel(LanguageModel):
         Raises:
             InvalidInput: an item is not a string, or the statistics are of another language.
         """
-        if isinstance(texts, CollectionStatistics):
-            if texts.language != self.language:
-                raise InvalidInput(f"The model is {self.language}, and the words were counted as {texts.language}.")
-            self._collection = Collection(saved=texts.occurrences, language=self.language)
+        if not isinstance(texts, CollectionStatistics):
+            self._collection = Collection.of(check_texts(texts), self.language)
+        elif texts.language == self.language:
+            self._collection = Collection(texts.occurrences, self.language)
         else:
-            self._collection = Collection(check_texts(texts), language=self.language)
+            raise InvalidInput(f"The model is {self.language}, and the words were counted as {texts.language}.")
         self._directory = None
         return self
 
@@ -155,7 +178,7 @@ class UnigramModel(LanguageModel):
         >>> UnigramModel().first_tokens("Who, me? Yes, you!", 3)
         'Who, me? Yes'
         """
-        return text if _count_words(text) <= count else _first_words(text, count)
+        return _first_words(text, count)
 
     def document_log_probs(self, target: str, texts: Sequence[str], /) -> Floats:
         """Log p(w|d) of the target's words under each text alone, shape (texts, words).
@@ -164,99 +187,203 @@ class UnigramModel(LanguageModel):
         >>> model.document_log_probs("a river", ["Basel is a town.", "The Rhine is a river."]).argmax(axis=0).tolist()
         [0, 1]
         """
-        asked = terms(target, self.language)
-        collection = self._collection or Collection(texts, language=self.language)
-        models = _DocumentModels(collection, texts, self.mu)
-        log_probs: Floats = models.log_probs(asked, models.tf(asked))[models.rows]
-        return log_probs
+        return self._document_log_probs(terms(target, self.language), texts, 1.0)[0]
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if include_eos:
             raise InvalidInput("The unigram model has no end-of-sequence token: leave include_eos out.")
-        if len(set(map(attrgetter("target"), requests))) == 1:
-            return self._one_target(requests[0].target, requests, temperature)
         by_target: dict[str, list[int]] = {}
         for position, request in enumerate(requests):
             by_target.setdefault(request.target, []).append(position)
-        results: list[Likelihood] = [None] * len(requests)  # type: ignore[list-item]  # every place is filled below
+        results: dict[int, Likelihood] = {}
         for target, positions in by_target.items():
-            likelihoods = self._one_target(target, [requests[i] for i in positions], temperature)
-            for position, likelihood in zip(positions, likelihoods, strict=True):
-                results[position] = likelihood
-        return results
+            of_target = terms(target, self.language)
+            documents = Documents.of([requests[position] for position in positions])
+            log_probs, matched = self._document_log_probs(of_target, documents.texts, temperature)
+            if len(log_probs) > len(positions):
+                starts = np.cumsum([0, *documents.sizes[:-1]])
+                log_probs = np.logaddexp.reduceat(log_probs, starts) - np.log(documents.sizes)[:, None]
+                matched = np.logical_or.reduceat(matched, starts)
+            totals = log_probs.sum(axis=1).tolist()
+            found = map(Likelihood, repeat(of_target), log_probs, totals, documents.cut, matched.tolist())
+            results.update(zip(positions, found, strict=True))
+        return [results[position] for position in range(len(requests))]
 
-    def _one_target(self, target: str, requests: Sequence[Request], temperature: float) -> list[Likelihood]:
-        asked = terms(target, self.language)
-        documents = Documents.of(requests)
-        collection = self._collection or Collection(documents.texts, language=self.language)
-        models = _DocumentModels(collection, documents.texts, self.mu)
-        tf = models.tf(asked)
-        matched = (tf.max(axis=1, initial=0.0) > 0)[models.rows]
-        log_probs = models.log_probs(asked, tf) / temperature
+    def _document_log_probs(
+        self, of_target: list[str], texts: Sequence[str], temperature: float
+    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Log p(w|d), shape (texts, words), and whether a text holds one of the words, shape (texts,)."""
+        language, collection = self.language, self._collection
+        distinct = dict.fromkeys(texts)
+        new = [text for text in distinct if text not in collection.rows] if collection else list(distinct)
+        tokens = [terms(text, language) for text in new]
+        counted = list(map(Counter, tokens))
+        tf = np.array([[count[word] for word in of_target] for count in counted], dtype=np.float64)
+        tf = tf.reshape(len(new), len(of_target))
+        lengths = np.array(list(map(len, tokens)), dtype=np.float64)
+        if collection is None:
+            collection = Collection(Counter(chain.from_iterable(tokens)), language)
+        else:  # each word that only the document has takes the unseen class's share: the sum over all words stays 1
+            foreign = [sum(not collection.knows(word) for word in count) for count in counted]
+            lengths += self.mu * collection.unseen * np.array(foreign, dtype=np.float64)
+        indexed = [text for text in distinct if text in collection.rows] if len(new) < len(distinct) else []
+        if indexed:
+            known_tf, known_lengths = collection.counts_of(indexed, of_target)
+            tf, lengths = np.concatenate([known_tf, tf]), np.concatenate([known_lengths, lengths])
+        mass = lengths + self.mu
+        log_probs = np.log((tf + self.mu * collection.probability(of_target)) / mass[:, None]) / temperature
         if temperature != 1:
-            log_probs -= models.log_normalizers(temperature)[:, None]
-        log_probs = log_probs[models.rows]
-        if len(log_probs) > len(requests):
-            starts = np.cumsum([0, *documents.sizes[:-1]])
-            log_probs = np.logaddexp.reduceat(log_probs, starts) - np.log(documents.sizes)[:, None]
-            matched = np.logical_or.reduceat(matched, starts)
-        totals = log_probs.sum(axis=1).tolist()
-        return list(map(Likelihood, repeat(asked), log_probs, totals, documents.cut, matched.tolist()))
+            counted = [Counter(terms(text, language)) for text in indexed] + counted
+            power = 1 / temperature
+            everywhere = collection.log_power_sum(power) + power * math.log(self.mu)
+            sums = [_log_power_sum(collection, count, self.mu, power, everywhere) for count in counted]
+            log_probs -= (np.array(sums) - power * np.log(mass))[:, None]
+        if len(texts) > len(distinct) or (indexed and new):
+            row = {text: number for number, text in enumerate([*indexed, *new])}
+            rows = [row[text] for text in texts]
+            log_probs, tf = log_probs[rows], tf[rows]
+        return log_probs, tf.max(axis=1, initial=0.0) > 0
 
 
-class _DocumentModels:
-    """p(w|d) of the distinct documents of a call: indexed ones from the collection, the others counted now.
+class Collection:
+    """The collection language model p(w|C).
 
-    `rows` holds, for each text given, its row in the arrays of this object.
+    A word that neither the collection nor the language's list knows has the probability `unseen`; p(w|C) adds up to 1
+    over the words of both and one unseen word.
+
+    Attributes:
+        frequencies: cf(w), how often each word occurs.
+        language: Whose list of words stands behind them.
+        rows: The number of each text that is indexed.
+        unseen: Probability of a word that is not known.
     """
 
-    def __init__(self, collection: Collection, texts: Sequence[str], mu: float) -> None:
-        self._mu = mu
-        self._collection = collection
-        self._texts = texts
-        indexed = [collection.rows.get(text, -1) for text in texts]
-        distinct, self.rows = np.unique(indexed, return_inverse=True)
-        self._counted: list[tuple[TermCounts, Integers]] = [(collection, distinct)]
-        foreign_words: Floats = np.zeros(0)
-        if -1 in indexed:
-            new = TermCounts((text for text, row in zip(texts, indexed, strict=True) if row < 0), collection.language)
-            known = distinct[distinct >= 0]
-            self._counted = [(collection, known), (new, np.arange(len(new.rows)))]
-            places = {text: len(known) + row for text, row in new.rows.items()}
-            self.rows = np.array([places.get(text, row - 1) for text, row in zip(texts, self.rows, strict=True)])
-            foreign_words = new.count_words_unknown_to(collection)
-        self._mass: Floats = mu + np.concatenate([counts.lengths[rows] for counts, rows in self._counted])
-        # Each word that only the document has takes the unseen class's share: the sum over all words stays 1.
-        self._mass[len(self._mass) - len(foreign_words) :] += mu * collection.unseen * foreign_words
+    _columns: Mapping[str, int]  # of what is indexed, as are these two
+    _by_word: SparseMatrix
+    _lengths: Floats
 
-    def tf(self, words: Sequence[str]) -> Floats:
-        """How often each document holds each word, shape (documents, words)."""
-        return np.concatenate([counts.tf(rows, words) for counts, rows in self._counted])
+    def __init__(self, frequencies: Mapping[str, int], language: str = "english") -> None:
+        self.frequencies, self.language = frequencies, language
+        self.rows: dict[str, int] = {}
+        self._general = background(language)
+        unlisted = sum(word not in self._general for word in frequencies)
+        self._scale = KAPPA / (sum(frequencies.values()) + KAPPA * (1 + UNLISTED * (unlisted + 1)))
+        self.unseen = UNLISTED * self._scale
 
-    def log_probs(self, words: Sequence[str], tf: Floats) -> Floats:
-        """Log p(w|d), shape (documents, words)."""
-        log_probs: Floats = np.log((tf + self._mu * self._collection.probability(words)) / self._mass[:, None])
-        return log_probs
+    @classmethod
+    def of(cls, texts: Iterable[str], language: str) -> Collection:
+        """Of texts, each distinct one once, with an index: how often a text holds a word needs no look into it."""
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        counts, columns = word_counts(terms(text, language) for text in rows)
+        collection = cls(dict(zip(columns, map(int, counts.column_sums().tolist()), strict=True)), language)
+        collection.rows = rows
+        collection._columns, collection._by_word, collection._lengths = columns, counts.transposed(), counts.row_sums()
+        return collection
 
-    def log_normalizers(self, temperature: float) -> Floats:
-        """Log of Σ p(w|d)^(1/T) over the collection's words and the document's own, and one unseen word."""
-        power = 1 / temperature
-        text_of_row = dict(zip(self.rows.tolist(), self._texts, strict=True))
-        own = TermCounts((text_of_row[row] for row in range(len(self._mass))), self._collection.language)
-        words = own.words()
-        listed = np.array([self._collection.knows(word) for word in words])
-        everywhere = self._mu * self._collection.probability(words)
-        counts = own.counts
-        own_words = power * np.log(counts.data + everywhere[counts.columns])
-        as_background = power * np.log(everywhere[counts.columns])
-        all_background = self._collection.log_power_sum(power) + power * math.log(self._mu)
-        scale = np.full(len(self._mass), all_background)  # keeps small temperatures from underflowing
-        np.maximum.at(scale, counts.rows, own_words)
-        change = np.exp(own_words - scale[counts.rows])
-        change -= np.where(listed[counts.columns], np.exp(as_background - scale[counts.rows]), 0)
-        sums = np.bincount(counts.rows, weights=change, minlength=len(scale)) + np.exp(all_background - scale)
-        log_normalizers: Floats = scale + np.log(sums) - power * np.log(self._mass)
-        return log_normalizers
+    def counts_of(self, indexed: Sequence[str], of_target: Sequence[str]) -> tuple[Floats, Floats]:
+        """How often each indexed text holds each word, shape (texts, words), and its words, shape (texts,)."""
+        rows = np.array([self.rows[text] for text in indexed])
+        place = np.full(len(self.rows), -1)
+        place[rows] = np.arange(len(rows))
+        table = np.zeros((len(rows), len(of_target)))
+        for column, word in enumerate(of_target):
+            if (term := self._columns.get(word)) is not None:
+                start, end = self._by_word.bounds[term], self._by_word.bounds[term + 1]
+                places = place[self._by_word.columns[start:end]]
+                wanted = places >= 0
+                table[places[wanted], column] = self._by_word.data[start:end][wanted]
+        return table, self._lengths[rows]
+
+    def probability(self, of_words: Iterable[str]) -> Floats:
+        """p(w|C), shape (words,)."""
+        cf, general = self.frequencies, self._general
+        return self._scale * np.array([cf.get(word, 0) / KAPPA + general.get(word, UNLISTED) for word in of_words])
+
+    def knows(self, word: str) -> bool:
+        """Whether p(w|C) counts the word among its own, and not as unseen."""
+        return word in self.frequencies or word in self._general
+
+    def log_power_sum(self, power: float) -> float:
+        """Log of Σ p(w|C)^power over all words that the model knows and one unseen word."""
+        logs, listed_logs = self._logs
+        own = np.logaddexp.reduce(power * logs)
+        everywhere = log_power_sum(power, self.language) + power * np.log(self._scale)
+        top = max(own, everywhere)
+        elsewhere = np.exp(everywhere - top) - np.sum(np.exp(power * listed_logs - top))
+        return float(top + np.log(np.exp(own - top) + max(elsewhere, 0.0)))
+
+    @cached_property
+    def _logs(self) -> tuple[Floats, Floats]:
+        """Log p(w|C) of the words of the collection and one unseen word; log p(w|English) of those that are listed."""
+        listed = [self._general[word] for word in self.frequencies if word in self._general]
+        probabilities = np.append(self.probability(self.frequencies), self.unseen)
+        return np.log(probabilities), np.log(np.array(listed) * self._scale)
+
+
+def _log_power_sum(
+    collection: Collection, count: Mapping[str, int], mu: float, power: float, everywhere: float
+) -> float:
+    """Log of Σ (tf(w, d) + μ p(w|C))^power over the collection's words and the document's own, and one unseen word.
+
+    `everywhere` is the sum of an empty document.
+    """
+    smoothed = mu * collection.probability(count)
+    of_document = power * np.log(np.array(list(count.values())) + smoothed)
+    of_collection = power * np.log(smoothed[np.array([collection.knows(word) for word in count], dtype=bool)])
+    top = max(everywhere, of_document.max(initial=everywhere))  # keeps small temperatures from underflowing
+    change = np.exp(of_document - top).sum() - np.exp(of_collection - top).sum()
+    return float(top + np.log(change + np.exp(everywhere - top)))
+
+
+@lru_cache(maxsize=4)
+def background(language: str = "english") -> Mapping[str, float]:
+    """p(w|English), or of another language: the probability of each listed stem; they add up to 1.
+
+    A language without a list has the English one.
+
+    >>> background()["the"] > background()["river"] > background()["cathedr"] > UNLISTED
+    True
+    >>> background("german")["der"] > background("german")["flucht"]
+    True
+    """
+    if language not in LISTED:
+        return background("english")
+    counts = {stem: int(count) for stem, count in read_table(f"{language}_stems.tsv.gz").items()}
+    total = sum(counts.values())
+    return {stem: count / total for stem, count in counts.items()}
+
+
+@lru_cache(maxsize=16)
+def log_power_sum(power: float, language: str = "english") -> float:
+    """Log of Σ p(w|English)^power over the listed stems; 0 for power 1."""
+    return float(np.logaddexp.reduce(power * np.log(np.fromiter(background(language).values(), dtype=np.float64))))
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
+    """μ and the collection that were saved."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as cause:
+        raise InvalidInput(f"{str(path)!r} is no saved unigram model: {cause}.") from cause
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InvalidInput(f"{str(path)!r} is no saved unigram model: save one with UnigramModel.save.")
+    for name, known in (("version", VERSION), ("analyzer", ANALYZER)):
+        if content.get(name) != known:
+            raise InvalidInput(
+                f"{str(path)!r} has {name} {content.get(name)!r:.200}, and this drillrank reads {known}: fit and save "
+                "the model again."
+            )
+    mu: Any = content.get("mu")
+    counts: Any = content.get("counts")
+    language = content.get("language")
+    are_counts = isinstance(counts, dict) and all(type(count) is int and 0 < count < 2**53 for count in counts.values())
+    if type(mu) not in (int, float) or language not in LANGUAGES or not are_counts:
+        raise InvalidInput(
+            f"{str(path)!r} is damaged: mu is a number, language one that there is, counts whole numbers from 1 on by "
+            "word."
+        )
+    return float(mu), Collection(counts, str(language))
 
 
 class Documents(NamedTuple):
@@ -293,11 +420,7 @@ def _shortened(request: Request, parts: Sequence[Evidence]) -> tuple[list[str], 
     if room is not None:
         room -= sum(_count_words(part) for part in request.prompt if isinstance(part, str))
     kept = allot(lengths, [part.max_tokens for part in parts], room)
-    texts = [
-        part.text if keep == length else _first_words(part.text, keep)
-        for part, length, keep in zip(parts, lengths, kept, strict=True)
-    ]
-    return texts, sum(lengths) - sum(kept)
+    return [_first_words(part.text, keep) for part, keep in zip(parts, kept, strict=True)], sum(lengths) - sum(kept)
 
 
 @lru_cache(maxsize=10_000)  # a search puts the same documents and instructions into many prompts
@@ -306,5 +429,7 @@ def _count_words(text: str) -> int:
 
 
 def _first_words(text: str, count: int) -> str:
+    if _count_words(text) <= count:
+        return text
     *_, last = islice(find_words(text), count)
     return text[: last.end()]

@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from functools import partial
 
-from drillrank.collection_statistics import CollectionStatistics
 from drillrank.corpus import Corpus
 from drillrank.multihop.link_prior import NamedPassages, named_in
 from drillrank.multihop.links import LinkSource, bound_links, restricted_links
 from drillrank.multihop.scoring import PathScorer
 from drillrank.passages import Passage, unique_by_id
-from drillrank.retrieval import TfidfIndex, top
+from drillrank.vectors import CollectionStatistics, TfidfIndex, top
 
 
 class Collected:

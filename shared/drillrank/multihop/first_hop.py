@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path, Ranked, ranked
-from drillrank.rerank.first_stage import NO_PRIOR, FirstStage, Prior, RetrievalScores, check_paired, posteriors
-from drillrank.rerank.scale import divisor
+from drillrank.rerank.base import RetrievalScores, divisor
+from drillrank.rerank.prior import NO_PRIOR, FirstStage, Prior, check_paired, posteriors
 
 
 def check_by_order(prior: Prior | None) -> None:

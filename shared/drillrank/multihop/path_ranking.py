@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from drillrank.passages import Passage, Path, Ranked, ranked
-from drillrank.rerank.scale import divisor
+from drillrank.rerank.base import divisor
 
 
 def log_posterior(item: Ranked[Path]) -> float:

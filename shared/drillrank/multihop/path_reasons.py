@@ -10,9 +10,8 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Path, Ranked
-from drillrank.rerank.contributions import name_of, paths_explained
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.scale import divisor
+from drillrank.rerank.base import divisor, name_of
+from drillrank.rerank.promptrank import PromptRank, paths_explained
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.multihop.link_prior import PathPrior
-from drillrank.prompts import MISSING_PROMPT, Template, check_places
+from drillrank.prompts import Template, check_places
 from drillrank.settings import as_settings, check_one_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+# What a path of documents still lacks (as IRCoT and BridgeRAG ask an LLM between retrievals); the wording is ours.
+MISSING_PROMPT = (
+    "Documents that were found for a question:\n\n{documents}\n\nQuestion: {question}\n\nThe answer may need one more "
+    "document. Name what is still missing as a short search query, with the names that the documents tell. If nothing "
+    "is missing, answer: nothing.\n\nSearch query:"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

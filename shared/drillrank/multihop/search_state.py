@@ -15,8 +15,8 @@ from drillrank.multihop.links import Mention, PathLinks, Target, link_kinds, tar
 from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathWithPrior
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.rerank.contributions import name_of
-from drillrank.retrieval import top
+from drillrank.rerank.base import name_of
+from drillrank.vectors import top
 
 
 class SearchState:

@@ -26,21 +26,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
-from drillrank.prompts import GENERATED_PROMPT, UPR_PROMPT, PassageTemplate, check_question_templates, generated_prompt
-from drillrank.rerank.base import paired
-from drillrank.rerank.contributions import name_of
-from drillrank.rerank.entailment import SUPPORTED, support
-from drillrank.rerank.first_stage import (
-    Prior,
-    RetrievalScores,
-    check_paired,
-    check_prior,
-    check_prior_weight,
-    scores_by_question,
-)
-from drillrank.rerank.upr import UPR
+from drillrank.prompts import Evidence, Prompt, Wording, around_question, check_question_templates
+from drillrank.rerank.base import PRESETS, RetrievalScores, check_pairs, name_of
+from drillrank.rerank.prior import Prior, check_paired, check_prior, check_prior_weight, scores_by_question
+from drillrank.rerank.upr import UPR, UPR_PROMPT, PassageTemplate
 from drillrank.settings import as_settings, check_one_of
 from drillrank.text import without_surrogates
 
@@ -48,6 +38,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Origin = Literal["generated", "retrieved"]
+GeneratedScore = Literal["passage", "question"]
+
+# Equation 5 conditions a generated passage on the question and gives no wording; this one is ours.
+GENERATED_PROMPT = "Question: {question} Please write a passage that answers this question."
+
+# The unigram model on train questions of HotpotQA and MuSiQue: 0.9 keeps 99 % of the true sentences that a retrieved
+# passage holds, 13 % of the same sentences with another answer put in, and one of 546 sentences about something else.
+SUPPORTED = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +58,10 @@ class BRMGRSettings:
         prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
         generated_template: Prompt for a generated passage, with `{question}`.
         max_generated_tokens: Tokens of a generated passage that are scored; it is returned whole.
-        first: Which passage of a pair comes first. `"generated"` is the order of the paper; with `"retrieved"`, what
-            the LLM wrote never stands at the top.
+        generated_score: What a generated passage is scored by: `"passage"`, log p(passage | question), equation 5; or
+            `"question"`, log p(question | passage), UPR's formula, which the paper finds worse (figure 3).
+        first: Which passage of a pair comes first; the paper names no order. With `"retrieved"`, what the LLM wrote
+            never stands at the top.
 
     Raises:
         InvalidInput: a template is malformed, or a setting is out of its range.
@@ -72,6 +72,7 @@ class BRMGRSettings:
     prior_weight: float = 1.0
     generated_template: str = GENERATED_PROMPT
     max_generated_tokens: int = 512
+    generated_score: GeneratedScore = "passage"
     first: Origin = "generated"
 
     def __post_init__(self) -> None:
@@ -81,6 +82,7 @@ class BRMGRSettings:
         check_question_templates([self.generated_template])
         check_positive(max_generated_tokens=self.max_generated_tokens)
         check_one_of(Origin, first=self.first)
+        check_one_of(GeneratedScore, generated_score=self.generated_score)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
@@ -97,18 +99,21 @@ class BRMGR:
 
     Args:
         model: A language model, or its specification; a lexical one that was not fitted is, to the retrieved passages.
-        prior: What is known of a retrieved passage before its text is read, as for `UPR`. Nothing found the generated
+        prior: What the first stage's scores say of a retrieved passage, as for `UPR`. Nothing found the generated
             passages, so that their prior is uniform.
-        guard: Drop generated passages that no retrieved one supports (see `drillrank.rerank.entailment`): True for
+        guard: Drop generated passages that no retrieved one supports (see `support`): True for
             support below 0.9, or a limit of your own from 0 to 1. It costs one likelihood for every generated passage
             with every retrieved one.
         generated_share: The largest share of generated passages among those returned, from 0 to 1. The best are kept.
+        preset: `"brmgr"` or `"paper"`, which are the same as there is no public code: the paper to the letter, with its
+            wording, without prior, and with equation 5 on the question alone, whatever the model.
         settings: How passages are read and paired.
 
     The score of a pair, and of both its passages, is the sum of two mean log-probabilities: at most 0, comparable
     within one question only. A passage that is left over, because there are more of its kind, is scored as though its
     partner were the last of the other kind, so that scores fall from pair to pair. `details` holds `origin`, `pair`
-    (its number from 1), `retrieved_score` and `generated_score` (the two summands; None for a missing partner),
+    (its number from 1), `partner` (the id of the other passage, or None), `retrieved_score` and `generated_score` (the
+    two summands; None for a missing partner),
     `log_likelihood` (of the passage, summed), `position` (in the list that the passage came from), `tokens`
     (of the question), `cut_tokens` (of the evidence), with the guard `support`, and with a prior the `log_prior` of a
     retrieved passage, which its `retrieved_score` holds.
@@ -130,16 +135,20 @@ class BRMGR:
         self,
         model: str | LanguageModel = "unigram",
         *,
-        prior: Prior | None = None,
+        prior: Prior | None = "retrieval",
         guard: bool | float = False,
         generated_share: float = 1.0,
+        preset: Literal["brmgr", "paper"] | None = None,
         settings: BRMGRSettings | Mapping[str, Any] = BRMGRSettings(),
     ) -> None:
         for name, share in (("guard", guard), ("generated_share", generated_share)):
             if not isinstance(share, int | float) or not 0 <= share <= 1:
                 raise InvalidInput(f"{name} must be a number from 0 to 1, not {share!r:.200}.")
+        if preset not in (None, "brmgr", "paper"):
+            raise InvalidInput(f'preset is "brmgr", "paper" or None; not {preset!r:.200}.')
         self.language_model = load_language_model(model)
-        self.prior = check_prior(prior)
+        self.prior = check_prior(prior) if preset is None else None
+        self.preset = preset
         self.guard = guard
         self.generated_share = generated_share
         self.settings = as_settings(BRMGRSettings, settings)
@@ -165,16 +174,8 @@ class BRMGR:
         Raises:
             InvalidInput: the query is blank, `top_n` is below 1, an item is not a passage, or a score cannot be used.
         """
-        return self._ranked(query, as_passages(retrieved), as_passages(generated), top_n, scores)[:top_n]
-
-    def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
-        """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
-
-        >>> ranking = BRMGR().rank("Who wrote Emma?", ["Jane Austen wrote Emma."], ["Emma is by Jane Austen."])
-        >>> [term.name for term in ranking.explain()[0].terms]
-        ['log p(generated | question)', 'log p(question | retrieved)']
-        """
-        return Explanations(map(_explained, ranking), query)
+        rankings = self.rank_many([query], [retrieved], [generated], top_n, scores=None if scores is None else [scores])
+        return rankings[0]
 
     def rank_many(
         self,
@@ -193,18 +194,8 @@ class BRMGR:
         Raises:
             InvalidInput: as `rank`, or the lists differ in length.
         """
-        queries, retrieved = paired(queries, retrieved_lists)
-        _, generated = paired(queries, generated_lists)
-        check_top_n(top_n)
-        stages = scores_by_question(self.prior, scores, len(retrieved))
-        model = self.language_model
-        if model.wants_fit:
-            each = zip(queries, retrieved, generated, stages, strict=True)
-            return [self.rank(query, found, written, top_n, scores=stage) for query, found, written, stage in each]
-        by_question = self._upr(model).rank_many(queries, retrieved, scores=scores)
-        by_likelihood = self._by_likelihood(model, queries, retrieved, generated)
-        parts = zip(queries, by_question, by_likelihood, strict=True)
-        return [self._merged(query, found, written, top_n)[:top_n] for query, found, written in parts]
+        rankings = self._rankings(queries, retrieved_lists, generated_lists, top_n, scores)
+        return [ranking[:top_n] for ranking in rankings]
 
     async def arank(
         self,
@@ -216,7 +207,8 @@ class BRMGR:
         scores: RetrievalScores | None = None,
     ) -> Ranking[Passage]:
         """As `rank`, without blocking the event loop."""
-        return await to_thread(self.rank, query, retrieved, generated, top_n, scores=scores)
+        call = partial(self.rank, query, retrieved, generated, top_n, scores=scores)
+        return await self.language_model.run_in_worker(call)
 
     async def arank_many(
         self,
@@ -228,7 +220,8 @@ class BRMGR:
         scores: Sequence[RetrievalScores | None] | None = None,
     ) -> list[Ranking[Passage]]:
         """As `rank_many`, without blocking the event loop."""
-        return await to_thread(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
+        call = partial(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
+        return await self.language_model.run_in_worker(call)
 
     def rank_mixed(
         self,
@@ -255,72 +248,87 @@ class BRMGR:
         if scores is not None:
             check_paired(scores, passages)
             scores = [scores[place] for place in places["retrieved"]]
-        ranking = self._ranked(query, retrieved, written, top_n, scores)
+        [ranking] = self._rankings([query], [retrieved], [written], top_n, None if scores is None else [scores])
         for item in ranking:
             item.details["position"] = places[item.details["origin"]][item.details["position"]]
         return ranking
 
-    def _ranked(
+    def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
+        """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
+
+        >>> ranking = BRMGR().rank("Who wrote Emma?", ["Jane Austen wrote Emma."], ["Emma is by Jane Austen."])
+        >>> [term.name for term in ranking.explain()[0].terms]
+        ['log p(generated | question)', 'log p(question | retrieved)']
+        """
+        return Explanations(map(_explained, ranking), query)
+
+    def _rankings(
         self,
-        query: str,
-        retrieved: list[Passage],
-        generated: list[Passage],
+        queries: Sequence[str],
+        retrieved_lists: Sequence[Iterable[Passage | str]],
+        generated_lists: Sequence[Iterable[Passage | str]],
         top_n: int | None,
-        scores: RetrievalScores | None,
-    ) -> Ranking[Passage]:
-        check_query(query)
+        scores: Sequence[RetrievalScores | None] | None,
+    ) -> list[Ranking[Passage]]:
+        """Whole rankings; `top_n` says how many passages the caller will use."""
+        check_pairs(queries, retrieved_lists, "passages")
+        check_pairs(queries, generated_lists, "passages")
+        queries = list(map(check_query, queries))
+        retrieved, generated = (list(map(as_passages, lists)) for lists in (retrieved_lists, generated_lists))
         check_top_n(top_n)
-        model = self.language_model.fitted(passage.titled_text for passage in retrieved)
-        by_question = self._upr(model).rank(query, retrieved, scores=scores)
-        [written] = self._by_likelihood(model, [query], [retrieved], [generated])
-        return self._merged(query, by_question, written, top_n)
+        stages = scores_by_question(self.prior, scores, len(queries))
+        model = self.language_model
+        if model.wants_fit:
+            each = zip(queries, retrieved, generated, stages, strict=True)
+            return [
+                self._together(
+                    model.fitted(passage.titled_text for passage in found),
+                    [query],
+                    [found],
+                    [written],
+                    top_n,
+                    None if stage is None else [stage],
+                )[0]
+                for query, found, written, stage in each
+            ]
+        return self._together(model, queries, retrieved, generated, top_n, scores)
 
-    def _merged(
-        self, query: str, by_question: list[Ranked[Passage]], written: list[Ranked[Passage]], top_n: int | None
-    ) -> Ranking[Passage]:
-        """Pairs of both kinds, with no more generated passages than are wanted."""
-        if self._min_support is not None:
-            written = [item for item in written if item.details["support"] >= self._min_support]
-        while True:
-            ranking = self._pairs(by_question, written)
-            shown = [item.details["origin"] == "generated" for item in ranking[:top_n]]
-            if not shown or sum(shown) / len(shown) <= self.generated_share:
-                return Explainable(ranking, partial(self.explain, query))
-            written.pop()
-
-    @property
-    def _min_support(self) -> float | None:
-        return (SUPPORTED if self.guard else None) if isinstance(self.guard, bool) else self.guard
-
-    def _upr(self, model: LanguageModel) -> UPR:
-        return UPR(
-            model,
-            template=self.settings.template,
-            max_passage_tokens=self.settings.max_passage_tokens,
-            prior=self.prior,
-            prior_weight=self.settings.prior_weight,
-        )
-
-    def _by_likelihood(
+    def _together(
         self,
         model: LanguageModel,
         queries: Sequence[str],
-        retrieved: Sequence[Sequence[Passage]],
-        generated: Sequence[Sequence[Passage]],
-    ) -> list[list[Ranked[Passage]]]:
-        """Each question's generated passages by mean log p(lp | q), equation 5."""
+        retrieved: Sequence[list[Passage]],
+        generated: Sequence[list[Passage]],
+        top_n: int | None,
+        scores: Sequence[RetrievalScores | None] | None,
+    ) -> list[Ranking[Passage]]:
         settings, request_lists = self.settings, []
+        as_in_paper = self.preset is not None and model.reads_instructions
+        upr = UPR(
+            model,
+            template=PRESETS["brmgr"].template if as_in_paper else settings.template,
+            max_passage_tokens=settings.max_passage_tokens,
+            prior=self.prior,
+            prior_weight=settings.prior_weight,
+        )
+        by_question = upr.rank_many(queries, retrieved, scores=scores)
+        if settings.generated_score == "question":
+            by_upr = upr.rank_many(queries, generated)
+            return [self._merged(*one, top_n) for one in zip(queries, by_question, map(list, by_upr), strict=True)]
         for query, found, written in zip(queries, retrieved, generated, strict=True):
-            feedback = () if model.reads_instructions else found
+            feedback = () if model.reads_instructions or self.preset is not None else found
             prompt = generated_prompt(settings.generated_template, query, feedback, settings.max_passage_tokens)
             targets = dict.fromkeys(self._beginning(passage.text) for passage in written)
             request_lists.append([Request(prompt, target) for target in targets if target.strip()])
-        results = model.log_likelihood_lists(request_lists)
         likelihoods = [
             {request.target: likelihood for request, likelihood in zip(requests, found, strict=True)}
-            for requests, found in zip(request_lists, results, strict=True)
+            for requests, found in zip(request_lists, model.log_likelihood_lists(request_lists), strict=True)
         ]
-        return [self._written(model, *one) for one in zip(queries, retrieved, generated, likelihoods, strict=True)]
+        parts = zip(queries, retrieved, generated, likelihoods, by_question, strict=True)
+        return [
+            self._merged(query, by_upr, self._written(model, query, found, written, likelihood), top_n)
+            for query, found, written, likelihood, by_upr in parts
+        ]
 
     def _written(
         self,
@@ -330,6 +338,7 @@ class BRMGR:
         generated: Sequence[Passage],
         likelihoods: dict[str, Likelihood],
     ) -> list[Ranked[Passage]]:
+        """Generated passages by mean log p(lp | q), equation 5; without those that the guard drops."""
         targets = [self._beginning(passage.text) for passage in generated]
         # The mean over no tokens would be 0, the best there is: a passage without any comes after the worst instead.
         below = math.nextafter(min((item.mean for item in likelihoods.values() if item.tokens), default=0.0), -math.inf)
@@ -339,25 +348,35 @@ class BRMGR:
             {"log_likelihood": item.total if item else 0.0, "cut_tokens": item.cut_tokens if item else 0}
             for item in scored
         ]
-        if self._min_support is not None:
-            distinct = list(likelihoods)
-            template, limit = self.settings.generated_template, self.settings.max_passage_tokens
-            found = support(model, template, query, retrieved, distinct, limit)
-            supports = dict(zip(distinct, found, strict=True))
-            for target, entry in zip(targets, details, strict=True):
-                entry["support"] = supports.get(target, 0.0)
-        return ranked(generated, scores, details)
+        least = (SUPPORTED if self.guard else None) if isinstance(self.guard, bool) else self.guard
+        if least is None:
+            return ranked(generated, scores, details)
+        template, limit = self.settings.generated_template, self.settings.max_passage_tokens
+        found = support(model, template, query, retrieved, list(likelihoods), limit)
+        supports = dict(zip(likelihoods, found, strict=True))
+        for target, entry in zip(targets, details, strict=True):
+            entry["support"] = supports.get(target, 0.0)
+        return [item for item in ranked(generated, scores, details) if item.details["support"] >= least]
 
     def _beginning(self, text: str) -> str:
-        text = without_surrogates(text)
-        if (
-            len(text.encode("utf-8", "surrogatepass")) <= self.settings.max_generated_tokens
-        ):  # a token has at least one byte
+        text, most = without_surrogates(text), self.settings.max_generated_tokens
+        if len(text.encode("utf-8", "surrogatepass")) <= most:  # a token has at least one byte
             return text
         try:
-            return self.language_model.first_tokens(text, self.settings.max_generated_tokens)
+            return self.language_model.first_tokens(text, most)
         except InvalidInput:  # a model that does not tell where its tokens end scores the whole
             return text
+
+    def _merged(
+        self, query: str, retrieved: Sequence[Ranked[Passage]], written: list[Ranked[Passage]], top_n: int | None
+    ) -> Ranking[Passage]:
+        """Pairs, with no more generated passages than their share."""
+        while True:
+            ranking = self._pairs(retrieved, written)
+            shown = [item.details["origin"] == "generated" for item in ranking[:top_n]]
+            if not shown or sum(shown) / len(shown) <= self.generated_share:
+                return Explainable(ranking, partial(self.explain, query))
+            written.pop()
 
     def _pairs(self, retrieved: Sequence[Ranked[Passage]], written: Sequence[Ranked[Passage]]) -> list[Ranked[Passage]]:
         """Equation 6 for the best of both kinds, then for the second best, and so on."""
@@ -367,6 +386,7 @@ class BRMGR:
         ranking: list[Ranked[Passage]] = []
         for place in range(max(map(len, kinds.values()))):
             pair: dict[str, Any] = {"pair": place + 1, "tokens": tokens}
+            ids = {origin: items[place].passage.id if place < len(items) else None for origin, items in kinds.items()}
             score = 0.0
             for origin, items in kinds.items():
                 pair[f"{origin}_score"] = items[place].score if place < len(items) else None
@@ -374,7 +394,8 @@ class BRMGR:
             for origin in order:
                 if place < len(kinds[origin]):
                     item = kinds[origin][place]
-                    details = {**item.details, "origin": origin, **pair}
+                    partner = ids["retrieved" if origin == "generated" else "generated"]
+                    details = {**item.details, "origin": origin, "partner": partner, **pair}
                     ranking.append(Ranked(item.passage, score, len(ranking) + 1, details))
         return ranking
 
@@ -395,3 +416,70 @@ def _explained(item: Ranked[Passage]) -> Explanation:
     ]
     note = f"Pair {details['pair']}, {details['origin']}: both passages of a pair have the sum of their scores."
     return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), note=note)
+
+
+def generated_prompt(
+    template: str, question: str, passages: Sequence[Passage] = (), max_passage_tokens: int | None = None
+) -> Prompt:
+    r"""What a generated passage is conditioned on: the question, and passages in front of it if there are any.
+
+    All are evidence, the question too: it is what the passage is to be explained by.
+
+    Raises:
+        InvalidInput: the template has no place for the question.
+
+    >>> generated_prompt("Question: {question} Answer:", "Why?", [Passage("So.")])[0]
+    'Passage: '
+    """
+    before, after = around_question(template)
+    parts: list[str | Evidence] = []
+    for passage in passages:
+        if passage.titled_text.strip():
+            parts += ["Passage: ", Evidence(passage.titled_text, max_passage_tokens), "\n\n"]
+    return (*parts, Wording(before), Evidence(question), Wording(after))
+
+
+def support(
+    model: LanguageModel,
+    template: str,
+    query: str,
+    retrieved: Sequence[Passage],
+    targets: Sequence[str],
+    max_passage_tokens: int | None = None,
+) -> list[float]:
+    """How much of what an LLM wrote a retrieved passage supports, at most 1; 0 if it adds nothing to the question.
+
+                            log p(lp | rp_j, q) - log p(lp | q)
+        support(lp) = max_j -----------------------------------
+                            log p(lp | lp, q)   - log p(lp | q)
+
+    Below the line is what the generated passage says beyond the question, above it how much of that a retrieved passage
+    explains. It asks for one passage that supports the whole: a sentence whose halves come from two passages is
+    supported by neither.
+
+    Args:
+        model: A language model.
+        template: Prompt for a generated passage, with `{question}`.
+        query: The question.
+        retrieved: Passages that may support.
+        targets: Texts of generated passages that are not blank.
+        max_passage_tokens: Tokens that a passage may keep in a prompt.
+
+    >>> texts = ["Emma was written by Jane Austen.", "Emma was written in Zanzibar."]
+    >>> found = [Passage("Emma is a novel written by Jane Austen.")]
+    >>> true, false = support(load_language_model(), "{question}", "Who wrote Emma?", found, texts)
+    >>> true > 0.9 > false
+    True
+    """
+    requests = [
+        Request(generated_prompt(template, query, passages, max_passage_tokens), target)
+        for target in targets
+        for passages in ((), (Passage(target),), *((passage,) for passage in retrieved))
+    ]
+    means = iter([likelihood.mean for likelihood in model.log_likelihood(requests)])
+    supports = []
+    for _ in targets:
+        alone, itself = next(means), next(means)
+        explained = max((next(means) - alone for _ in retrieved), default=0.0)
+        supports.append(min(explained / (itself - alone), 1.0) if itself > alone else 0.0)
+    return supports

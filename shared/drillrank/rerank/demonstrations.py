@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Path, check_query
-from drillrank.prompts import path_prompt, prompt_text
-
-MAX_DOCUMENT_TOKENS = 100  # of a demonstration, as in the paper's code; a candidate's documents keep more
+from drillrank.prompts import Evidence, Prompt, Wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class Demonstration:
             raise InvalidInput(f"A demonstration's path is a Path, not a {type(self.path).__name__}.")
         check_query(self.question)
         if not isinstance(self.kind, str | None):
-            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r}.")
+            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r:.200}.")
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Demonstration:
@@ -122,17 +119,33 @@ def demonstration_contexts(
     return contexts
 
 
-def demonstration_text(path: Path, instruction: str, target: str, model: LanguageModel) -> str:
-    """A demonstration as the model reads it: the prompt of its path, and what is to follow.
+def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
+    """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
+
+    >>> from drillrank.prompts import prompt_text
+    >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))
+    >>> prompt_text(path_prompt(path, "{path} Ask. Question:"))
+    'Document: T a Document: b Ask. Question:'
+    """
+    before, after = instruction.split("{path}")
+    parts: list[str | Evidence] = [Wording(before)]
+    for passage in path.passages:
+        if passage.titled_text.strip():
+            parts.append(" Document: " if len(parts) > 1 else "Document: ")
+            parts.append(Evidence(passage.titled_text, max_document_tokens))
+    return (*parts, Wording(after))
+
+
+def shown_demonstration(path: Path, instruction: str, target: str) -> Prompt:
+    """A demonstration as the model reads it: the prompt of its path, and what is to follow; nothing of it gives way.
 
     Args:
-        path: The gold path; each document is shortened to its first 100 tokens.
-        instruction: The instruction that the candidate has, with `{path}`.
-        target: The question.
-        model: The language model whose tokens count.
+        path: Its documents are data, in which a control token is text.
+        instruction: The instruction that the candidate has, with `{path}`; it is trusted.
+        target: The question as a target: data, too.
     """
-    documents = [Passage(model.first_tokens(passage.titled_text, MAX_DOCUMENT_TOKENS)) for passage in path.passages]
-    return f"{prompt_text(path_prompt(Path(tuple(documents)), instruction))} {target}"
+    parts = path_prompt(path, instruction)
+    return (*(part.text if isinstance(part, Evidence) else part for part in parts), f" {target} ")
 
 
 def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...]:

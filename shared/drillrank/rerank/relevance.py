@@ -5,6 +5,9 @@ With l+ and l- the logits of the two answers behind the prompt, the score is
     softmax   log [ e^l+ / (e^l+ + e^l-) ]      the logarithm of P(relevant)
     margin    scale (l+ - l-) + shift           its log-odds
     logit     scale l+ + shift                  one raw logit, for models that were trained so
+
+How published models are asked was read in the publishers' code or model cards; `docs/neural-models.md` has the table
+with the sources. Where a publisher tokenises the pieces of a prompt one by one, the whole string is tokenised at once.
 """
 
 from __future__ import annotations
@@ -12,26 +15,116 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
-from drillrank.explanation import Explanation, Explanations
+from drillrank.explanation import Explainable, Explanation, Explanations, Term
+from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, load_language_model
-from drillrank.passages import Passage, Ranked
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import Evidence, Prompt, Wording
-from drillrank.rerank.answer_presets import AnswerPreset, Transform, answer_preset
-from drillrank.rerank.base import PassageRanker, Scored
-from drillrank.rerank.contributions import answered
-from drillrank.rerank.scale import log_sigmoid
+from drillrank.rerank.base import Ranker, RetrievalScores, Scored, check_pairs, log_sigmoid, name_of
+from drillrank.rerank.prior import scores_by_question
 from drillrank.settings import as_settings, check_one_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Transform = Literal["softmax", "margin", "logit"]
+
+# Nogueira et al. (2020): P("true") against P("false") after this prompt.
+MONOT5_PROMPT = "Query: {query} Document: {text} Relevant:"
+
 _PLACE = re.compile(r"\{(\w+)\}")
+_NO_TOKENS = "The model answers about the question as a whole: it tells no contribution of a token."
+
+
+@dataclass(frozen=True)
+class AnswerPreset:
+    """A prompt, the tokens that answer it, and what is made of them.
+
+    Attributes:
+        template: Wording with `{query}`, `{text}` and, if there may be one, `{instruction}`.
+        positive: The token that calls a document relevant: its text, its name in the vocabulary, or its id.
+        negative: The token that does not; None where the logit of `positive` is all.
+        transform: See `RelevanceSettings`.
+        instruction: What the publisher asks where the user says nothing.
+        instruction_form: How an instruction is written into its place.
+        scale: Factor of the score.
+        shift: Added to the score behind that.
+        chat: Whether the wording is the user's turn in the model's own chat template.
+    """
+
+    template: str
+    positive: str | int
+    negative: str | int | None
+    transform: Transform
+    instruction: str | None = None
+    instruction_form: str = "{instruction}"
+    scale: float = 1.0
+    shift: float = 0.0
+    chat: bool = False
+
+
+_SYSTEM, _USER, _ASSISTANT = (
+    "<|im_start|>system\n",
+    "<|im_end|>\n<|im_start|>user\n",
+    "<|im_end|>\n<|im_start|>assistant\n",
+)
+_ZERANK = f"{_SYSTEM}{{query}}{_USER}{{text}}{_ASSISTANT}"
+
+ANSWER_PRESETS: dict[str, AnswerPreset] = {
+    "monot5": AnswerPreset(MONOT5_PROMPT, "true", "false", "softmax"),
+    "qwen3-reranker": AnswerPreset(
+        f"{_SYSTEM}Judge whether the Document meets the requirements based on the Query and the Instruct provided. "
+        f'Note that the answer can only be "yes" or "no".{_USER}<Instruct>: {{instruction}}\n<Query>: {{query}}\n'
+        f"<Document>: {{text}}{_ASSISTANT}<think>\n\n</think>\n\n",
+        "yes",
+        "no",
+        "softmax",
+        instruction="Given a web search query, retrieve relevant passages that answer the query",
+    ),
+    "mxbai-rerank-v2": AnswerPreset(
+        f"{_SYSTEM}You are Qwen, created by Alibaba Cloud. You are a helpful assistant.{_USER}{{instruction}}"
+        "query: {query}\ndocument: {text}\nYou are a search relevance expert who evaluates how well documents match "
+        "search queries. For each query-document pair, carefully analyze the semantic relationship between them, then "
+        "provide your binary relevance judgment (0 for not relevant, 1 for relevant).\n"
+        f"Relevance:{_ASSISTANT}",
+        "1",
+        "0",
+        "margin",
+        instruction_form="instruction: {instruction}\n",
+    ),
+    "bge-reranker-v2-gemma": AnswerPreset(  # the tokenizer puts <bos> in front
+        "A: {query}\nB: {text}\nGiven a query A and a passage B, determine whether the passage contains an answer to "
+        "the query by providing a prediction of either 'Yes' or 'No'.",
+        "Yes",
+        None,
+        "logit",
+    ),
+    "zerank-1-small": AnswerPreset(_ZERANK, "Yes", None, "logit", scale=0.2),
+    "zerank-2": AnswerPreset(_ZERANK, "Yes", None, "logit"),
+    "ctxl-rerank-v2": AnswerPreset(
+        "Check whether a given document contains information helpful to answer the query.\n"
+        "<Document> {text}\n<Query> {query}{instruction} ??",
+        0,
+        None,
+        "logit",
+        instruction_form=" {instruction}",
+    ),
+    "yes-no": AnswerPreset(  # ours, for any model that was tuned to follow instructions
+        "{instruction}Query: {query}\n\nDocument: {text}\n\nDoes the document help to answer the query? Answer with "
+        "one word, Yes or No.",
+        "Yes",
+        "No",
+        "softmax",
+        instruction_form="{instruction}\n\n",
+        chat=True,
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +176,7 @@ class RelevanceSettings:
         return as_settings(cls, given)
 
 
-class Relevance(PassageRanker):
+class Relevance(Ranker[Passage | str, Passage]):
     """Ranks passages by the probability with which the model calls them relevant.
 
     Args:
@@ -129,12 +222,13 @@ class Relevance(PassageRanker):
         max_passage_tokens: int | None = None,
         settings: RelevanceSettings | Mapping[str, Any] = RelevanceSettings(),
     ) -> None:
-        of_preset = answer_preset(preset)
+        if not isinstance(preset, str) or preset not in ANSWER_PRESETS:
+            raise InvalidInput(f"preset is one of {', '.join(ANSWER_PRESETS)}; not {preset!r:.200}.")
         if template is not None:
             _check_template(template)
         if not isinstance(instruction, str | None):
             raise InvalidInput(f"instruction is a str, not {instruction!r:.200}.")
-        if instruction is not None and "{instruction}" not in (template or of_preset.template):
+        if instruction is not None and "{instruction}" not in (template or ANSWER_PRESETS[preset].template):
             raise InvalidInput(
                 f"The instruction {instruction!r:.80} would be read nowhere: the prompt has no {{instruction}}."
             )
@@ -170,31 +264,90 @@ class Relevance(PassageRanker):
             given = {"positive": trained.positive, "negative": trained.negative} | given
             if given["negative"] is None:
                 given = {"transform": "logit"} | given
-        asked = replace(answer_preset(self.preset), **given)
+        asked = replace(ANSWER_PRESETS[self.preset], **given)
         if asked.transform != "logit" and asked.negative is None:
             raise InvalidInput(f'transform="{asked.transform}" compares two answers: give negative, too.')
         if asked.positive == asked.negative:
             raise InvalidInput(f"Both answers are {asked.positive!r}: nothing can be told by them.")
         return asked
 
-    def _scored(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[list[Scored]]:
+    def rank_many(
+        self,
+        queries: Sequence[str],
+        passage_lists: Sequence[Iterable[Passage | str]],
+        top_n: int | None = None,
+        *,
+        scores: Sequence[RetrievalScores | None] | None = None,
+    ) -> list[Ranking[Passage]]:
+        """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
+
+        Raises:
+            InvalidInput: as `rank`, the lists differ in length, or there are scores: this ranker has no prior.
+        """
+        check_pairs(queries, passage_lists, "passages")
+        queries, lists = list(map(check_query, queries)), list(map(as_passages, passage_lists))
+        check_top_n(top_n)
+        scores_by_question(None, scores, len(lists))
+        found = iter(self._answers(queries, lists))
+        rankings = []
+        for query, passages in zip(queries, lists, strict=True):
+            scored = [self._scored(next(found)) for _ in passages]
+            order = ranked(passages, [score for score, _ in scored], [details for _, details in scored], top_n)
+            rankings.append(Explainable(order, partial(self.explain, query)))
+        return rankings
+
+    def _answers(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[NextTokens]:
         if not any(lists):  # for no passage, load no model
-            return [[] for _ in lists]
+            return []
         asked = self.asked
-        answers = (
-            [asked.positive]
-            if asked.transform == "logit" or asked.negative is None
-            else [asked.positive, asked.negative]
-        )
+        answers = [answer for answer in (asked.positive, asked.negative) if answer is not None]
         requests = [
-            NextTokenRequest(self._prompt(query, passage), tuple(answers), chat=asked.chat)
+            NextTokenRequest(
+                self._prompt(query, passage),
+                tuple(answers[:1] if asked.transform == "logit" else answers),
+                chat=asked.chat,
+            )
             for query, passages in zip(queries, lists, strict=True)
             for passage in passages
         ]
         found = self.language_model.next_tokens(requests, logits=asked.transform == "logit")
-        _warn_of_unknown(found)
-        scored = iter([score_of(asked, one) for one in found])
-        return [[next(scored) for _ in passages] for passages in lists]
+        unknown = sum(bool(one.bounds) and all(one.bounds) for one in found)
+        if unknown:
+            warnings.warn(
+                f"Of {unknown} of {len(found)} passages the server told neither answer, since others are likelier: the "
+                "prompt is hardly the one that the model was trained with. They count as undecided.",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+        return found
+
+    def _prompt(self, query: str, passage: Passage) -> Prompt:
+        """What the model reads before it answers."""
+        asked = self.asked
+        instruction = (
+            "" if asked.instruction is None else asked.instruction_form.replace("{instruction}", asked.instruction)
+        )
+        filled: dict[str, str | Evidence] = {
+            "query": query,
+            "text": Evidence(passage.titled_text, self.max_passage_tokens),
+            "instruction": Wording(instruction),
+        }
+        pieces = _PLACE.split(asked.template)  # wording and names of places in turn
+        return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
+
+    def _scored(self, found: NextTokens) -> Scored:
+        """What the transform makes of the answers, and the details."""
+        asked, values = self.asked, found.values.tolist()
+        names = ("positive", "negative") if len(values) == 2 else ("logit",)
+        odds = asked.scale * (values[0] - values[1] if len(values) == 2 else values[0]) + asked.shift
+        details = {
+            "log_odds": odds,
+            **dict(zip(names, values, strict=True)),
+            "tokens": 1,
+            "cut_tokens": found.cut_tokens,
+            "bounded": [name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound],
+        }
+        return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
 
     def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
         """The answers' probabilities behind each score; of its own, `ranking.explain()` tells them.
@@ -202,63 +355,46 @@ class Relevance(PassageRanker):
         The model says yes or no to the whole question, so that there are no contributions of its tokens. Nothing is
         asked anew.
         """
-        asked = self.asked if ranking else None
-        return Explanations((_explained(item, asked) for item in ranking if asked), query)
+        return Explanations(map(self._explained, ranking), query)
 
-    def _prompt(self, query: str, passage: Passage) -> Prompt:
-        return prompt_of(self.asked, query, passage, self.max_passage_tokens)
-
-
-def prompt_of(asked: AnswerPreset, query: str, passage: Passage, max_passage_tokens: int | None) -> Prompt:
-    """What the model reads before it answers."""
-    instruction = (
-        "" if asked.instruction is None else asked.instruction_form.replace("{instruction}", asked.instruction)
-    )
-    filled: dict[str, str | Evidence] = {
-        "query": query,
-        "text": Evidence(passage.titled_text, max_passage_tokens),
-        "instruction": Wording(instruction),
-    }
-    pieces = _PLACE.split(asked.template)  # wording and names of places in turn
-    return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
-
-
-def score_of(asked: AnswerPreset, found: NextTokens) -> Scored:
-    """What the transform makes of the answers, and the details."""
-    values = found.values.tolist()
-    if len(values) == 1:
-        value, told = values[0], {"logit": values[0]}
-    else:
-        value, told = values[0] - values[1], {"positive": values[0], "negative": values[1]}
-    odds = asked.scale * value + asked.shift
-    details: dict[str, Any] = {"log_odds": odds, **told, "tokens": 1, "cut_tokens": found.cut_tokens}
-    details["bounded"] = [name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound]
-    return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
+    def _explained(self, item: Ranked[Passage]) -> Explanation:
+        asked, details, terms = self.asked, item.details, []
+        for answer, name, sign in ((asked.positive, "positive", 1), (asked.negative, "negative", -1)):
+            shown = answer if isinstance(answer, str) else f"token {answer}"
+            if name in details:
+                probability = f"P = {math.exp(details[name]):.4g}"
+                text = f"at most {probability}" if name in details["bounded"] else probability
+                terms.append(Term(shown, sign * asked.scale * details[name], text=text))
+            elif name == "positive":
+                terms.append(Term(shown, asked.scale * details["logit"], text=f"logit {details['logit']:+.3f}"))
+        if asked.shift:
+            terms.append(Term("shift", asked.shift))
+        both = "positive" in details
+        margin = f"margin {details['positive'] - details['negative']:+.3f} nats" if both else ""
+        odds = Term.sum(ODDS, terms, margin)
+        others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if asked.transform == "softmax" else []
+        return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
 
 
-def _explained(item: Ranked[Passage], asked: AnswerPreset) -> Explanation:
-    details, told = item.details, (asked.positive, asked.negative)
-    answers = [
-        (_shown(answer), details[name], name in details["bounded"])
-        for name, answer in zip(("positive", "negative"), told, strict=True)
-        if name in details
-    ] or [(_shown(asked.positive), details["logit"], False)]
-    return answered(item, answers, scale=asked.scale, shift=asked.shift, in_logs=asked.transform == "softmax")
+class MonoT5(Relevance):
+    """Ranks passages by the probability that the model calls them relevant: "true" against "false".
 
+    score(p) = log [ P("true" | prompt) / (P("true" | prompt) + P("false" | prompt)) ]
+    prompt   = Query: {query} Document: {passage} Relevant:                       Nogueira et al. (2020), section 3
 
-def _shown(answer: str | int | None) -> str:
-    return answer if isinstance(answer, str) else f"token {answer}"
+    The preset `"monot5"` of `Relevance`, made for checkpoints that were fine-tuned to answer so, such as
+    castorini/monot5-base-msmarco-10k. Scores, details and errors are those of `Relevance`.
 
+    Args:
+        model: A language model that tells the probabilities of its next token, or its specification.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
 
-def _warn_of_unknown(found: Sequence[NextTokens]) -> None:
-    unknown = sum(bool(one.bounds) and all(one.bounds) for one in found)
-    if unknown:
-        warnings.warn(
-            f"Of {unknown} of {len(found)} passages the server told neither answer, since others are likelier: the "
-            "prompt is hardly the one that the model was trained with. They count as undecided.",
-            DrillrankWarning,
-            stacklevel=2,
-        )
+    >>> MonoT5("hf:castorini/monot5-base-msmarco-10k").rank("Which novel?", [])  # loaded for the first passage
+    []
+    """
+
+    def __init__(self, model: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
+        super().__init__(model, preset="monot5", max_passage_tokens=max_passage_tokens)
 
 
 def _is_answer(answer: object) -> bool:

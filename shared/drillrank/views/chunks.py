@@ -1,7 +1,7 @@
 """What is indexed as one thing: sections, parts of them, paragraphs, or chunks of fixed length.
 
 MC-indexing, sections 3.2 and 5.6. By default sections of more than 512 tokens, which is what most encoders read, are
-cut, and small ones joined. Sizes are tokens as `drillrank.tokens.token_counter` counts them; white space around
+cut, and small ones joined. Sizes are tokens as `drillrank.text.token_counter` counts them; white space around
 a chunk does not count.
 """
 
@@ -19,8 +19,7 @@ from drillrank.errors import InvalidInput, check_limits
 from drillrank.settings import check_one_of
 from drillrank.structure import Block, Document, Section, sentences
 from drillrank.structure.lines import line_starts
-from drillrank.text import word_starts
-from drillrank.tokens import TokenCount, Tokens, token_counter
+from drillrank.text import TokenCount, Tokens, token_counter, word_starts
 
 Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
 
@@ -75,7 +74,7 @@ class Chunker:
             is as small, until they have as many together; sections with others below them join nothing. The chunk has
             the parent's path. A heading without text of its own goes with the first section below it. All sections stay
             apart with None, and in a document that is no longer than `max_tokens`: there is little to save.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
         exclude: Names of sections that are left out with all below them, such as "References"; neither case nor a
             number in front counts.
 

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from drillrank.data import read_words
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure import sentences
-from drillrank.text import SPACELESS, first_words, terms, word_count
-from drillrank.tokens import count_tokens
+from drillrank.text import SPACELESS, count_tokens, first_words, terms, word_count
 from drillrank.vectors import Tfidf
 from drillrank.views.chunks import Chunk
 

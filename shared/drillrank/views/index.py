@@ -12,14 +12,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.embedding import Embed, embedded, of_unit_length
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.passages import check_query
-from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb
 from drillrank.text import check_language
+from drillrank.vectors import BM25Index, Embed, TextIndex, TfidfIndex, embedded
 from drillrank.views.extractive import VIEWS, View
 from drillrank.views.views import SectionChunk, check_views
 
@@ -258,19 +257,25 @@ class ViewText(NamedTuple):
     indexed_text: str
 
 
+def _of_unit_length(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: npt.NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1)
+    return unit
+
+
 class _DenseIndex:
     """Cosines of embeddings, every text with the query."""
 
     def __init__(self, embed: Embed, texts: Sequence[str]) -> None:
         self._embed = embed
-        self._vectors = of_unit_length(embedded(embed, texts)) if texts else None
+        self._vectors = _of_unit_length(embedded(embed, texts)) if texts else None
 
     def scores(self, query: str) -> npt.NDArray[np.float64]:
         """Shape `(texts,)`, each raised above 0: an encoder ranks all texts."""
         if self._vectors is None:
             return np.zeros(0)
         questions = getattr(self._embed, "questions", self._embed)
-        scores: npt.NDArray[np.float64] = self._vectors @ of_unit_length(embedded(questions, [query]))[0]
+        scores: npt.NDArray[np.float64] = self._vectors @ _of_unit_length(embedded(questions, [query]))[0]
         return scores + 2
 
 

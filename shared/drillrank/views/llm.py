@@ -19,18 +19,31 @@ from drillrank.errors import (
     check_limits,
     check_on_failure,
     check_positive,
+    invalid_input,
     require,
 )
-from drillrank.likelihood.loading import best_device, best_dtype, longest_input, pretrained, told
-from drillrank.likelihood.torch_threads import require_torch, settle_threads
+from drillrank.likelihood.huggingface import best_device, best_dtype, longest_input, pretrained
+from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
-from drillrank.prompts import KEYWORD_PROMPT, SUMMARY_PROMPT, Template, check_places, filled
+from drillrank.prompts import Template, check_places, filled
 from drillrank.structure import breadcrumb, sentences
-from drillrank.text import WORD
-from drillrank.tokens import count_tokens
+from drillrank.text import WORD, count_tokens
 from drillrank.views.chunks import Chunk
 from drillrank.views.extractive import SHORT_SECTION, VIEWS, View, extractive_texts, is_short
+
+# MC-indexing, Figure 8 (summary view) and Figure 9 (keyword view).
+SUMMARY_PROMPT = (
+    "You are a helpful summarization assistant. Please help me summarize the following section into no more than "
+    "10 sentences or 200 words.\n\nSection Name: {section_name}\n\nSection Text: {section_text}"
+)
+KEYWORD_PROMPT = (
+    "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
+    "should consist of concepts, entities, or important descriptions that are related to the section text, which "
+    "could be used to answer any questions from users.\n\nSection Name: {section_name}\n\n"
+    "Section Text:\n**Beginning of text**\n{section_text}\n**End of text**\n\n"
+    "Please output format in list format: [...]. Do not output anything else aside from this list."
+)
 
 MAX_KEYWORD_WORDS = 10  # what is longer is a sentence, unless it is an item of a list
 _LONGEST = 200  # characters of a keyword
@@ -134,7 +147,7 @@ class ViewWriter:
             prompt: Memo(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
             for (_, view, _), prompt in prompts.items()
         }
-        known = {prompt for prompt, memo in memos.items() if memo.recall()}
+        known = {prompt for prompt, memo in memos.items() if memo.useful(memo.answers.get(memo.key) or "")}
         beyond = [prompt for prompt in memos if prompt not in known][self.max_calls :]
         if beyond:
             warnings.warn(
@@ -275,7 +288,7 @@ class HuggingFaceSummarizer:
         import transformers
 
         device = torch.device(self.device or best_device())
-        with told(f"{self.name!r} is no sequence-to-sequence model that can be loaded"):
+        with invalid_input(f"{self.name!r} is no sequence-to-sequence model that can be loaded"):
             tokenizer = transformers.AutoTokenizer.from_pretrained(self.name, revision=self.revision)
         dtype = best_dtype(device) if self.dtype == "auto" else self.dtype
         kind = transformers.AutoModelForSeq2SeqLM

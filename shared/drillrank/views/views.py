@@ -13,8 +13,7 @@ from drillrank.llm import LLM, Reply, Requests, arun, run
 from drillrank.passages import stable_uuid
 from drillrank.settings import as_settings, check_one_of
 from drillrank.structure import Document
-from drillrank.text import check_language
-from drillrank.tokens import Tokens
+from drillrank.text import Tokens, check_language
 from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
 from drillrank.views.extractive import (
     VIEWS,
@@ -213,7 +212,7 @@ class ViewSettings:
     Attributes:
         tokens: What counts `max_tokens` and `min_tokens`: None for drillrank's estimate, which is the same everywhere,
             `"tiktoken:<encoding>"`, a function from a text to a number, or a tokenizer: see
-            `drillrank.tokens.token_counter`.
+            `drillrank.text.token_counter`.
         on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
             `DrillrankWarning`; or `"raise"`.
         workers: Most LLM calls at the same time: of one question, or of one call with documents.

@@ -8,7 +8,8 @@ import pytest
 
 from drillrank import BRMGR, Passage
 from drillrank.likelihood import LanguageModel, Likelihood
-from drillrank.prompts import GENERATED_PROMPT, prompt_text
+from drillrank.prompts import prompt_text
+from drillrank.rerank.brmgr import GENERATED_PROMPT
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 
 pytestmark = at_hand

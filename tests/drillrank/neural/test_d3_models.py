@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from drillrank import D3, load_language_model
-from drillrank.tokens import token_counter
+from drillrank.text import token_counter
 from drillrank.views import HuggingFaceSummarizer
 from tests.drillrank.neural.conftest import FAMILIES
 

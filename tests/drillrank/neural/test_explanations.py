@@ -7,10 +7,10 @@ import pytest
 
 from drillrank import D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance, load_language_model
 from drillrank.explanation.terms import NOTHING, ODDS, PATH
-from drillrank.likelihood.embedding_model import MEANING
+from drillrank.likelihood.encoder import MEANING
 from drillrank.likelihood.huggingface import HuggingFaceModel
-from drillrank.prompts import UPR_PROMPT
-from drillrank.rerank.contributions import ROUNDING
+from drillrank.rerank.base import ROUNDING
+from drillrank.rerank.upr import UPR_PROMPT
 from tests.drillrank.neural.conftest import loaded, saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.float64 import Yardstick

@@ -12,9 +12,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from drillrank import PromptRank, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Path
-from drillrank.prompts import INSTRUCTION_SEARCH_TEMPLATES, check_instructions
-from drillrank.rerank.instruction_search import generate_instructions
-from drillrank.rerank.tuning import LabelledQuestion, tune
+from drillrank.rerank.promptrank import check_instructions
+from drillrank.rerank.tuning import INSTRUCTION_SEARCH_TEMPLATES, LabelledQuestion, generate_instructions, tune
 
 X, Y = ["Read the", "Search", "Review all of the"], ["and ask some", "to answer a"]
 SPECIAL = ["<pad>", "</s>", "<unk>", "<extra_id_0>", "<extra_id_1>", "<extra_id_2>"]

@@ -16,7 +16,7 @@ from drillrank import MonoT5, Passage
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, LanguageModel, Likelihood, UnigramModel
 from drillrank.prompts import prompt_text
-from drillrank.rerank.scale import rescaled
+from drillrank.rerank.base import rescaled
 from tests.drillrank.neural.conftest import FAMILIES, wrapped
 from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
 

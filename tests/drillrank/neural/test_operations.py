@@ -11,7 +11,9 @@ import transformers
 from torch.utils.flop_counter import FlopCounterMode
 
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, UPR_PROMPT, prompt_text
+from drillrank.prompts import prompt_text
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
+from drillrank.rerank.upr import UPR_PROMPT
 from tests.benchmarks.neural_operations import QUESTION, executed, fewest, passages_of, prompts_of
 from tests.benchmarks.plain_loops import Example, examples_of, reference_loop
 from tests.drillrank.neural.tiny_monot5 import word_pieces

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from drillrank import Passage, Path, PromptRank
-from drillrank.prompts import PROMPTRANK_INSTRUCTIONS, path_prompt, prompt_text
-from drillrank.rerank import demonstrations
-from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.presets import PRESETS
+from drillrank.prompts import prompt_text
+from drillrank.rerank.base import PRESETS
+from drillrank.rerank.demonstrations import Demonstration, path_prompt
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 
 pytestmark = at_hand
-UNLIMITED = {"max_document_tokens": 10**6, "max_prompt_tokens": 10**6}  # the documents are given as they were cut
+# The documents are given as they were cut.
+UNLIMITED = {"max_document_tokens": 10**6, "max_prompt_tokens": 10**6, "max_demonstration_tokens": 10**6}
 # On GPT-2 the code drops all white space around a prompt, and one blank where every document of a path is blank; the
 # preset leaves both. One path of case r11 is such a path.
 LEFT_OUT = {T5: 0, GPT2: 1}
@@ -85,9 +86,7 @@ def demonstrations_of(templates: list[str]) -> list[Demonstration]:
 
 
 @pytest.mark.parametrize("name", [T5, GPT2])
-def test_demonstrations(name, monkeypatch):
-    """The code puts a full stop behind a document that it cuts at 100 tokens, so that these are given cut."""
-    monkeypatch.setattr(demonstrations, "MAX_DOCUMENT_TOKENS", 10**6)
+def test_demonstrations(name):
     shots = demonstrations_of(golden("promptrank")[name]["demo_templates"])
     assert len(shots) == 6
     compared = 0

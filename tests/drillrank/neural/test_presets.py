@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drillrank import UPR, Passage, Path, PromptRank
-from drillrank.rerank.presets import PRESETS
+from drillrank.rerank.base import PRESETS
 from tests.drillrank.neural.float64 import of_ids
 
 ASK = "Please write a question based on this passage."

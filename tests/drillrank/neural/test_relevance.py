@@ -16,8 +16,8 @@ from drillrank import MonoT5, Passage, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnswers
 from drillrank.prompts import Evidence, Wording, prompt_text
-from drillrank.rerank.answer_presets import ANSWER_PRESETS
-from drillrank.rerank.scale import rescaled
+from drillrank.rerank.base import rescaled
+from drillrank.rerank.relevance import ANSWER_PRESETS
 from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import FAMILIES as NETWORKS

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
-from drillrank.likelihood import Request, SentenceTransformerModel, UnigramModel
+from drillrank.likelihood import Request, UnigramModel
+from drillrank.likelihood.encoder import sentence_transformer
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import Evidence
-from drillrank.rerank.scale import rescaled
+from drillrank.rerank.base import rescaled
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
@@ -44,7 +45,7 @@ def float64(encoder):
 
 @pytest.fixture
 def model(encoder):
-    return SentenceTransformerModel(encoder, device="cpu")
+    return sentence_transformer(encoder, device="cpu")
 
 
 @pytest.fixture
@@ -88,9 +89,7 @@ def paths(texts, target=QUESTION):
 @pytest.mark.parametrize("kappa", [3.0, 20.0])
 def test_the_formula(encoder, float64, kappa, temperature):
     requests = paths([*TEXTS, ""])
-    found = SentenceTransformerModel(encoder, kappa=kappa, device="cpu").log_likelihood(
-        requests, temperature=temperature
-    )
+    found = sentence_transformer(encoder, kappa=kappa, device="cpu").log_likelihood(requests, temperature=temperature)
     np.testing.assert_allclose(
         [likelihood.total for likelihood in found], expected(float64, requests, kappa, temperature), atol=1e-4
     )
@@ -116,7 +115,7 @@ def test_a_text_has_the_same_score_alone_as_among_others(model, texts, cut):
 
 def test_meaning_finds_what_shares_no_word(encoder):
     passages = [Passage(text) for text in TEXTS]
-    ranking = UPR(SentenceTransformerModel(encoder, device="cpu")).rank(TEXTS[2], passages)
+    ranking = UPR(sentence_transformer(encoder, device="cpu")).rank(TEXTS[2], passages)
     assert ranking[0].passage.text == TEXTS[2]
     assert all(type(item.score) is float for item in ranking)
 
@@ -151,16 +150,16 @@ def test_eight_threads_encode_each_text_once_and_agree(model, encoded):
 
 def test_a_directory_keeps_the_vectors(encoder, tmp_path, encoded):
     folder = tmp_path / "vectors"
-    first = SentenceTransformerModel(encoder, device="cpu", directory=folder).fit(TEXTS)
+    first = sentence_transformer(encoder, device="cpu", directory=folder).fit(TEXTS)
     scores = [likelihood.total for likelihood in first.log_likelihood(paths(TEXTS))]
     encoded.clear()
-    again = SentenceTransformerModel(encoder, device="cpu", directory=folder).fit(TEXTS)
+    again = sentence_transformer(encoder, device="cpu", directory=folder).fit(TEXTS)
     assert [likelihood.total for likelihood in again.log_likelihood(paths(TEXTS))] == scores
     assert encoded == [QUESTION]
 
 
 def test_pickle_keeps_fit_and_scores(encoder):
-    model = SentenceTransformerModel(encoder, device="cpu", kappa=7.0).fit(TEXTS)
+    model = sentence_transformer(encoder, device="cpu", kappa=7.0).fit(TEXTS)
     scores = [likelihood.total for likelihood in model.log_likelihood(paths(TEXTS))]
     again = pickle.loads(pickle.dumps(model))
     assert not again.wants_fit
@@ -175,7 +174,7 @@ def test_a_specification_builds_it(encoder):
 
 
 def test_a_specification_never_loses_a_fit(encoder):
-    model = SentenceTransformerModel(encoder, device="cpu").fit(TEXTS)
+    model = sentence_transformer(encoder, device="cpu").fit(TEXTS)
     with pytest.raises(InvalidInput, match="pass the model itself"):
         load_language_model(model.spec, **model.options)
 
@@ -208,7 +207,7 @@ def test_a_search_without_passages_of_its_own_loads_the_encoder_once(encoder, en
 
 def test_kappa_is_fitted_to_texts(encoder):
     texts = [f"The {word} is old. The {word} was printed, as all know." for word in _words(40)]
-    model = SentenceTransformerModel(encoder, kappa="fit", device="cpu")
+    model = sentence_transformer(encoder, kappa="fit", device="cpu")
     assert model.kappa == 20.0
     assert model.fit(texts).kappa != 20.0
     assert model.options["kappa"] == "fit"
@@ -296,7 +295,7 @@ def test_words_behind_a_dense_retriever_are_words_and_meaning(model, texts, ques
 def test_a_path_begins_where_the_model_says(encoder):
     """Without a word of the question, TF-IDF would take the first passages; meaning finds its own."""
     passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS)]
-    model = SentenceTransformerModel(encoder, device="cpu").fit([passage.titled_text for passage in passages])
+    model = sentence_transformer(encoder, device="cpu").fit([passage.titled_text for passage in passages])
     question = "zzz qqq"
     likeliest = UPR(model).rank(question, passages)[0].passage.id
     first = []

@@ -1,0 +1,515 @@
+"""A likelihood that knows words and meaning: the unigram model, and a vector of each text for one more token.
+
+    log p(q | c) = Σ_t log mean_d p_unigram(q_t | d) + log mean_d exp(κ (cos(v_q, v_d) - 1))
+
+Meaning is one more token of the question, drawn from the documents d of a context c like any word: its vector v_q under
+a von Mises-Fisher distribution of concentration κ around the document's vector v_d, without the normaliser, which is
+the same for every document. κ is the scale at which the encoder was trained: InfoNCE is smallest where exp(κ cos(q, d))
+is proportional to p(q | d) / p(q) (van den Oord et al. 2018).
+
+On a user's own texts κ is the likeliest one under which a sentence s of each text finds the rest r of its own text:
+
+    κ = argmax Σ_i log [ exp(κ cos(s_i, r_i)) / Σ_j exp(κ cos(s_i, r_j)) ]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import os
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import ChainMap, OrderedDict
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from copy import copy
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from drillrank.errors import DrillrankWarning, InvalidInput, invalid_input, require
+from drillrank.files import whole_file
+from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
+from drillrank.likelihood.process import require_torch, settle_threads
+from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
+from drillrank.vectors import CollectionStatistics, Embed
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+logger = logging.getLogger(__name__)
+
+Floats32 = npt.NDArray[np.float32]
+Encode = Callable[[list[str]], Any]
+
+MEANING = "<meaning>"  # how the token of meaning is shown
+KAPPA = 20.0  # κ of encoders trained at the usual temperature of 0.05
+KAPPA_STATIC = 10.0  # of means of token vectors, which tell less: chosen on first halves of NQ and SQuAD
+LEAST, MOST = 30, 500  # texts of two sentences or more, for an estimate of κ
+BOUNDS = (1.0, 200.0)  # of the estimate
+_REMEMBERED = 20_000  # vectors of texts that were not indexed: 30 MB at 384 dimensions
+_SUFFIX = ".vectors.npz"
+
+
+class EmbeddingModel(LanguageModel):
+    """Words and meaning: the unigram model and any function from texts to vectors. No training.
+
+    Scores are natural log-probabilities of the target's stemmed words and of one token more, `<meaning>`, whose
+    log-probability lies between -2 κ and 0. Each text is embedded once, of those that were not fitted the latest 20,000
+    are remembered; `fit` indexes texts. A temperature divides κ, as it divides the logits of other models. A document
+    without text has cosine 0 to everything.
+
+    Args:
+        embed: From texts to one vector each; with a method `questions`, that embeds the questions.
+        words: The unigram model; None makes one.
+        kappa: κ, the concentration; `"fit"` takes the one under which a sentence of each fitted text finds the rest
+            of its text best, for encoders of unknown scale (20 until `fit`).
+        directory: Where the vectors of fitted texts are kept; a new process reads them there. One encoder each.
+
+    Raises:
+        InvalidInput: `embed` is no function, κ cannot be used, or there is not one finite vector a text.
+
+    >>> topics = ("river", "lake"), ("novel", "book")
+    >>> model = EmbeddingModel(lambda texts: [[any(w in t for w in topic) for topic in topics] for t in texts])
+    >>> near, far = model.log_likelihood([("A cold lake.", "a river"), ("A thick book.", "a river")])
+    >>> near.tokens, round(near.total - far.total, 6)
+    (['a', 'river', '<meaning>'], 20.0)
+    """
+
+    reads_instructions = False  # only documents are evidence
+    reads_meaning = True
+
+    def __init__(
+        self,
+        embed: Embed,
+        words: UnigramModel | None = None,
+        *,
+        kappa: float | Literal["fit"] = KAPPA,
+        directory: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if not callable(embed):
+            raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
+        number = isinstance(kappa, int | float) and not isinstance(kappa, bool) and 0 < kappa < math.inf
+        if kappa != "fit" and not number:
+            raise InvalidInput(f'kappa is a positive number, or "fit"; not {kappa!r:.200}.')
+        self.kappa = KAPPA if kappa == "fit" else float(kappa)
+        self._kappa_given = kappa
+        self._embed = embed
+        self._words = words or UnigramModel()
+        self._directory = None if directory is None else os.fspath(directory)
+        self._targets = SentenceVectors(getattr(embed, "questions", embed))
+        self._documents = SentenceVectors(embed, self._directory)
+
+    @property
+    def language(self) -> str:
+        """That of the words."""
+        return self._words.language
+
+    @property
+    def spec(self) -> str:
+        """`"st:"` or `"m2v:"` and the encoder's name; of a function, and once fitted, a name that cannot be loaded."""
+        if not isinstance(self._embed, Encoder):
+            return "embed:<a function>"
+        return f"{self._embed.kind}:{self._embed.name if self.wants_fit else UNSAVED}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of `sentence_transformer` or `model2vec`; of a function none."""
+        if not isinstance(self._embed, Encoder):
+            return {}
+        of_words = {"mu": self._words.mu, "language": self.language}
+        return {"kappa": self._kappa_given, **of_words, "directory": self._directory, **self._embed.options}
+
+    @property
+    def wants_fit(self) -> bool:
+        """True until `fit` has been called."""
+        return self._words.wants_fit
+
+    def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
+        """Take p(w|C) from these texts, and encode them; with `kappa="fit"`, find κ.
+
+        Of texts of which there are statistics alone, each is encoded when it is first scored.
+
+        Raises:
+            InvalidInput: an item is not a string, or κ is to be found and there are no texts.
+        """
+        words = UnigramModel(self._words.mu, self.language)
+        if isinstance(texts, CollectionStatistics):
+            if self._kappa_given == "fit":
+                raise InvalidInput('kappa="fit" needs texts, and there are statistics alone: fit before, or say 20.')
+            self._words = words.fit(texts)
+            return self
+        checked = check_texts(texts)
+        words.fit(checked)
+        self._documents.index(checked)  # may fail: then the model is as it was
+        self._words = words
+        if self._kappa_given == "fit":
+            self.kappa = fitted_concentration(checked, self._targets.of, self._documents.of, otherwise=KAPPA)
+            logger.info("The concentration on %d texts is %.1f.", len(checked), self.kappa)
+        return self
+
+    def fitted(self, texts: Iterable[str] | CollectionStatistics) -> Self:
+        """A copy that has embedded these texts, and is fitted with them if this one has not been fitted."""
+        own = copy(self)
+        if own.wants_fit:
+            return own.fit(texts)
+        if not isinstance(texts, CollectionStatistics):  # which hold no texts to embed
+            own._documents.index(check_texts(texts))
+        return own
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """The text up to the end of its word number `count`, as for the unigram model."""
+        return self._words.first_tokens(text, count)
+
+    def document_log_probs(self, target: str, texts: Sequence[str], /) -> npt.NDArray[np.float64]:
+        """Log-probabilities of the target's words and meaning under each text alone, shape (texts, words + 1)."""
+        words = self._words.document_log_probs(target, texts)
+        cosines = self._documents.of(texts).astype(np.float64) @ self._targets.of([target])[0].astype(np.float64)
+        return np.column_stack([words, self.kappa * (np.clip(cosines, -1.0, 1.0) - 1.0)])
+
+    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+        if include_eos:
+            raise InvalidInput("A model of words and meaning has no end-of-sequence token: leave include_eos out.")
+        words = self._words.log_likelihood(requests, temperature=temperature)
+        documents = Documents.of(requests)
+        row = {target: number for number, target in enumerate(dict.fromkeys(request.target for request in requests))}
+        place = {text: number for number, text in enumerate(dict.fromkeys(documents.texts))}
+        cosines = self._documents.of([*place]).astype(np.float64) @ self._targets.of([*row]).astype(np.float64).T
+        targets = np.repeat([row[request.target] for request in requests], documents.sizes)
+        of_each = np.clip(cosines[[place[text] for text in documents.texts], targets], -1.0, 1.0)
+        logs = np.logaddexp.reduceat(
+            self.kappa / temperature * (of_each - 1.0), np.cumsum([0, *documents.sizes[:-1]])
+        ) - np.log(documents.sizes)
+        return [
+            Likelihood([*word.tokens, MEANING], np.append(word.log_probs, log), word.total + log, word.cut_tokens)
+            for word, log in zip(words, np.minimum(logs, 0.0).tolist(), strict=True)  # rounding may lift it above 0
+        ]
+
+    def __copy__(self) -> Self:
+        """With the same vectors, so that no copy embeds a text again."""
+        own = type(self).__new__(type(self))
+        own.__dict__ |= self.__dict__ | {"_documents": self._documents.branch()}
+        return own
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without vectors: they are made again, or read in their directory."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_targets", "_documents")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._targets = SentenceVectors(getattr(self._embed, "questions", self._embed))
+        self._documents = SentenceVectors(self._embed, self._directory)
+
+
+def sentence_transformer(
+    name: str,
+    *,
+    kappa: float | Literal["fit"] = KAPPA,
+    mu: float = 300.0,
+    language: str = "english",
+    directory: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    batch_size: int = 32,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> EmbeddingModel:
+    """Words and meaning by any sentence-transformers encoder, which is loaded at its first use: `"st:<name>"`.
+
+    Args:
+        name: Model id or directory.
+        kappa: κ, as for `EmbeddingModel`.
+        mu: μ of the unigram model.
+        language: That of the unigram model.
+        directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
+        device: As for `SentenceTransformer`; None takes the best that is there.
+        batch_size: Texts that are encoded together.
+        revision: Branch, tag or commit of the model.
+        trust_remote_code: Whether code that comes with the model may run. Leave it False.
+
+    Raises:
+        MissingExtra: sentence-transformers is not installed.
+        InvalidInput: an option cannot be used.
+    """
+    encoder = SentenceTransformerEncoder(
+        name, device=device, batch_size=batch_size, revision=revision, trust_remote_code=trust_remote_code
+    )
+    return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
+
+
+class Encoder(ABC):
+    """An encoder that a name and options build: loaded at its first use, pickled without what was loaded.
+
+    Args:
+        name: Model id or directory.
+        options: What it is loaded and used with.
+
+    Raises:
+        InvalidInput: there is no name.
+        MissingExtra: its library is not installed.
+    """
+
+    kind: str
+    """What stands before the colon of a specification; the extra that brings the library."""
+    library: str
+
+    def __init__(self, name: str, **options: Any) -> None:
+        if not name:
+            raise InvalidInput(f'"{self.kind}:" needs a model id or a directory after the colon.')
+        require(self.library, self.kind)
+        self.name, self.options = name, options
+        self._model: Any = None
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def _load(self, library: Any) -> Any: ...
+
+    @abstractmethod
+    def __call__(self, texts: list[str]) -> Any:
+        """Vectors of documents."""
+
+    @property
+    def model(self) -> Any:
+        """The loaded encoder; loads it if need be."""
+        with self._lock:
+            if self._model is None:
+                library = require(self.library, self.kind)
+                with invalid_input(f"{self.name!r:.200} is no encoder that can be loaded"):
+                    self._model = self._load(library)
+                logger.info("Loaded %s.", self.name)
+            return self._model
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "options": self.options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"_model": None, "_lock": threading.RLock()}
+
+
+class SentenceTransformerEncoder(Encoder):
+    """An encoder of sentence-transformers."""
+
+    kind, library = "st", "sentence_transformers"
+
+    def __init__(self, name: str, **options: Any) -> None:
+        require_torch("st")
+        super().__init__(name, **options)
+
+    def _load(self, library: Any) -> Any:
+        chosen = {key: value for key, value in self.options.items() if key != "batch_size"}
+        return library.SentenceTransformer(self.name, **chosen)
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Vectors of documents."""
+        return self._encoded("encode_document", texts)
+
+    def questions(self, texts: list[str]) -> Any:
+        """Vectors of questions: encoders that tell them from documents have a prompt for them."""
+        return self._encoded("encode_query", texts)
+
+    def _encoded(self, method: str, texts: list[str]) -> Any:
+        settle_threads()
+        encode = getattr(self.model, method)
+        return encode(texts, batch_size=self.options["batch_size"], show_progress_bar=False, convert_to_numpy=True)
+
+
+def model2vec(
+    name: str,
+    *,
+    kappa: float | Literal["fit"] = KAPPA_STATIC,
+    mu: float = 300.0,
+    language: str = "english",
+    directory: str | os.PathLike[str] | None = None,
+) -> EmbeddingModel:
+    """Words and meaning without torch, by a model2vec model, which is loaded at its first use: `"m2v:<name>"`.
+
+    Such a model is a table with a vector for each token; that of a text is their mean, so the order of words is lost.
+    It takes some 30 MB, and embeds thousands of passages a second on one core.
+
+    Args:
+        name: Model id, such as `minishlab/potion-retrieval-32M`, or directory.
+        kappa: κ, as for `EmbeddingModel`; 10 unless given, because a mean of token vectors tells less than an encoder.
+        mu: μ of the unigram model.
+        language: That of the unigram model.
+        directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
+
+    Raises:
+        MissingExtra: model2vec is not installed.
+        InvalidInput: an option cannot be used.
+    """
+    return EmbeddingModel(Model2VecEncoder(name), UnigramModel(mu, language), kappa=kappa, directory=directory)
+
+
+class Model2VecEncoder(Encoder):
+    """A static encoder of model2vec."""
+
+    kind, library = "m2v", "model2vec"
+
+    def _load(self, library: Any) -> Any:
+        return library.StaticModel.from_pretrained(self.name, force_download=False)
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Vectors of texts; questions are embedded alike."""
+        with self._lock:  # its tokenizer is set for each call
+            return self.model.encode(texts, use_multiprocessing=False)
+
+
+class SentenceVectors:
+    """Unit vectors by text, each text encoded once: indexed ones are kept for good, others if among the latest.
+
+    Safe to share between threads; one thread encodes at a time.
+
+    Args:
+        encode: From texts to one vector each.
+        directory: Where indexed vectors are kept, a file for each call of `index`; None keeps them in memory only,
+            and so does, with a warning, a directory that cannot be written. Vectors of
+            another encoder must lie in another directory.
+
+    Raises:
+        InvalidInput: the directory holds files that are not vectors.
+
+    >>> vectors = SentenceVectors(lambda texts: [[len(text), 1.0] for text in texts])
+    >>> vectors.of(["a", "bcd", "a"]).tolist()[1] == vectors.of(["bcd"]).tolist()[0]
+    True
+    """
+
+    def __init__(self, encode: Encode, directory: str | os.PathLike[str] | None = None) -> None:
+        self._encode = encode
+        self._directory = None if directory is None else Path(directory)
+        self._indexed: MutableMapping[bytes, Floats32] = {}
+        self._latest: OrderedDict[bytes, Floats32] = OrderedDict()
+        self._lock = threading.Lock()
+        if self._directory is not None and self._directory.is_dir():
+            for file in sorted(self._directory.glob(f"*{_SUFFIX}")):
+                self._indexed.update(_read(file))
+
+    def branch(self) -> SentenceVectors:
+        """The same vectors for a collection of its own: what it indexes is kept as long as it is used itself.
+
+        >>> asked = []
+        >>> vectors = SentenceVectors(lambda texts: [asked.append(text) or [1.0] for text in texts])
+        >>> vectors.branch().index(["a"])
+        >>> vectors.branch().of(["a"]).tolist(), asked
+        ([[1.0]], ['a'])
+        """
+        own = copy(self)  # with the same latest ones, and the same lock
+        own._indexed = ChainMap({}, self._indexed)
+        return own
+
+    def index(self, texts: Iterable[str]) -> None:
+        """Encode what is new among the texts, and keep all of them."""
+        by_key = {_key(text): text for text in texts}
+        with self._lock:
+            found = self._found({key: text for key, text in by_key.items() if key not in self._indexed})
+            self._indexed.update(found)
+        if found and self._directory is not None:
+            _write(self._directory, found)
+
+    def of(self, texts: Sequence[str]) -> Floats32:
+        """The texts' unit vectors, shape (texts, dimensions), float32; a blank text has the zero vector."""
+        keys = [_key(text) for text in texts]
+        with self._lock:
+            found = self._found(dict(zip(keys, texts, strict=True)))
+        return np.stack([found[key] for key in keys])
+
+    def _found(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
+        """Vectors by key; those that are new are encoded, and remembered."""
+        for key in texts:
+            if key in self._latest:
+                self._latest.move_to_end(key)
+        known = {key: self._indexed.get(key, self._latest.get(key)) for key in texts}
+        found = {key: vector for key, vector in known.items() if vector is not None}
+        new = self._encoded({key: text for key, text in texts.items() if key not in found})
+        self._latest |= new
+        while len(self._latest) > _REMEMBERED:
+            self._latest.popitem(last=False)
+        return {key: found[key] if key in found else new[key] for key in texts}
+
+    def _encoded(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
+        if not texts:
+            return {}
+        vectors = np.array(self._encode(list(texts.values())), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise InvalidInput(
+                f"The encoder gave an array of shape {vectors.shape} for {len(texts)} texts: one vector of finite "
+                "numbers each is wanted."
+            )
+        known = next(chain(self._indexed.values(), self._latest.values()), vectors[0])
+        if len(known) != vectors.shape[1]:
+            raise InvalidInput(
+                f"The encoder's vectors have {vectors.shape[1]} numbers, those at hand {len(known)}: give each "
+                "encoder a directory of its own."
+            )
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        written = np.array([bool(text.strip()) for text in texts.values()])[:, None]
+        unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=(lengths > 0) & written)
+        return dict(zip(texts, unit, strict=True))
+
+
+def fitted_concentration(
+    texts: Sequence[str],
+    questions: Callable[[Sequence[str]], Floats32],
+    documents: Callable[[Sequence[str]], Floats32],
+    otherwise: float,
+) -> float:
+    """κ by maximum likelihood, on at most 500 of the texts, evenly spread.
+
+    Args:
+        texts: Passages; those of one sentence tell nothing.
+        questions: From sentences to unit vectors.
+        documents: From the rests of the texts to unit vectors.
+        otherwise: κ where fewer than 30 texts have two sentences; a `DrillrankWarning` says so.
+    """
+    from drillrank.structure.sentences import sentences  # loads what parses documents
+
+    split = [(text, spans) for text in dict.fromkeys(texts) if len(spans := sentences(text)) > 1]
+    if len(split) < LEAST:
+        warnings.warn(
+            f"kappa stays {otherwise}: only {len(split)} texts have two sentences or more, {LEAST} are needed.",
+            DrillrankWarning,
+            stacklevel=3,
+        )
+        return otherwise
+    chosen = [split[number] for number in np.linspace(0, len(split) - 1, min(len(split), MOST)).astype(int)]
+    held_out = [spans[len(spans) // 2] for _, spans in chosen]
+    asked = [text[start:end] for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
+    rests = [f"{text[:start]}{text[end:]}" for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
+    cosines = questions(asked).astype(np.float64) @ documents(rests).astype(np.float64).T
+    low, high = BOUNDS
+    while high - low > 1e-9 * high:  # the likelihood is concave in κ: where it no longer rises, it is largest
+        kappa = (low + high) / 2
+        chances = np.exp(kappa * (cosines - cosines.max(axis=1, keepdims=True)))
+        expected = (chances * cosines).sum(axis=1) / chances.sum(axis=1)
+        low, high = (kappa, high) if np.mean(np.diag(cosines) - expected) > 0 else (low, kappa)
+    return float((low + high) / 2)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
+    """A new file. Where none can be written, the vectors serve this process alone."""
+    keys = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(-1, 16)
+    try:
+        with whole_file(directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}") as file:
+            np.savez(file, keys=keys, vectors=np.stack(list(vectors.values())))
+    except OSError as cause:
+        warnings.warn(
+            f"{len(vectors)} vectors cannot be kept in {str(directory)!r}, and are made again by the next process: "
+            f"{cause}.",
+            DrillrankWarning,
+            stacklevel=4,
+        )
+
+
+def _read(file: Path) -> dict[bytes, Floats32]:
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
+            keys, vectors = kept["keys"], kept["vectors"]
+        return {key.tobytes(): vector for key, vector in zip(keys, vectors.astype(np.float32), strict=True)}
+    except Exception as error:
+        raise InvalidInput(f"{str(file)!r} holds no vectors: {error}. Delete it, and they are made again.") from error

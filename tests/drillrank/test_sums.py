@@ -1,0 +1,358 @@
+"""Sums of experts: what they add up, how they are named, and what they do as any model does."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import math
+import pickle
+import threading
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
+from drillrank.errors import InvalidInput, LacksCapability, UnknownModel
+from drillrank.likelihood import EmbeddingModel, LanguageModel, Request, SumOfExperts, UnigramModel
+from drillrank.likelihood.load import split_sum
+from drillrank.prompts import Evidence
+from drillrank.text import terms
+from drillrank.vectors import CollectionStatistics
+from tests.drillrank.conftest import HashModel
+
+WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "42", "?"]
+texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+targets = texts.filter(str.strip)
+weights = st.floats(0.01, 100)
+TEXTS = ["A red fox crossed the river.", "The Rhine is a river.", "Basel lies on the Rhine.", ""]
+QUESTION = "Which river did the fox cross?"
+
+
+def by_letters(given):
+    return [[text.lower().count(letter) + 0.1 for letter in "aeirx"] for text in given]
+
+
+def experts():
+    return [UnigramModel(mu=50), EmbeddingModel(by_letters, kappa=7.0), HashModel()]
+
+
+def in_float64(expert, request, temperature):
+    """The mean of one expert, from its definition, token by token."""
+    return math.fsum(expert.log_likelihood([request], temperature=temperature)[0].log_probs.tolist()) / len(
+        expert.log_likelihood([request], temperature=temperature)[0].tokens
+    )
+
+
+@given(
+    st.lists(st.lists(texts, max_size=3), min_size=1, max_size=4),
+    targets,
+    st.lists(weights, min_size=3, max_size=3),
+    st.sampled_from([1.0, 0.5, 2.0]),
+)
+def test_means_are_added_with_their_weights(documents, target, factors, temperature):
+    if not terms(target):
+        target += " fox"
+    given_ = [expert.fit(TEXTS) for expert in experts()]
+    requests = [Request(tuple(map(Evidence, texts)), target) for texts in documents]
+    found = SumOfExperts(given_, factors).log_likelihood(requests, temperature=temperature)
+    for request, likelihood in zip(requests, found, strict=True):
+        expected = [in_float64(expert, request, temperature) for expert in given_]
+        assert likelihood.mean == pytest.approx(math.fsum(map(float.__mul__, factors, expected)), rel=1e-12)
+        assert [part.mean for part in likelihood.parts] == pytest.approx(expected, rel=1e-12)
+        assert likelihood.weights == tuple(factors)
+        assert likelihood.total == pytest.approx(likelihood.mean * len(likelihood.tokens), rel=1e-12)
+        assert math.fsum(one.total for one in likelihood.summands) == pytest.approx(likelihood.total, rel=1e-12)
+        assert math.fsum(log for one in likelihood.summands for log in one.log_probs) == pytest.approx(
+            likelihood.total, rel=1e-9
+        )
+        assert (likelihood.tokens, likelihood.log_probs.tolist()) == (
+            likelihood.parts[0].tokens,
+            likelihood.parts[0].log_probs.tolist(),
+        )
+
+
+@given(st.lists(texts, min_size=1, max_size=4), targets, st.sampled_from(range(3)))
+def test_a_sum_of_one_is_that_one(documents, target, which):
+    expert = experts()[which]
+    pairs = [(text, target) for text in documents]
+    for one, other in zip(expert.log_likelihood(pairs), SumOfExperts([expert]).log_likelihood(pairs), strict=True):
+        assert other.mean == pytest.approx(one.mean, rel=1e-15)
+        assert other.total == pytest.approx(one.total, rel=1e-15)
+        assert (other.tokens, other.log_probs.tolist()) == (one.tokens, one.log_probs.tolist())
+        assert (other.matched, other.cut_tokens) == (one.matched, one.cut_tokens)
+
+
+def test_the_order_of_experts_changes_tokens_and_no_mean():
+    pairs = [(text, QUESTION) for text in TEXTS]
+    given_ = dict(zip(experts(), (1.0, 0.5, 3.0), strict=True))
+    [means, *others] = [
+        [item.mean for item in SumOfExperts(order, map(given_.get, order)).log_likelihood(pairs)]
+        for order in permutations(given_)
+    ]
+    assert all(other == pytest.approx(means, rel=1e-13) for other in others)
+
+
+def test_experts_of_a_sum_take_its_place():
+    words, meaning, neural = experts()
+    nested = SumOfExperts([SumOfExperts([words, meaning], [2, 3]), neural], [0.5, 4])
+    assert (nested.experts, nested.weights) == ((words, meaning, neural), (1.0, 1.5, 4.0))
+
+
+def test_a_target_without_words_is_judged_by_the_others():
+    likelihoods = SumOfExperts([UnigramModel(), HashModel()]).log_likelihood([(text, "???") for text in TEXTS])
+    assert [item.tokens for item in likelihoods] == [[]] * 4
+    assert [item.mean for item in likelihoods] == [HashModel.log_probs(text, "???")[0] for text in TEXTS]
+
+
+@pytest.mark.parametrize("fit", [False, True])
+def test_lists_are_collections_of_their_own(fit):
+    model = SumOfExperts(experts())
+    model = model.fitted(TEXTS) if fit else model
+    lists = [[(text, QUESTION) for text in TEXTS[:2]], [(text, QUESTION) for text in TEXTS]]
+    together = model.log_likelihood_lists(lists)
+    alone = [model.log_likelihood(pairs) for pairs in lists]
+    assert [[item.mean for item in one] for one in together] == [[item.mean for item in one] for one in alone]
+    assert model.log_likelihood([]) == []
+
+
+def test_budgets_and_the_end_of_sequence_are_each_experts_own():
+    class Ends(HashModel):
+        include_eos_by_default = True
+
+        def _log_likelihood(self, requests, temperature, include_eos):
+            asked.append(include_eos)
+            return super()._log_likelihood(requests, temperature, include_eos)
+
+    asked: list[bool] = []
+    model = SumOfExperts([UnigramModel(), Ends()])
+    for include_eos in (None, True, False):
+        [found] = model.log_likelihood(
+            [Request((Evidence("a red fox ran", max_tokens=2),), "fox")], include_eos=include_eos
+        )
+        assert (found.tokens, found.cut_tokens) == (["fox"], 2)
+    assert asked == [True, True, False]
+
+
+# fitting
+
+
+def test_fit_reaches_every_expert_and_fitted_leaves_them():
+    model = SumOfExperts(experts())
+    fitted = model.fitted(text for text in TEXTS)
+    assert (model.wants_fit, fitted.wants_fit) == (True, False)
+    assert fitted.experts[2] is model.experts[2]
+    assert fitted.fitted(TEXTS).log_likelihood([("a fox", "fox")])[0].mean == pytest.approx(
+        fitted.log_likelihood([("a fox", "fox")])[0].mean
+    )
+    assert model.fit(text for text in TEXTS) is model
+    assert not model.wants_fit
+    pairs = [(text, QUESTION) for text in TEXTS]
+    assert [item.mean for item in fitted.log_likelihood(pairs)] == [item.mean for item in model.log_likelihood(pairs)]
+
+
+def test_statistics_fit_it_too():
+    counted = CollectionStatistics(1, {"fox": 1}, {"fox": 9})
+    by_counts = SumOfExperts(experts()).fitted(counted).log_likelihood([("a fox", "fox")])[0]
+    expected = UnigramModel(mu=50).fit(counted).log_likelihood([("a fox", "fox")])[0]
+    assert by_counts.parts[0].mean == expected.mean
+
+
+# names, options, copies
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts"),
+    [
+        ("unigram", [(None, "unigram")]),
+        ("unigram+2*hf:a/b", [(None, "unigram"), (2.0, "hf:a/b")]),
+        (".5*unigram+0.25*st:x+m2v:y", [(0.5, "unigram"), (0.25, "st:x"), (None, "m2v:y")]),
+        ("unigram:/data/c++/nq+hf:a", [(None, "unigram:/data/c++/nq"), (None, "hf:a")]),
+        ("hf:/models/a+b", [(None, "hf:/models/a+b")]),
+        ("hf:/models/a+2*b", [(None, "hf:/models/a+2*b")]),
+        ("hf:a+unigrams", [(None, "hf:a+unigrams")]),
+        ("unigram+unigram:/x", [(None, "unigram"), (None, "unigram:/x")]),
+        ("unigram+http://h:1/v1#a+b", [(None, "unigram"), (None, "http://h:1/v1#a+b")]),
+        ("https://h/v1#m+3*ct2:/x", [(None, "https://h/v1#m"), (3.0, "ct2:/x")]),
+    ],
+)
+def test_a_plus_separates_only_before_a_known_kind(spec, parts):
+    assert split_sum(spec) == parts
+
+
+@pytest.mark.parametrize("spec", ["unigram+", "+unigram", "bert+unigram", "unigram+1e3*hf:a", "2*bert", "-1*unigram"])
+def test_what_is_no_sum_of_known_kinds(spec):
+    with pytest.raises(UnknownModel, match=r"names no kind of language model; known: .*sums of them"):
+        load_language_model(spec)
+
+
+@given(st.lists(weights | st.sampled_from([1.0, 2.0, 1e-7, 1e20]), min_size=1, max_size=4))
+def test_a_specification_and_its_options_build_an_equal_sum(factors):
+    model = SumOfExperts([UnigramModel(mu=10 + number) for number in range(len(factors))], factors)
+    again = load_language_model(model.spec, **model.options)
+    if isinstance(again, UnigramModel):
+        again = SumOfExperts([again])
+    assert (again.spec, again.options, again.weights) == (model.spec, model.options, model.weights)
+    pairs = [(text, QUESTION) for text in TEXTS]
+    assert [item.mean for item in again.log_likelihood(pairs)] == [item.mean for item in model.log_likelihood(pairs)]
+
+
+def test_options_reach_the_experts_that_have_them_and_those_of_one_alone_come_first():
+    model = load_language_model("unigram+2*hf:a/b", mu=7, dtype="float32")
+    assert model.options["experts"][0] == {"mu": 7.0}
+    assert model.options["experts"][1]["dtype"] == "float32"
+    model = load_language_model("unigram+unigram", mu=7, language="german", experts=[{}, {"mu": 9}])
+    assert [expert.mu for expert in model.experts] == [7.0, 9.0]
+    assert model.language == "german"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kappa": 3}, r"options of 'unigram\+hf:a' are: mu, language; .*dtype.*Given: kappa"),
+        ({"experts": [{"dtype": "float32"}, {}]}, "Given: dtype"),
+        ({"experts": [{}]}, "has 2 experts"),
+        ({"experts": {"mu": 3}}, "has 2 experts"),
+    ],
+)
+def test_options_that_no_expert_has(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        load_language_model("unigram+hf:a", **options)
+
+
+@pytest.mark.parametrize(
+    ("given_", "factors"),
+    [
+        ([], None),
+        (["unigram"], None),
+        ([UnigramModel()], [1, 2]),
+        *(([UnigramModel()], [w]) for w in (0, -1, math.nan, math.inf, True, "2")),
+    ],
+)
+def test_bad_sums(given_, factors):
+    with pytest.raises(InvalidInput, match=r"weight|language model"):
+        SumOfExperts(given_, factors)
+
+
+def test_experts_that_count_words_count_them_in_one_language():
+    with pytest.raises(InvalidInput, match=r"english.*german"):
+        SumOfExperts([UnigramModel(), UnigramModel(language="german")])
+    german = SumOfExperts([HashModel(), UnigramModel(language="german")])
+    assert german.language == "german"
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_keep_experts_weights_and_fit(twin_of):
+    model = SumOfExperts(experts(), [1, 2, 0.5]).fit(TEXTS)
+    twin = twin_of(model)
+    pairs = [(text, QUESTION) for text in TEXTS]
+    assert (twin.weights, twin.wants_fit) == (model.weights, False)
+    assert [item.mean for item in twin.log_likelihood(pairs)] == pytest.approx(
+        [item.mean for item in model.log_likelihood(pairs)]
+    )
+
+
+def test_a_fitted_sum_is_named_once_it_is_saved(tmp_path):
+    model = load_language_model("unigram+2*unigram")
+    first, second = model.fitted(TEXTS).experts
+    with pytest.raises(InvalidInput, match=r"not saved.*model\.save"):
+        load_language_model(SumOfExperts([first, second], [1, 2]).spec)
+    first.save(tmp_path / "one")
+    second.save(tmp_path / "two+hf")
+    saved = SumOfExperts([first, second], [1, 2])
+    again = load_language_model(saved.spec, **saved.options)
+    assert (again.spec, again.wants_fit) == (saved.spec, False)
+
+
+# capabilities
+
+
+def test_it_can_what_one_of_its_experts_can():
+    words, meaning, neural = experts()
+    for given_ in permutations([words, meaning, neural], 2):
+        model = SumOfExperts(given_)
+        assert model.reads_instructions is (neural in given_)
+        assert model.reads_meaning is any(expert.reads_meaning for expert in given_)
+        assert model.first_tokens("a b", 1) == given_[0].first_tokens("a b", 1) if given_[0] is not neural else True
+        assert not model.tells_next_tokens
+    with pytest.raises(LacksCapability):
+        Relevance(SumOfExperts([neural])).rank("Who?", TEXTS)
+
+
+def test_a_part_that_is_worked_alone_gives_its_worker_and_two_of_them_a_thread():
+    class Works(HashModel):
+        async def run_in_worker(self, function, *arguments):
+            used.append(self)
+            return function(*arguments)
+
+    used: list[LanguageModel] = []
+    one = Works()
+    assert asyncio.run(SumOfExperts([UnigramModel(), one]).run_in_worker(max, 1, 2)) == 2
+    assert used == [one]
+    name = asyncio.run(SumOfExperts([one, Works()]).run_in_worker(lambda: threading.current_thread().name))
+    assert used == [one]
+    assert name != threading.main_thread().name
+
+
+@pytest.mark.parametrize("spec", ["unigram+2*unigram", "unigram"])
+def test_rankers_take_a_sum_like_any_model(spec):
+    passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS)]
+    ranking = UPR(spec).rank(QUESTION, passages)
+    assert ranking[0].passage.id == "0"
+    assert ranking[0].score == pytest.approx(UPR(spec).likelihoods(QUESTION, passages)[0].mean)
+    assert PromptRank(spec).rank(QUESTION, [Path((passage,)) for passage in passages[:3]])[0].passage.ids == ("0",)
+    assert BRMGR(spec).rank(QUESTION, passages[:3], ["The fox crossed the Rhine."])
+
+
+def test_a_neural_expert_changes_the_order_as_its_weight_says():
+    neural = HashModel()
+    passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS[:3])]
+
+    def order(model):
+        return [item.passage.id for item in UPR(model, prior=None).rank(QUESTION, passages)]
+
+    words = UnigramModel()
+    assert order(SumOfExperts([words, neural], [1, 1e-6])) == order(words)
+    assert order(SumOfExperts([words, neural], [1e-6, 1])) == order(neural)
+    assert np.isfinite([item.score for item in UPR(SumOfExperts([words, neural])).rank(QUESTION, passages)]).all()
+
+
+@pytest.mark.parametrize("fit", [False, True])
+@pytest.mark.parametrize("prior", [None, "retrieval"])
+def test_an_explanation_has_the_terms_of_each_expert(fit, prior):
+    model = SumOfExperts(experts(), [1, 0.5, 2])
+    model = model.fitted(TEXTS) if fit else model
+    passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS[:3])]
+    ranking = UPR(model, prior=prior).rank(QUESTION, passages, scores=[1.0, 3.0, 2.0] if prior else None)
+    for item, entry in zip(ranking, ranking.explain(), strict=True):
+        assert entry.total == pytest.approx(item.score, abs=1e-9)
+        assert [token.name for token in entry.tokens] == terms(QUESTION)
+        for name, expert, weight in zip(model.names[1:], model.experts[1:], model.weights[1:], strict=True):
+            term = entry.term(name)
+            assert [one.name for one in term.terms] == ["question after nothing", "gains"]
+            if fit:
+                [alone] = UPR(expert, prior=None).likelihoods(QUESTION, [item.passage])
+                assert term.value / entry.per == pytest.approx(weight * alone.mean)
+                assert [one.name for one in term.terms[1].terms] == list(alone.tokens)
+
+
+@pytest.mark.parametrize("ensemble", ["max", "mean"])
+def test_paths_are_explained_by_each_expert(ensemble):
+    model = SumOfExperts(experts(), [1, 0.5, 2]).fitted(TEXTS)
+    paths = [Path((Passage(TEXTS[0], id="0"), Passage(TEXTS[1], id="1"))), Path((Passage(TEXTS[2], id="2"),))]
+    ranker = PromptRank(model, instructions=("{path} Ask:", "{path} A question:"), ensemble=ensemble)
+    ranking = ranker.rank(QUESTION, paths)
+    for item, entry in zip(ranking, ranking.explain(), strict=True):
+        assert entry.total == pytest.approx(item.score, abs=1e-9)
+        assert {*model.names[1:]} <= {term.name for term in entry.terms}
+
+
+def test_meaning_counts_in_a_sum_as_the_share_of_its_tokens():
+    words, meaning, _ = experts()
+    for model in (SumOfExperts([words, meaning], [1, 2]), SumOfExperts([meaning, words], [2, 1])):
+        [found] = UPR(model, prior=None).rank(QUESTION, TEXTS[:1])
+        [alone] = UPR(meaning, prior=None).likelihoods(QUESTION, TEXTS[:1])
+        share = 2 * alone.log_probs[-1] / len(alone.tokens)
+        assert found.details["log_meaning"] / found.details["tokens"] == pytest.approx(share)
