@@ -41,7 +41,15 @@ _UNEVEN = 3  # characters by which an underline may be shorter than its title
 _CERTAIN = 0.9  # confidence of numbers, names, and lines of a table of contents
 _GAP = 2  # largest step from one number to the next: one heading may have been missed
 _RANKS = {
-    **{"book": 0, "part": 1, "§": 3, "section": 3, "clause": 3, "=": 3, "-": 4, "~": 5, "^": 6},
+    "book": 0,
+    "part": 1,
+    "§": 3,
+    "section": 3,
+    "clause": 3,
+    "=": 3,
+    "-": 4,
+    "~": 5,
+    "^": 6,
     **dict.fromkeys(("chapter", "appendix", "annex", "schedule", "article", "item"), 2),
 }
 _NUMBER_RANK = 3  # of "1"; that of "1.1" is one more
