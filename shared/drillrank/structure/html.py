@@ -7,6 +7,7 @@ back into the order of the source, so that what the tree moves, such as stray te
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, groupby
@@ -57,9 +58,9 @@ _MOST_STYLES = 30  # open at once: each paragraph opens them all again
 _SCOPES = frozenset({"applet", "button", "caption", "html", "marquee", "object", "table", "template"})
 # Elements that hold nothing, or end where the next of their kind begins.
 _FLAT = frozenset({
-    "area", "base", "body", "br", "col", "dd", "dt", "embed", "h1", "h2", "h3", "h4", "h5", "h6", "head", "hr", "html",
-    "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "source", "tbody", "td", "tfoot", "th",
-    "thead", "tr", "track", "wbr",
+    "a", "area", "base", "body", "br", "col", "dd", "dt", "embed", "h1", "h2", "h3", "h4", "h5", "h6", "head", "hr",
+    "html", "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "source", "tbody", "td", "tfoot",
+    "th", "thead", "tr", "track", "wbr",
 })  # fmt: skip
 
 
@@ -329,7 +330,8 @@ def _shallow(text: str, nothing: str) -> str:
     """
     parts: list[str] = []
     opened: list[str] = []
-    styles = at = done = 0
+    counts: Counter[str] = Counter()  # of those, by name
+    at = done = 0
     while found := _MARK.search(text, at):
         at = found.end()
         name = (found["name"] or "").lower()
@@ -341,16 +343,18 @@ def _shallow(text: str, nothing: str) -> str:
             at = over.end()
         elif found["end"]:
             around = _SCOPES if name in _BLOCKS else _BLOCKS
-            for place in range(len(opened) - 1, -1, -1):
+            for place in range(len(opened) - 1 if counts[name] else -1, -1, -1):
                 if opened[place] == name:
-                    styles -= sum(inner in _STYLES for inner in opened[place:])
+                    counts.subtract(opened[place:])
                     del opened[place:]
-                if place >= len(opened) or opened[place] in around:
+                    break
+                if opened[place] in around:
                     break
         elif name not in _FLAT:
-            if len(opened) < limits.XML_DEPTH and (name not in _STYLES or styles < _MOST_STYLES):
+            styles = sum(counts[style] for style in _STYLES) if name in _STYLES else 0
+            if len(opened) < limits.XML_DEPTH and styles < _MOST_STYLES:
                 opened.append(name)
-                styles += name in _STYLES
+                counts[name] += 1
                 continue
             if name not in _BLOCKS and (rest := _REST.match(text, at)):
                 at = rest.end()
