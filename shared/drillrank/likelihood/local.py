@@ -197,7 +197,11 @@ class LocalModel(FromOptions, Generic[Loaded]):
         ]
 
     def _read(self, readings: Sequence[Reading], temperature: float | None) -> list[npt.NDArray[np.float64]]:
-        found = self._loaded().read(readings, temperature)
+        """What is read; the same twice is computed once, so that ties stay ties whatever batches they fall into."""
+        keys = [(one.source, tuple(one.ids), tuple(one.at), tuple(one.wanted)) for one in readings]
+        distinct = dict(zip(keys, readings, strict=True))
+        values_of = dict(zip(distinct, self._loaded().read(list(distinct.values()), temperature), strict=True))
+        found = [values_of[key].copy() for key in keys]
         for position, values in enumerate(found):
             if not np.isfinite(values).all():
                 raise NotFinite(
@@ -258,7 +262,8 @@ def _next(engine: Engine, requests: Sequence[NextTokenRequest]) -> list[Reading]
     known = {answer: engine.tokenizer.answer_id(answer) for request in requests for answer in request.answers}
     alone = prompts_alone(requests)
     if engine.start is None:
-        prompts = [((), ids, cut) for ids, _, cut in as_one_string(alone, engine.tokenizer, engine.window)]
+        whole = as_one_string(alone, engine.tokenizer, engine.window)
+        prompts: list[tuple[tuple[int, ...], list[int], int]] = [((), ids, cut) for ids, _, cut in whole]
     else:
         prompts = [(source, engine.start, cut) for source, cut in _sources(engine, alone)]
     return [
@@ -338,3 +343,12 @@ def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
     middle = len(batch) // 2  # outside the handler, so that the failed attempt's tensors are free
     in_halves(run, batch[:middle])
     in_halves(run, batch[middle:])
+
+
+def longest_target(config: Any) -> int | None:
+    """Positions of an encoder-decoder's target, special tokens included; None if it does not count them."""
+    if not config.is_encoder_decoder:
+        return None
+    encoder: int | None = getattr(config, "max_position_embeddings", None)
+    decoder: int | None = getattr(config, "max_decoder_position_embeddings", encoder)
+    return decoder

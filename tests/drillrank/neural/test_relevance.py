@@ -137,16 +137,8 @@ def test_values_do_not_depend_on_neighbours_batches_and_sharing(model, query, gi
         for answers in (ANSWERS, ANSWERS[:1], ("s", "e", "e"))
     ]
     alone = [model.next_tokens([request], logits=logits)[0].values for request in requests]
-    engine = model.engine
-    changed = {"batch_tokens": batch_tokens}
-    if hasattr(engine, "_shares"):
-        changed["_shares"] = not engine._shares
-    before = {name: getattr(engine, name) for name in changed}
-    try:
-        vars(engine).update(changed)
-        together = model.next_tokens([*requests, *requests], logits=logits)
-    finally:
-        vars(engine).update(before)
+    in_batches = load_language_model(model.spec, **model.options | {"batch_tokens": batch_tokens})
+    together = in_batches.next_tokens([*requests, *requests], logits=logits)
     for one, other in zip([*alone, *alone], together, strict=True):
         np.testing.assert_allclose(other.values, one, atol=1e-4)
         assert other.values.dtype == np.float64
