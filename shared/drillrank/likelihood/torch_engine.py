@@ -74,7 +74,7 @@ def plan(sequences: Sequence[Sequence[int]], rooms: Sequence[int]) -> list[Stem]
     >>> plan([[7] * 100 + [1], [8, 9], [7] * 100 + [2, 3]], [100, 1, 100])
     [Stem(length=100, members=[0, 2]), Stem(length=0, members=[1])]
     """
-    order = sorted(range(len(sequences)), key=lambda at: sequences[at])
+    order = sorted(range(len(sequences)), key=lambda at: list(sequences[at]))
     groups = {
         place: _Group(place, place + 1, len(sequences[at]), rooms[at], len(sequences[at]), [(0, place, place + 1)])
         for place, at in enumerate(order)
