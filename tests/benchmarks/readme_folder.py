@@ -19,8 +19,6 @@ from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
 from drillrank.views import Chunker, MultiViewChunker, MultiViewIndex, SectionChunk
 
-from .minilm import minilm
-
 LIMIT = 3600  # characters
 PACKAGES = (  # noqa: SIM905  # shorter than a list
     "annotated-types attrs bm25s charset-normalizer dataclasses-json frozenlist h11 narwhals orjson pathspec propcache "
@@ -118,7 +116,6 @@ def main() -> None:
         title=f"{len(asked)} questions, {len(files)} files of {characters:,} characters: answers within {LIMIT:,}",
     )
     tokens = sum(count_tokens(document.text) for document in files.values())
-    embed = minilm("bfloat16")
 
     def add(name: str, started: float, indexed: Sequence[str], results: Sequence[Sequence[str]]) -> None:
         pairs = zip(asked, results, strict=True)
@@ -146,7 +143,6 @@ def main() -> None:
             name, started, [chunk.indexed_text for chunk in chunks], search(chunks, [q for q, _, _ in asked], **options)
         )
     Console(width=140).print(table)
-    del embed
 
 
 def search(chunks: Sequence[SectionChunk], questions: Sequence[str], **options: object) -> list[list[str]]:

@@ -179,7 +179,7 @@ def test_the_llm_is_asked_so_often_and_no_more():
         [written] = run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage)
     assert usage.calls == 7
     assert written["keywords"].count("an answer") == 7
-    assert all(written["keywords"])
+    assert all(words for words, chunk in zip(written["keywords"], WHOLE(tiny), strict=True) if "cats" in chunk.body)
     chunker = MultiViewChunker(llm=lambda prompt: "[a]", settings={"max_calls": 3})
     with pytest.warns(DrillrankWarning, match="max_calls"):
         chunker.chunks([("d", tiny)])
@@ -291,13 +291,13 @@ async def test_an_asynchronous_llm_is_awaited():
     [chunks] = await MultiViewChunker(max_tokens=None, min_tokens=None, llm=Both()).achunks(
         [("d", DOCUMENT)], show_progress=True
     )
-    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"later"}
+    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"later", "Deer"}
 
 
 def test_the_progress_bar_counts_every_call(capsys):
     chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=lambda prompt: "[a]")
     [chunks] = chunker.chunks([("d", DOCUMENT)], show_progress=True)
-    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"a"}
+    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"a", "Deer"}
     assert "Writing views" in (told := capsys.readouterr().err)
     assert "100%" in told
 

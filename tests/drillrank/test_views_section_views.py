@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from drillrank import views
 from drillrank.errors import InvalidInput
 from drillrank.structure import Block, Document, Section, breadcrumb, parse_document
+from drillrank.text import count_tokens
 from drillrank.views import (
     VIEWS,
     Chunker,
@@ -221,6 +222,22 @@ def test_a_heading_with_nothing_under_it_is_found_as_others_are():
         ("keywords", "Whale songs\nWhale, songs"),
         ("summary", "Whale songs\nWhale songs"),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Guide\n\n" + "".join(f"## Part {i}\n\nWord {i} is short.\n\n" for i in range(150)),
+        "".join(f"# A{i}\n\n## B{i}\n\n### C{i}\n\n#### D{i}\n\nText {i} here.\n\n" for i in range(60)),
+        "# Root\n\n"
+        + "".join(f"## Chapter {i} of it\n\n### Section {i}\n\nHere.\n\n### Other {i}\n\nMore.\n\n" for i in range(60)),
+        "# Questions\n\n" + "".join(f"## How do I do thing {i}?\n\nOpen page {i} and press it.\n\n" for i in range(9)),
+        "Long prose goes on and on, about foxes, owls and mice. " * 200,
+    ],
+)
+def test_three_views_have_at_most_three_times_the_tokens_of_the_text_and_a_bit(text):
+    chunks = views.section_chunks(parse_document(text, "markdown"), "d")
+    assert sum(count_tokens(chunk.indexed_text) for chunk in chunks) <= 3.3 * count_tokens(text)
 
 
 def test_the_document_needs_a_name():

@@ -16,8 +16,7 @@ from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
 from drillrank.prompts import filled
 from drillrank.text import WORD, TokenCount, count_tokens
-from drillrank.views import Summarizer, check_summarizer, summaries, summarized, summary
-from drillrank.views.llm import SUMMARY_PROMPT
+from drillrank.views import SUMMARY_PROMPT, Summarizer, check_summarizer, summaries, summarized, summary
 
 SummarizeBy = Summarizer | Literal["llm"] | None
 

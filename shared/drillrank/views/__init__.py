@@ -23,12 +23,14 @@ from drillrank.views.index import (
     explain_views,
     merge_views,
 )
-from drillrank.views.llm import HuggingFaceSummarizer, ViewWriter, parse_keywords
+from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
 from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
 __all__ = [
+    "KEYWORD_PROMPT",
     "MAX_TOKENS",
     "MIN_TOKENS",
+    "SUMMARY_PROMPT",
     "VIEWS",
     "Chunk",
     "Chunker",
