@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from langchain_core.embeddings import Embeddings
 
-from drillrank.embedding import Embed, HostEmbedding
+from drillrank.hosts.models import HostEmbedding
+from drillrank.vectors import Embed
 
 
 def embedding_of(given: Embeddings | Embed | None) -> Embed | None:

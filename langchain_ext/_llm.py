@@ -21,8 +21,9 @@ from langchain_core.runnables.config import ensure_config
 from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.hosts.models import reported_tokens
 from drillrank.hosts.prompting import Filler, asked_with
-from drillrank.llm import Reply, reported_tokens
+from drillrank.llm import Reply
 
 
 def _as_template(prompt: Any) -> Any:

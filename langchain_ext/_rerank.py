@@ -15,7 +15,6 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
 from drillrank.hosts.notes import notes, reasons
 from drillrank.hosts.reranking import Reranker
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.rerank.base import RetrievalScores
 from langchain_ext._documents import passage_of
 from langchain_ext._retriever import with_score
@@ -57,7 +56,7 @@ class LikelihoodCompressor(Reranker, BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """As `compress_documents`, on a thread."""
-        return await to_thread(self.compress_documents, documents, query, callbacks)
+        return await self._language_model.run_in_worker(self.compress_documents, documents, query, callbacks)
 
     def _retrieval_scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; their order as evidence where none does."""

@@ -18,7 +18,6 @@ from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.embedding import Embed
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
@@ -26,6 +25,7 @@ from drillrank.hosts.keys import own, with_own
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.settings import EXPLAIN
 from drillrank.llm import Call, Requests, Usage, arun, run
+from drillrank.vectors import Embed
 from langchain_ext._chunks import READING, given_chunks
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of

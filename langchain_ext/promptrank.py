@@ -13,10 +13,10 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field, InstanceOf
 
 from drillrank import Passage
-from drillrank.embedding import Embed
 from drillrank.hosts.reranking import OfPaths
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.rerank.prior import Prior
+from drillrank.vectors import Embed
 from langchain_ext._documents import document_names, passage_of
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard

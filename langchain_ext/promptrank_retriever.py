@@ -11,13 +11,13 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
 
-from drillrank.embedding import Embed
 from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
 from drillrank.hosts.settings import EXPLAIN
 from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
+from drillrank.vectors import Embed
 from langchain_ext._documents import index_fields
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard

@@ -23,7 +23,7 @@ from drillrank.drilldown.self_ask import ANSWER_PROMPT, SELF_ASK_PROMPT, FollowU
 from drillrank.errors import OnFailure
 from drillrank.hosts.component import Component
 from drillrank.hosts.lookups import RetrievedPassages
-from drillrank.tokens import Tokens
+from drillrank.text import Tokens
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
@@ -42,7 +42,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
             False: no LLM reads another document of the retriever's.
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of a prompt, as for `drillrank.SelfAsk`.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
         prompt: Asks for the next step: with `{question}` and `{transcript}`, which ends the prompt.
         answer_prompt: Asks for an answer from documents: with `{contents}` and `{question}`.
         on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from drillrank.embedding import Embed, HostEmbedding
+from drillrank.hosts.models import HostEmbedding
+from drillrank.vectors import Embed
 
 
 def embedding_of(given: BaseEmbedding | Embed | None) -> Embed | None:

@@ -16,7 +16,8 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMCompletionEndEvent
 
-from drillrank.llm import Reply, reported_tokens
+from drillrank.hosts.models import reported_tokens
+from drillrank.llm import Reply
 
 STEP_TAG = "drillrank.step"
 

@@ -18,7 +18,6 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted, notes
 from drillrank.hosts.reranking import Reranker
-from drillrank.likelihood.shared_turns import to_thread
 from llama_index_ext._nodes import unread
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import RerankSettings
@@ -78,7 +77,7 @@ class LikelihoodRerank(Reranker, BaseNodePostprocessor):
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await to_thread(self._postprocess_nodes, nodes, query_bundle)
+        return await self._language_model.run_in_worker(self._postprocess_nodes, nodes, query_bundle)
 
     def _best(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:
         passages, scores = [self._passage(node.node) for node in nodes], [node.score for node in nodes]

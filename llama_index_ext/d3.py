@@ -18,7 +18,6 @@ from llama_index.core.utils import print_text
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.chunks import ChunkRecord
@@ -29,6 +28,7 @@ from drillrank.hosts.settings import check_switch
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
+from drillrank.vectors import Embed
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard

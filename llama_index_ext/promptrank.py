@@ -12,10 +12,10 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import InstanceOf
 
 from drillrank import Passage
-from drillrank.embedding import Embed
 from drillrank.hosts.reranking import OfPaths
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.rerank.prior import Prior
+from drillrank.vectors import Embed
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._rerank import LikelihoodRerank

@@ -14,7 +14,6 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, load_language_model
-from drillrank.embedding import Embed
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.notes import noted
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
@@ -23,6 +22,7 @@ from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
+from drillrank.vectors import Embed
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes, check_retriever

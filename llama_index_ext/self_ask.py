@@ -22,7 +22,7 @@ from drillrank.errors import OnFailure
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
-from drillrank.tokens import Tokens
+from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
@@ -43,7 +43,7 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine):
             the retriever's.
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of a prompt, as for `drillrank.SelfAsk`.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
         prompt: Asks for the next step: with `{question}` and `{transcript}`, which ends the prompt.
         answer_prompt: Asks for an answer from nodes: with `{contents}` and `{question}`.
         on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.

@@ -54,11 +54,9 @@ AREAS = {
     "merging": Area(
         "views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"
     ),
-    "pages": Area(
-        "structure/run_on structure/flat structure/pages hosts/pages", "structure_plain files_fuzz pages_of_files"
-    ),
+    "pages": Area("structure/plain structure/pages hosts/pages", "structure_plain files_fuzz pages_of_files"),
     "answers": Area(
-        "drilldown/answers drilldown/answer_forms drilldown/answer_tokens drilldown/answer_reading",
+        "drilldown/answers",
         "answers",
     ),
 }

@@ -114,11 +114,12 @@ def _way_back(start: str, targets: Mapping[str, list[str]]) -> list[str]:
 
 
 def public_names(source: str) -> list[str]:
-    """`__all__` of a module."""
+    """`__all__` of a module, or what it imports under its own name (`import A as A`)."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
             return list(ast.literal_eval(node.value))
-    return []
+    aliases = [one for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) for one in node.names]
+    return [one.name for one in aliases if one.name == one.asname]
 
 
 def loaded_modules(root: Path, statement: str) -> int | None:

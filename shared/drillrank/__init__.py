@@ -6,38 +6,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drillrank.corpus import Corpus
-    from drillrank.drilldown.d3 import D3
-    from drillrank.drilldown.self_ask import SelfAsk
-    from drillrank.evaluation.settings_file import load_settings
-    from drillrank.likelihood import LanguageModel, load_language_model
-    from drillrank.multihop.search import PathSearch
-    from drillrank.passages import Passage, Path, Ranked
-    from drillrank.rerank.brmgr import BRMGR
-    from drillrank.rerank.promptrank import PromptRank
-    from drillrank.rerank.relevance import MonoT5, Relevance
-    from drillrank.rerank.upr import UPR
-    from drillrank.structure import parse_document, read_document
-
-__all__ = [
-    "BRMGR",
-    "D3",
-    "UPR",
-    "Corpus",
-    "LanguageModel",
-    "MonoT5",
-    "Passage",
-    "Path",
-    "PathSearch",
-    "PromptRank",
-    "Ranked",
-    "Relevance",
-    "SelfAsk",
-    "load_language_model",
-    "load_settings",
-    "parse_document",
-    "read_document",
-]
+    from drillrank.corpus import Corpus as Corpus
+    from drillrank.drilldown.d3 import D3 as D3
+    from drillrank.drilldown.self_ask import SelfAsk as SelfAsk
+    from drillrank.evaluation.settings_file import load_settings as load_settings
+    from drillrank.likelihood import LanguageModel as LanguageModel
+    from drillrank.likelihood import load_language_model as load_language_model
+    from drillrank.multihop.search import PathSearch as PathSearch
+    from drillrank.passages import Passage as Passage
+    from drillrank.passages import Path as Path
+    from drillrank.passages import Ranked as Ranked
+    from drillrank.rerank.brmgr import BRMGR as BRMGR
+    from drillrank.rerank.promptrank import PromptRank as PromptRank
+    from drillrank.rerank.relevance import MonoT5 as MonoT5
+    from drillrank.rerank.relevance import Relevance as Relevance
+    from drillrank.rerank.upr import UPR as UPR
+    from drillrank.structure import parse_document as parse_document
+    from drillrank.structure import read_document as read_document
 
 # Each is loaded when it is first asked for, with what it needs; `import drillrank` loads none.
 _HOMES = {
@@ -62,6 +47,7 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # a checker that saw it would believe in any name
+    __all__ = sorted(_HOMES)
 
     def __getattr__(name: str) -> Any:
         """A public name, loaded from its home."""
@@ -73,4 +59,4 @@ if not TYPE_CHECKING:  # a checker that saw it would believe in any name
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOMES})

@@ -1,4 +1,4 @@
-"""Every component: what it does, whose method it is, what it needs, and what it is called where.
+"""Every component: what it is for, whose method it is, what it needs, and what it is called where.
 
 The command line, the table in README.md and the conformance suites read this table. It loads no component.
 """
@@ -6,6 +6,7 @@ The command line, the table in README.md and the conformance suites read this ta
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from drillrank.errors import InvalidInput
@@ -25,38 +26,40 @@ class Paper(NamedTuple):
     arxiv: str
 
 
-class Component(NamedTuple):
+@dataclass(frozen=True)
+class Component:
     """One method.
 
     Attributes:
         name: The core class.
-        home: Its module.
         job: What it is for, in a few words.
-        does: What it does, in a line.
         paper: Where the method comes from; None if it is nobody's.
+        llama_index: Its components in `llama_index_ext`.
+        langchain: Its components in `langchain_ext`; by default they are called the same.
         needs: What has to be given: "model", "neural model", "llm", "embed", "retriever", "passages", "chunks" or
             "PromptRank".
         takes: What it can make use of, of the same.
         extra: Extra of this distribution without which it does not work.
-        llama_index: Its components in `llama_index_ext`.
-        langchain: Its components in `langchain_ext`.
+        package: From where the core class is imported.
     """
 
     name: str
-    home: str
     job: str
-    does: str
     paper: Paper | None
+    llama_index: tuple[str, ...]
+    langchain: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     extra: str | None = None
-    llama_index: tuple[str, ...] = ()
-    langchain: tuple[str, ...] = ()
+    package: str = "drillrank"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "langchain", self.langchain or self.llama_index)
 
     @property
     def core_class(self) -> type:
         """The core class; its module is loaded now."""
-        found: type = getattr(importlib.import_module(self.home), self.name)
+        found: type = getattr(importlib.import_module(self.package), self.name)
         return found
 
 
@@ -82,107 +85,62 @@ _SELF_ASK = Paper(
 
 COMPONENTS: tuple[Component, ...] = (
     Component(
-        "UPR",
-        "drillrank.rerank.upr",
-        "rerank passages",
-        "Ranks passages by the likelihood of the question, given the passage.",
-        _UPR,
-        takes=("model",),
-        llama_index=("UPRRerank",),
-        langchain=("UPRRerank", "LikelihoodCrossEncoder"),
+        "UPR", "rerank passages", _UPR, ("UPRRerank",), ("UPRRerank", "LikelihoodCrossEncoder"), takes=("model",)
     ),
     Component(
-        "MonoT5",
-        "drillrank.rerank.relevance",
-        "rerank with a model trained for it",
-        "Ranks passages by the probability with which a trained model calls them relevant.",
-        _MONOT5,
-        needs=("neural model",),
-        extra="hf",
-        llama_index=("MonoT5Rerank",),
-        langchain=("MonoT5Rerank",),
+        "MonoT5", "rerank with a model trained for it", _MONOT5, ("MonoT5Rerank",), needs=("neural model",), extra="hf"
     ),
     Component(
         "Relevance",
-        "drillrank.rerank.relevance",
         "rerank with a model that answers yes or no",
-        "Ranks passages by the probability with which a model calls them relevant, asked as it was trained to be.",
         None,
+        ("RelevanceRerank",),
         needs=("neural model",),
         extra="hf",
-        llama_index=("RelevanceRerank",),
-        langchain=("RelevanceRerank",),
     ),
     Component(
         "BRMGR",
-        "drillrank.rerank.brmgr",
         "merge retrieved passages with what an LLM wrote",
-        "Pairs retrieved passages with generated ones, both ranked by likelihood.",
         _BRMGR,
+        ("BRMGRRerank", "BRMGRRetriever"),
         takes=("model",),
-        llama_index=("BRMGRRerank", "BRMGRRetriever"),
-        langchain=("BRMGRRerank", "BRMGRRetriever"),
     ),
-    Component(
-        "PromptRank",
-        "drillrank.rerank.promptrank",
-        "rerank chains of passages",
-        "Ranks paths of passages by the likelihood of the question, over several instructions.",
-        _PROMPTRANK,
-        takes=("model",),
-        llama_index=("PromptRankRerank",),
-        langchain=("PromptRankRerank",),
-    ),
+    Component("PromptRank", "rerank chains of passages", _PROMPTRANK, ("PromptRankRerank",), takes=("model",)),
     Component(
         "PathSearch",
-        "drillrank.multihop.search",
         "find chains of linked passages for multi-hop questions",
-        "Searches paths from the first stage's passages along links, hop by hop.",
         _PROMPTRANK,
+        ("PromptRankRetriever",),
         needs=("PromptRank",),
         takes=("passages", "retriever", "llm", "embed"),
-        llama_index=("PromptRankRetriever",),
-        langchain=("PromptRankRetriever",),
     ),
     Component(
         "MultiViewChunker",
-        "drillrank.views.chunker",
         "split a document into sections, in three views",
-        "Cuts a document at its sections and describes each by its text, keywords and a summary.",
         _MC_INDEXING,
+        ("MultiViewNodeParser",),
+        ("MultiViewTextSplitter",),
         takes=("llm",),
-        llama_index=("MultiViewNodeParser",),
-        langchain=("MultiViewTextSplitter",),
+        package="drillrank.views",
     ),
     Component(
         "MultiViewIndex",
-        "drillrank.views.index",
         "retrieve over the views",
-        "Ranks sections in each view separately and merges the rankings.",
         _MC_INDEXING,
+        ("MultiViewRetriever",),
         needs=("chunks",),
-        llama_index=("MultiViewRetriever",),
-        langchain=("MultiViewRetriever",),
+        package="drillrank.views",
     ),
     Component(
-        "D3",
-        "drillrank.drilldown.d3",
-        "find evidence paragraphs in long documents",
-        "Drills down from documents to sections to paragraphs, with an LLM or by likelihood.",
-        _D3,
-        takes=("llm", "model", "embed"),
-        llama_index=("D3Retriever",),
-        langchain=("D3Retriever",),
+        "D3", "find evidence paragraphs in long documents", _D3, ("D3Retriever",), takes=("llm", "model", "embed")
     ),
     Component(
         "SelfAsk",
-        "drillrank.drilldown.self_ask",
         "answer multi-hop questions step by step",
-        "Lets an LLM ask follow-up questions, answers each from what is retrieved for it, and answers.",
         _SELF_ASK,
+        ("SelfAskQueryEngine",),
+        ("SelfAskChain",),
         needs=("llm", "retriever"),
-        llama_index=("SelfAskQueryEngine",),
-        langchain=("SelfAskChain",),
     ),
 )
 

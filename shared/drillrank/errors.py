@@ -150,3 +150,30 @@ def mute_logger(name: str) -> Iterator[None]:
     before = logger.level
     yield
     logger.setLevel(before or logging.INFO)
+
+
+@contextmanager
+def invalid_input(message: str, advice: str = "") -> Iterator[None]:
+    """Around what a library does with files of the user's: whatever it raises becomes one `InvalidInput`.
+
+    Args:
+        message: What cannot be done; the library's words follow, at most 1,000 characters of them.
+        advice: Stands after them.
+
+    Raises:
+        InvalidInput: the block raised an error that is not ours.
+
+    >>> with invalid_input("'m' is no model that can be loaded"):
+    ...     {}["weight"]
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: 'm' is no model that can be loaded: KeyError: 'weight'.
+    """
+    try:
+        yield
+    except DrillrankError:
+        raise
+    except Exception as error:
+        kind = "" if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: "
+        words = str(error)[:1000].rstrip(".")
+        raise InvalidInput(f"{message}: {kind}{words}. {advice}".rstrip()) from error

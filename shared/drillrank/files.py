@@ -1,17 +1,22 @@
-"""Files that are read: plain ones only, and those of a folder within its limits."""
+"""Files: plain ones are read, those of a folder within its limits; what is written is written whole or not at all."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import stat
+import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from drillrank import limits
 from drillrank.errors import DrillrankWarning, InvalidInput
+
+_SPECIAL = "a pipe or device is there, whose place no file takes"
 
 
 @contextmanager
@@ -22,7 +27,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         InvalidInput: it cannot be opened or read, or is a folder, a pipe or a device.
     """
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InvalidInput(f"{path} cannot be read: it is no plain file.")
             yield file
@@ -30,10 +35,6 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
     except (OSError, ValueError) as cause:  # ValueError: a name that no file can have
         raise InvalidInput(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def why_not_read(path: Path) -> str:
@@ -88,3 +89,85 @@ def warn_of_links(number: int, folder: Path) -> None:
     if number:
         left = f"{number} links in {folder} lead outside it and are not followed"
         warnings.warn(f"{left}: name what they lead to, or ask with --follow-links.", DrillrankWarning, stacklevel=3)
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no file can be written to: before hours of work for that file, not after them.
+
+    Raises:
+        InvalidInput: it is a folder or a device, or one in which it would be made is a file or not to be written to.
+    """
+    target = Path(path).absolute()
+    if target.is_dir():
+        raise InvalidInput(f"{path} cannot be written: it is a folder.")
+    if _is_special(target):
+        raise InvalidInput(f"{path} cannot be written: {_SPECIAL}.")
+    there = next(parent for parent in target.parents if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InvalidInput(f"{path} cannot be written: {there} is no folder that can be written to.")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file to write, which takes the path's place when the block ends without an error.
+
+    Raises:
+        OSError: it cannot be written; what stood at the path stands there still.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole_file(Path(folder, "notes")) as file:
+    ...         _ = file.write(b"all of it")
+    ...     os.listdir(folder)
+    ['notes']
+    """
+    if _is_special(path):
+        raise OSError(errno.EEXIST, _SPECIAL, str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = _beside(path)
+    try:
+        with part.open("xb") as file:
+            yield file
+        _sync(part)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a pipe or device is there: who may do anything would lose /dev/null to a report."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the path's place when the block ends without an error.
+
+    Raises:
+        OSError: it cannot be written; what stood at the path stands there still.
+    """
+    part, old = _beside(path), _beside(path)
+    try:
+        part.mkdir(parents=True)
+        yield part
+        for file in filter(Path.is_file, part.rglob("*")):
+            _sync(file)
+        with suppress(FileNotFoundError):
+            path.rename(old)
+        part.rename(path)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        with suppress(OSError):
+            old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb+") as content:
+        os.fsync(content.fileno())  # or a power cut can leave the new name with no content
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")

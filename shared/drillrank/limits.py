@@ -6,6 +6,8 @@ They are read when they are needed: `limits.FILE_BYTES = 10**9` raises one for t
 from __future__ import annotations
 
 import json
+import re
+from itertools import accumulate
 from typing import Any
 
 from drillrank.errors import InvalidInput
@@ -22,6 +24,18 @@ HEADING_DEPTH = 100
 PATH_CHARACTERS = 1_000
 """Characters of a section's path: a heading has at most half of what those above it leave."""
 
+EXTRACTED_CHARACTERS = 100_000_000
+"""Characters read out of one file that is no text."""
+
+EXTRACTED_PER_BYTE = 100
+"""Characters read out of such a file, or unpacked from it, for each of its bytes, beyond one million."""
+
+XML_DEPTH = 500
+"""Elements within each other, of XML and HTML."""
+
+XML_ELEMENTS = 5_000_000
+"""Elements of one part of an office file."""
+
 STORED_BYTES = 1 << 29
 """Bytes of a parsed document that a corpus holds, without compression."""
 
@@ -30,6 +44,28 @@ ANSWER_BYTES = 64_000_000
 
 JSON_DEPTH = 250
 """Lists and objects of JSON within each other."""
+
+_JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # without its end, too, or time is quadratic
+
+
+def check_extracted(count: int, size: int) -> None:
+    """Refuse a file that becomes far larger than any document does, as Apache Tika does.
+
+    Args:
+        count: Characters, or unpacked bytes, so far.
+        size: Bytes of the file.
+
+    Raises:
+        InvalidInput: they are too many for a file of this size.
+
+    >>> check_extracted(200_000_000, 10_000_000)
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: it is too large when it is unpacked: more than 100000000 characters
+    """
+    most = min(1_000_000 + EXTRACTED_PER_BYTE * size, EXTRACTED_CHARACTERS)
+    if count > most:
+        raise InvalidInput(f"it is too large when it is unpacked: more than {most} characters")
 
 
 def read_json(text: str, what: str) -> Any:
@@ -49,17 +85,11 @@ def read_json(text: str, what: str) -> Any:
     ...
     drillrank.errors.InvalidInput: The grid is no JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[[['.
     """
+    brackets = re.findall(r"[][{}]", _JSON_STRING.sub("", text))
+    depth = max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0)
     try:
-        value = json.loads(text)
-        inside = [value] if text.count("[") + text.count("{") > JSON_DEPTH else []
-        for _ in range(JSON_DEPTH):
-            lists = [
-                item.values() if isinstance(item, dict) else item for item in inside if isinstance(item, dict | list)
-            ]
-            inside = [child for items in lists for child in items]
-        if any(isinstance(item, dict | list) for item in inside):
-            raise RecursionError
-    except (ValueError, RecursionError) as problem:
-        why = "nested too deeply" if isinstance(problem, RecursionError) else problem
-        raise InvalidInput(f"{what} is no JSON ({why}): {text[:20]!r}.") from problem
-    return value
+        if depth > JSON_DEPTH:
+            raise ValueError("nested too deeply")
+        return json.loads(text)
+    except ValueError as problem:
+        raise InvalidInput(f"{what} is no JSON ({problem}): {text[:20]!r}.") from problem

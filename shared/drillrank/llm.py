@@ -14,15 +14,16 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from drillrank.errors import InvalidInput, LLMFailure, check_positive
-from drillrank.tokens import TokenCount, count_tokens, is_estimate
+from drillrank.text import TokenCount, count_tokens
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -48,17 +49,6 @@ class Memo:
     answers: MutableMapping[str, str]
     key: str
     useful: Callable[[str], bool] = bool
-
-    def recall(self) -> Reply | None:
-        """What is remembered, if it is of use."""
-        text = self.answers.get(self.key)
-        return Reply(text, remembered=True) if isinstance(text, str) and self.useful(text) else None
-
-    def keep(self, reply: Reply) -> Reply:
-        """The reply, remembered if it is of use."""
-        if reply.failure is None and self.useful(reply.text):
-            self.answers[self.key] = reply.text
-        return reply
 
 
 @dataclass(frozen=True)
@@ -171,7 +161,7 @@ class Usage:
     """What has been spent so far: prompt tokens, completion tokens, calls, and calls that failed.
 
     Tokens are those that the LLM reports with its `Reply`; the others are counted by `count`, offline: see
-    `drillrank.tokens`. `estimated` says whether any of them are an estimate, for want of a tokenizer.
+    `drillrank.text`. `estimated` says whether any of them are an estimate, for want of a tokenizer.
     """
 
     prompt_tokens: int = 0
@@ -199,10 +189,10 @@ class Usage:
         self.estimated |= other.estimated
 
     def _tokens(self, text: str, reported: int | None) -> int:
-        if (number := _positive(reported)) is not None:
-            return number
+        if type(reported) is int and reported > 0:  # 0 is what servers say that do not count
+            return reported
         counted = self.count(text)
-        self.estimated |= counted > 0 and is_estimate(self.count)
+        self.estimated |= counted > 0 and self.count is count_tokens
         return counted
 
     def as_metadata(self) -> dict[str, int]:
@@ -268,54 +258,45 @@ def run(
     def ask(request: Ask) -> Reply:
         function, *arguments = method(request)
         try:
-            return _as_reply(function(*arguments), held=len(arguments) > 1)
+            return _as_reply(function(*arguments), structured=len(arguments) > 1)
         except Exception as cause:
             return _failed(cause)
 
-    def recalled_or_asked(request: Ask, memo: Memo) -> Reply:
-        while True:
-            with _claim(memo) as pending:
-                if pending is None:
-                    return memo.recall() or memo.keep(ask(request))
-            if not wait([pending], patience).done:
-                return ask(request)
-
     def answer(request: Any) -> Any:
+        if isinstance(request, Future):
+            return bool(wait([request], patience).done)
         if not isinstance(request, Ask):
             function = _function(handlers, request)
-            return drive(function()) if inspect.isgeneratorfunction(function) else function()
-        reply = ask(request) if request.memo is None else recalled_or_asked(request, request.memo)
-        if on_reply is not None:
+            return drive(function(), usage) if inspect.isgeneratorfunction(function) else function()
+        reply: Reply = ask(request) if request.memo is None else drive(_remembered(request, request.memo))
+        if on_reply is not None and (request.memo is None or reply.remembered):
             on_reply(reply)
         return reply
 
-    def drive(requests: Requests[Any]) -> Any:
+    def drive(requests: Requests[Any], usage: Usage | None = None) -> Any:
         with closing(requests):
             step: Sequence[Any] = ()
             answers: list[Any] | None = None
             while True:
-                finished, wanted = _advance(requests, step, answers, usage)
-                if finished:
-                    return wanted
+                wanted, result = _advance(requests, step, answers, usage)
+                if wanted is None:
+                    return result
                 step = wanted
                 if workers == 1 or len(step) < 2:
                     answers = list(map(answer, step))
                     continue
                 with ThreadPoolExecutor(min(workers, len(step)), "drillrank") as threads:
-                    futures = {
-                        place: threads.submit(copy_context().run, answer, request)
-                        for place, request in enumerate(step)
-                        if isinstance(request, Ask)
-                    }
                     try:  # stores and retrievers are asked on the caller's thread
-                        others = {place: answer(step[place]) for place in range(len(step)) if place not in futures}
-                        answers = [
-                            futures[place].result() if place in futures else others[place] for place in range(len(step))
+                        asked = [
+                            threads.submit(copy_context().run, answer, one) if isinstance(one, Ask) else None
+                            for one in step
                         ]
+                        others = [answer(one) if call is None else None for one, call in zip(step, asked, strict=True)]
+                        answers = [call.result() if call else other for call, other in zip(asked, others, strict=True)]
                     finally:
                         threads.shutdown(wait=False, cancel_futures=True)
 
-    return drive(requests)  # type: ignore[no-any-return]
+    return drive(requests, usage)  # type: ignore[no-any-return]
 
 
 async def arun(
@@ -356,38 +337,29 @@ async def arun(
     async def ask(request: Ask) -> Reply:
         function, *arguments = method(request)
         try:
-            return _as_reply(await call(function, *arguments), held=len(arguments) > 1)
+            return _as_reply(await call(function, *arguments), structured=len(arguments) > 1)
         except Exception as cause:
             return _failed(cause)
 
-    async def recalled_or_asked(request: Ask, memo: Memo) -> Reply:
-        while True:
-            with _claim(memo) as pending:
-                if pending is None:
-                    if reply := await loop.run_in_executor(threads, memo.recall):
-                        return reply
-                    return await loop.run_in_executor(threads, memo.keep, await ask(request))
-            done, _ = await asyncio.wait([asyncio.wrap_future(pending)], timeout=_PATIENCE)
-            if not done:
-                return await ask(request)
-
     async def answer(request: Any) -> Any:
+        if isinstance(request, Future):
+            return bool((await asyncio.wait([asyncio.wrap_future(request)], timeout=_PATIENCE))[0])
         if not isinstance(request, Ask):
             function = _function(handlers, request, asynchronous=True)
-            return await (drive(function()) if inspect.isgeneratorfunction(function) else call(function))
-        reply = await (ask(request) if request.memo is None else recalled_or_asked(request, request.memo))
-        if on_reply is not None:
+            return await (drive(function(), usage) if inspect.isgeneratorfunction(function) else call(function))
+        reply: Reply = await (ask(request) if request.memo is None else drive(_remembered(request, request.memo)))
+        if on_reply is not None and (request.memo is None or reply.remembered):
             on_reply(reply)
         return reply
 
-    async def drive(requests: Requests[Any]) -> Any:
+    async def drive(requests: Requests[Any], usage: Usage | None = None) -> Any:
         step: Sequence[Any] = ()
         answers: list[Any] | None = None
         try:
             while True:
-                finished, wanted = await asyncio.to_thread(_advance, requests, step, answers, usage)
-                if finished:
-                    return wanted
+                wanted, result = await asyncio.to_thread(_advance, requests, step, answers, usage)
+                if wanted is None:
+                    return result
                 step = wanted
                 tasks = [asyncio.ensure_future(answer(request)) for request in step]
                 try:
@@ -400,7 +372,7 @@ async def arun(
                 requests.close()
 
     try:
-        return await drive(requests)  # type: ignore[no-any-return]
+        return await drive(requests, usage)  # type: ignore[no-any-return]
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 
@@ -418,17 +390,17 @@ def is_async(function: Function) -> bool:
 
 def _advance(
     requests: Requests[Any], step: Sequence[Any], answers: Sequence[Any] | None, usage: Usage | None
-) -> tuple[bool, Any]:
-    """Whether the generator has finished, given the answers to its last step; its result, or its next step."""
+) -> tuple[Sequence[Any] | None, Any]:
+    """The generator's next step, given the answers to its last one; None and its result if it has finished."""
     for request, reply in zip(step, answers or (), strict=True):
-        if isinstance(request, Ask):
+        if isinstance(request, Ask) and request.memo is None:
             _LOGGER.debug("%d characters were answered by %r", len(request.prompt), reply.failure or reply.text)
-            if usage is not None:
-                usage.add(request.prompt, reply)
+        if isinstance(request, Ask) and usage is not None:
+            usage.add(request.prompt, reply)
     try:
-        return False, requests.send(answers)  # type: ignore[arg-type]  # None begins
+        return requests.send(answers), None  # type: ignore[arg-type]  # None begins
     except StopIteration as stop:
-        return True, stop.value
+        return None, stop.value
 
 
 def _function(handlers: Handlers | None, request: Any, asynchronous: bool = False) -> Function:
@@ -441,26 +413,28 @@ def _function(handlers: Handlers | None, request: Any, asynchronous: bool = Fals
     return functools.partial(handler, request)
 
 
-def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:
-    """The same, with the requests that have a handler here handed on as calls of it.
+def together(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
+    """Several generators of requests as one, so that all of their requests can be answered at the same time.
 
-    >>> def once():
-    ...     [found] = yield [Retrieve("who?", 1)]
-    ...     return found
-    >>> run(answered(once(), {Retrieve: lambda request: [request.query]}))
-    ['who?']
+    >>> def shout(word):
+    ...     (reply,) = yield [Ask(word)]
+    ...     return reply.text
+    >>> run(together([shout("a"), shout("b")]), str.upper)
+    ['A', 'B']
     """
-    answers: Sequence[Any] | None = None
-    with closing(requests):
-        while True:
+    results: dict[int, Result] = {}
+    answers: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(several)))
+    while len(results) < len(several):
+        asking: dict[int, Sequence[Any]] = {}
+        for number, own in answers.items():
             try:
-                step = requests.send(answers)  # type: ignore[arg-type]  # None begins
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-            answers = yield [
-                Call(functools.partial(handlers[type(request)], request)) if type(request) in handlers else request
-                for request in step
-            ]
+                asking[number] = several[number].send(own)  # type: ignore[arg-type]  # None begins
+            except StopIteration as stop:  # noqa: PERF203  # how a generator ends
+                results[number] = stop.value
+        if asking:
+            answered = iter((yield [request for requests in asking.values() for request in requests]))
+        answers = {number: list(islice(answered, len(requests))) for number, requests in asking.items()}
+    return [results[number] for number in range(len(several))]
 
 
 def _llm_method(llm: LLM | None, *names: str) -> Callable[[Ask], tuple[Any, ...]]:
@@ -469,27 +443,27 @@ def _llm_method(llm: LLM | None, *names: str) -> Callable[[Ask], tuple[Any, ...]
     Raises:
         InvalidInput: the LLM has none and is no function.
     """
-    methods = [name for name in (*names, "acomplete") if callable(getattr(llm, name, None))]
-    plain: Any = getattr(llm, methods[0]) if methods else llm  # what has a method is not called itself
+    methods = [method for name in (*names, "acomplete") if callable(method := getattr(llm, name, None))]
+    plain: Any = methods[0] if methods else llm  # what has a method is not called itself
     if llm is not None and not callable(plain):
         raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
-    held = [method for name in names if callable(method := getattr(llm, f"{name}_json", None))]
+    structured = [method for name in names if callable(method := getattr(llm, f"{name}_json", None))]
 
     def method_of(request: Ask) -> tuple[Any, ...]:
         if llm is None:
             raise InvalidInput("An LLM is asked, but none was given: pass llm.")
-        if request.schema is not None and held:
-            return held[0], request.prompt, request.schema
+        if request.schema is not None and structured:
+            return structured[0], request.prompt, request.schema
         return plain, request.prompt
 
     return method_of
 
 
-def _as_reply(answer: object, held: bool) -> Reply:
-    """What an LLM returned; one that is held to a schema may return what the JSON stands for."""
+def _as_reply(answer: object, structured: bool) -> Reply:
+    """What an LLM returned; one that is bound to a schema may return what the JSON stands for."""
     if isinstance(answer, Reply):
         return answer
-    if not held and not isinstance(answer, str):
+    if not structured and not isinstance(answer, str):
         raise InvalidInput(f"The LLM answered with a {type(answer).__name__}, not a string.")
     return Reply(answer if isinstance(answer, str) else json.dumps(answer))
 
@@ -504,22 +478,29 @@ _lock = threading.Lock()
 _asking: dict[tuple[int, str], Future[None]] = {}  # what is being asked, by the mapping that will hold it, and its key
 
 
-@contextmanager
-def _claim(memo: Memo) -> Iterator[Future[None] | None]:
-    """Yields None to one who may ask, for as long as that one is inside; to others what is done when it has left."""
+def _remembered(request: Ask, memo: Memo) -> Requests[Reply]:
+    """The reply from memory, or by the one call of all who want it now; yields a future to wait for that to end."""
     place = id(memo.answers), memo.key
-    mine: Future[None] = Future()
-    with _lock:
-        pending = _asking.setdefault(place, mine)
-    if pending is not mine:
-        yield pending
-        return
-    try:
-        yield None
-    finally:
+    while True:
+        mine: Future[None] = Future()
         with _lock:
-            del _asking[place]
-        mine.set_result(None)
+            pending = _asking.setdefault(place, mine)
+        if pending is not mine:
+            if (yield [pending])[0]:
+                continue
+            return (yield [replace(request, memo=None)])[0]  # type: ignore[no-any-return]
+        try:
+            text = memo.answers.get(memo.key)
+            if isinstance(text, str) and memo.useful(text):
+                return Reply(text, remembered=True)
+            [reply] = yield [replace(request, memo=None)]
+            if reply.failure is None and memo.useful(reply.text):
+                memo.answers[memo.key] = reply.text
+            return reply  # type: ignore[no-any-return]
+        finally:
+            with _lock:
+                del _asking[place]
+            mine.set_result(None)
 
 
 # What answers hold beside the answer
@@ -557,47 +538,3 @@ def strip_reasoning(answer: str) -> str | None:
         parts.append(answer[at:])
     text = _CONTROL.sub(" ", "".join(parts))
     return None if inside and not text.strip() else text
-
-
-# Where a response keeps its usage, and what the parts of it are called that add up to one number.
-_PLACES = ("usage", "usage_metadata", "token_usage")
-_PROMPT = (
-    ("prompt_tokens",),  # OpenAI
-    ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),  # Anthropic, LangChain
-    ("prompt_token_count",),  # Google
-)
-_COMPLETION = (("completion_tokens",), ("output_tokens",), ("candidates_token_count", "thoughts_token_count"))
-
-
-def reported_tokens(*reports: object) -> tuple[int | None, int | None]:
-    """The tokens of the prompt and of the completion in the first report that has them; None where none has.
-
-    Args:
-        reports: What hosts give: responses with their usage, or the usage itself, as mappings or objects in the forms
-            of OpenAI, Anthropic, Google and those who follow them. Anything else reports nothing.
-
-    >>> reported_tokens({"usage": {"prompt_tokens": 12, "completion_tokens": 3}})
-    (12, 3)
-    >>> reported_tokens(None, {"input_tokens": 12, "output_tokens": "many"})
-    (12, None)
-    """
-    usages = [usage for report in reports for usage in (report, *(_part(report, place) for place in _PLACES))]
-    return _first(usages, _PROMPT), _first(usages, _COMPLETION)
-
-
-def _first(usages: Sequence[object], forms: Sequence[Sequence[str]]) -> int | None:
-    for usage in usages:
-        for main, *others in forms:
-            number = _positive(_part(usage, main))
-            if number is not None:
-                return number + sum(_positive(_part(usage, other)) or 0 for other in others)
-    return None
-
-
-def _part(whole: object, name: str) -> object:
-    return whole.get(name) if isinstance(whole, Mapping) else getattr(whole, name, None)
-
-
-def _positive(value: object) -> int | None:
-    # 0 is what servers say that do not count.
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable
-from drillrank.text import check_surrogates
+from drillrank.text import SPACELESS, check_surrogates, name_tokens
+
+PARENTHETICAL = re.compile(r"\s*\((?P<inside>[^()]*)\)\s*$")
+MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
+MAX_TITLE_TOKENS = 64  # bounds the work at each word of a text; nobody mentions a longer title
 
 
 @dataclass(frozen=True)
@@ -226,3 +231,28 @@ def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
             )
         converted.append(Passage(passage) if isinstance(passage, str) else passage)
     return converted
+
+
+def short_title(passage: Passage) -> str:
+    """The title without its trailing parenthetical.
+
+    >>> short_title(Passage("", title="Mercury (planet)"))
+    'Mercury'
+    """
+    return PARENTHETICAL.sub("", passage.title).strip()
+
+
+def counted_name(name: str, shortest: int = MIN_TITLE_LENGTH) -> list[str]:
+    """The tokens by which a name is found; none if it is too short or too long to count."""
+    length = len(name) + len(SPACELESS.findall(name))  # two such characters are a word
+    tokens = name_tokens(name) if length >= shortest else []
+    return tokens if len(tokens) <= MAX_TITLE_TOKENS else []
+
+
+def counted_title(passage: Passage) -> list[str]:
+    """The tokens by which a passage's title is found, letters of either case being the same; none if it counts not.
+
+    >>> counted_title(Passage("", title="Silent Pier (film)")), counted_title(Passage("", title="Up"))
+    (['silent', 'pier'], [])
+    """
+    return [token.casefold() for token in counted_name(short_title(passage))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -11,8 +10,6 @@ from typing import Any, TypeVar, get_args
 from drillrank.errors import InvalidInput
 
 Settings = TypeVar("Settings")
-
-_OBJECTS = ("model", "llm", "embed", "passages", "links", "first_stage", "demonstrations", "summarizer", "writer")
 
 
 def as_settings(cls: type[Settings], given: Settings | Mapping[str, Any]) -> Settings:
@@ -52,34 +49,9 @@ def as_json(value: Any) -> Any:
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: as_json(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Enum):
+    if isinstance(value, Enum):  # a host's
         return value.value
     return list(map(as_json, value)) if isinstance(value, list | tuple) else value
-
-
-def keyword_arguments(component: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by name as a component takes them: what is no argument of its own goes into `settings`.
-
-    >>> class Search:
-    ...     def __init__(self, top_n: int = 5, settings: object = None) -> None: ...
-    >>> keyword_arguments(Search, {"top_n": 3, "width": 2})
-    {'top_n': 3, 'settings': {'width': 2}}
-    """
-    own = getattr(component, "model_fields", None) or inspect.signature(component).parameters
-    flat = {name: value for name, value in given.items() if name in own or "settings" not in own}
-    inside = {name: value for name, value in given.items() if name not in flat}
-    return flat | ({"settings": {**flat.get("settings", {}), **inside}} if inside else {})
-
-
-def setting_defaults(component: type) -> dict[str, Any]:
-    """What may be set by name in a core class, `settings` included, with the defaults: no objects such as a model."""
-    found: dict[str, Any] = {}
-    for name, given in inspect.signature(component).parameters.items():
-        if name == "settings":
-            found |= {item.name: item.default for item in fields(given.default)}
-        elif given.default is not given.empty and name not in _OBJECTS:
-            found[name] = given.default
-    return found
 
 
 def check_one_of(literal: Any, **values: object) -> None:

@@ -7,16 +7,19 @@ spaces between words are told by their characters, in mixed text too.
 
 from __future__ import annotations
 
+import inspect
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sized
+from functools import partial
 from itertools import compress, count, islice, pairwise
+from typing import Any
 from unicodedata import normalize
 
 import Stemmer
 
 from drillrank.data import read_table
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, require
 
 ANALYZER = 1  # raised whenever `terms` changes: words that were counted before are those of another analyzer
 LANGUAGES = (*Stemmer.algorithms(), "none")
@@ -279,3 +282,88 @@ def check_surrogates(text: str, what: str) -> None:
     """
     if not text.isascii() and (found := _SURROGATE.search(text)):
         raise InvalidInput(f"{what} holds half a character, {found[0]!r} at offset {found.start()}: decode it anew.")
+
+
+TokenCount = Callable[[str], int]
+Tokens = str | TokenCount | Any | None
+"""What counts: None for `count_tokens`, `"tiktoken:<encoding>"`, a function, a tokenizer, or a model that counts."""
+
+# What an LLM's tokenizer makes of a text, more or less; explicit ranges, as above.
+_TOKEN = re.compile(
+    r"[a-z]{1,11}"  # most words are one token
+    r"|[A-Z][a-z]{1,4}|[A-Z]{1,4}"  # names and acronyms are seldom
+    r"|[0-9]{1,3}"
+    r"|[!-/:-@\[-`{-~]{1,3}"
+    r"|[ \t\r\n]{2,64}|\n"  # a single space belongs to the next word
+    r"|[\u0250-\u0dff]{1,2}"  # Greek, Cyrillic, Hebrew, Arabic, scripts of India
+    r"|[^ \t\r]"  # accented letters, Chinese, Japanese, Korean, emoji, ...
+)
+_SLICE = 20_000  # characters; byte-pair merging is super-linear in unbroken runs
+
+
+def count_tokens(text: str) -> int:
+    r"""An estimate from the characters alone: no vocabulary, no files, the same number wherever it runs.
+
+    English prose, Markdown and JSON, added up, are within 2 % of the encodings cl100k_base and o200k_base, code within
+    8 %; single passages stray by 8 %. For other languages it is too low or too high, by a fourth for German:
+    `python -m tests.benchmarks tokens` tells.
+
+    >>> count_tokens("The Rhine flows through Basel, a town of 180,000 people.\n")
+    15
+    """
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def token_counter(tokens: Tokens = None) -> TokenCount:
+    """What counts the tokens of a text.
+
+    Args:
+        tokens: None for `count_tokens`; `"tiktoken:<encoding>"`, such as `"tiktoken:o200k_base"`, which tiktoken
+            downloads at its first use; a function from a text to a number; a tokenizer with `encode`, whose special
+            tokens do not count; or a model with `count_tokens`.
+
+    Raises:
+        InvalidInput: it is none of these, there is no such encoding, or it cannot be had.
+        MissingExtra: tiktoken is not installed.
+
+    >>> token_counter(lambda text: len(text.split()))("one two three")
+    3
+    """
+    if tokens is None:
+        return count_tokens
+    count: Any = tokens
+    if isinstance(tokens, str):
+        count = partial(_token_count, _tiktoken(tokens), {})
+    elif callable(own := getattr(tokens, "count_tokens", None)):
+        count = own
+    elif callable(encode := getattr(tokens, "encode_ordinary", None) or getattr(tokens, "encode", None)):
+        try:
+            special = "add_special_tokens" in inspect.signature(encode).parameters
+        except (TypeError, ValueError):  # compiled, without a signature
+            special = False
+        count = partial(_token_count, encode, {"add_special_tokens": False} if special else {})
+    if not callable(count) or not isinstance(count("a text"), int):
+        raise InvalidInput(
+            f'tokens is "tiktoken:<encoding>", a function from a text to its number of tokens, or a tokenizer with '
+            f"encode; not {tokens!r:.100}."
+        )
+    counted: TokenCount = count
+    return counted
+
+
+def _token_count(encode: Callable[..., Sized], options: dict[str, bool], text: str) -> int:
+    return sum(len(encode(text[i : i + _SLICE], **options)) for i in range(0, len(text), _SLICE))
+
+
+def _tiktoken(spec: str) -> Callable[[str], list[int]]:
+    kind, _, name = spec.partition(":")
+    if kind != "tiktoken" or not name:
+        raise InvalidInput(f'tokens is "tiktoken:<encoding>", such as "tiktoken:cl100k_base"; not {spec!r}.')
+    tiktoken = require("tiktoken", "tiktoken")
+    try:
+        encode: Callable[[str], list[int]] = tiktoken.get_encoding(name).encode_ordinary
+    except Exception as cause:  # an unknown name, no network, a broken file
+        raise InvalidInput(
+            f"{spec!r} cannot be loaded: {cause}. Without a network, set TIKTOKEN_CACHE_DIR to a folder with its file."
+        ) from cause
+    return encode

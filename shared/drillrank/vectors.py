@@ -1,17 +1,23 @@
-"""Texts as sparse vectors of their words: counts, of a whole collection too, and TF-IDF in scikit-learn's weighting."""
+"""Texts as vectors: of their words, counted or weighted, with two indexes over them; or by a function of the user's."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from drillrank.errors import InvalidInput
+from drillrank.text import terms
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer]
+Embed = Callable[[list[str]], Any]
+"""From texts to an array of shape (texts, dimensions). With a method `questions`, that embeds the questions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +33,6 @@ class SparseMatrix:
         width: Number of columns.
 
     >>> matrix = SparseMatrix(np.array([1.0, 2.0, 5.0]), np.array([0, 2, 1]), np.array([0, 2, 2, 3]), width=3)
-    >>> matrix.dense().tolist()
-    [[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 5.0, 0.0]]
     >>> matrix.times(np.array([1.0, 10.0, 100.0])).tolist(), matrix.column_sums().tolist()
     ([201.0, 0.0, 50.0], [1.0, 5.0, 2.0])
     """
@@ -82,12 +86,6 @@ class SparseMatrix:
         bounds = np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.width)))
         return SparseMatrix(self.data[order], self.rows[order], bounds, self.shape[0])
 
-    def dense(self) -> Floats:
-        """The whole matrix, shape (rows, columns)."""
-        table = np.zeros(self.shape)
-        table[self.rows, self.columns] = self.data
-        return table
-
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatistics:
@@ -130,8 +128,8 @@ def word_counts(texts: Iterable[Sequence[str]]) -> tuple[SparseMatrix, dict[str,
         A matrix of shape (texts, words), and the column of each word; the columns are in alphabetical order.
 
     >>> counts, columns = word_counts([["fox", "and", "fox"], [], ["and"]])
-    >>> counts.dense().tolist(), columns
-    ([[1.0, 2.0], [0.0, 0.0], [1.0, 0.0]], {'and': 0, 'fox': 1})
+    >>> counts.data.tolist(), counts.columns.tolist(), columns
+    ([2.0, 1.0, 1.0], [1, 0, 0], {'and': 0, 'fox': 1})
     """
     met: defaultdict[str, int] = defaultdict()
     met.default_factory = met.__len__
@@ -150,8 +148,8 @@ class Tfidf:
     >>> weights = Tfidf([["red", "fox"], ["blue", "whale"], []])
     >>> weights.vectors.shape
     (3, 4)
-    >>> weights.vectors.times(weights.transform([["blue"]]).dense()[0]).round(2).tolist()
-    [0.0, 0.71, 0.0]
+    >>> weights.transform([["blue", "sky"]]).data.tolist()
+    [1.0]
     """
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
@@ -181,3 +179,105 @@ def _counts(texts: Iterable[Sequence[str]], columns: Mapping[str, int]) -> Spars
         bounds.append(len(places))
     counts = SparseMatrix(np.asarray(data), np.asarray(places), np.asarray(bounds), len(columns))
     return counts.transposed().transposed()
+
+
+class TextIndex(Protocol):
+    """Scores every indexed text for a query; higher is better."""
+
+    def scores(self, query: str) -> Floats:
+        """Array of shape `(texts,)`."""
+
+
+class TfidfIndex:
+    """Cosine similarity of TF-IDF vectors (scikit-learn's weighting) over stemmed words.
+
+    Args:
+        texts: What is searched.
+        language: Whose stemmer words go through: see `drillrank.text.terms`.
+
+    >>> TfidfIndex(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
+    0
+    """
+
+    def __init__(self, texts: Sequence[str], language: str = "english") -> None:
+        self._language = language
+        self._weights = Tfidf(terms(text, language) for text in texts)
+        self._by_word = self._weights.vectors.transposed()
+
+    def scores(self, query: str) -> Floats:
+        """Cosine of the query and every text, shape `(texts,)`, between 0 and 1."""
+        vector = self._weights.transform([terms(query, self._language)])
+        holding = self._by_word.of_rows(vector.columns)
+        return added_up(holding.columns, holding.data * vector.data[holding.rows], self._by_word.width)
+
+
+class BM25Index:
+    """BM25 over stemmed words, with Lucene's inverse document frequency, which stays positive in small collections.
+
+    >>> BM25Index(["a red fox", "a blue whale"]).scores("foxes").argmax().item()
+    0
+    """
+
+    def __init__(self, texts: Sequence[str], language: str = "english") -> None:
+        self._language = language
+        counts, self._columns = word_counts(terms(text, language) for text in texts)
+        holding = np.bincount(counts.columns, minlength=counts.width)
+        idf = np.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5)).astype(np.float32).astype(np.float64)
+        mean_length = max(counts.data.sum(), 1) / max(len(texts), 1)
+        norm = 1.5 * (0.25 + 0.75 * counts.row_sums() / mean_length)  # k1 = 1.5, b = 0.75
+        weights = idf[counts.columns] * (counts.data / (norm[counts.rows] + counts.data))
+        self._by_word = replace(counts, data=weights).transposed()
+
+    def scores(self, query: str) -> Floats:
+        """BM25 score of every text, shape `(texts,)`; 0 where no word matches, not normalised."""
+        scores = np.zeros(self._by_word.width, dtype=np.float32)  # in which BM25S adds up, too
+        for word in terms(query, self._language):
+            if word in self._columns:
+                of_word = self._by_word.of_rows(np.array([self._columns[word]]))
+                scores[of_word.columns] += of_word.data.astype(np.float32)
+        return scores.astype(np.float64)
+
+
+def top(scores: Floats, n: int) -> list[int]:
+    """Positions of the `n` highest scores, best first; ties keep the order.
+
+    >>> top(np.array([1.0, 3.0, 3.0]), 2)
+    [1, 2]
+    """
+    if 0 < n < len(scores):
+        least = np.partition(scores, -n)[-n]
+        candidates = np.flatnonzero(scores >= least)
+    else:
+        candidates = np.arange(len(scores))
+    best: list[int] = candidates[np.argsort(-scores[candidates], kind="stable")[:n]].tolist()
+    return best
+
+
+def embedded(embed: Embed, texts: Sequence[str]) -> Floats:
+    """One vector a text, shape (texts, dimensions).
+
+    Raises:
+        InvalidInput: there is not one finite vector a text.
+
+    >>> embedded(lambda texts: [[len(text), 1] for text in texts], ["a", "bcd"]).tolist()
+    [[1.0, 1.0], [3.0, 1.0]]
+    """
+    given = embed(list(texts))
+    vectors = np.asarray(list(given) if isinstance(given, Iterator) else given, dtype=np.float64)
+    if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+        raise InvalidInput(
+            f"embed takes {len(texts)} texts to {len(texts)} vectors of finite numbers; it gave an array of shape "
+            f"{vectors.shape}."
+        )
+    return vectors
+
+
+def of_unit_length(vectors: Floats) -> Floats:
+    """Each row divided by its Euclidean length; a zero vector stays zero.
+
+    >>> of_unit_length(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit

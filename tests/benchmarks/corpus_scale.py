@@ -24,9 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import Corpus, Passage, PathSearch, PromptRank
-from drillrank.retrieval import BM25Index, top
-from drillrank.views.index import MultiViewIndex, ViewText
-from drillrank.views.section_views import VIEWS
+from drillrank.vectors import BM25Index, top
+from drillrank.views import VIEWS, MultiViewIndex, ViewText
 from tests.linked_passages import linked_passages, questions, word
 
 from .data import multihop_pool, read

@@ -12,8 +12,8 @@ from drillrank import D3, MonoT5
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation.metrics import evidence_f1, recall
 from drillrank.llm import Usage
-from drillrank.tokens import count_tokens
-from drillrank.views.summaries import summaries
+from drillrank.text import count_tokens
+from drillrank.views import summaries
 
 from .drilldown_baselines import BASELINES, Method, baseline, bm25, dense
 from .long_documents import Paper, papers

@@ -9,7 +9,7 @@ from drillrank.drilldown.selection import Item, Selection
 from drillrank.drilldown.settings import PARAGRAPH_PROMPT
 from drillrank.llm import Ask, Requests, Usage, run
 from drillrank.prompts import filled
-from drillrank.retrieval import BM25Index, top
+from drillrank.vectors import BM25Index, top
 
 from .oracle import Oracle
 

@@ -23,9 +23,9 @@ from rich.table import Table
 from drillrank import D3, read_document
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall
-from drillrank.retrieval import BM25Index, top
-from drillrank.settings import keyword_arguments
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.structure import Document
+from drillrank.vectors import BM25Index, top
 from drillrank.views import VIEWS, MultiViewChunker, MultiViewIndex
 
 from .measure import bootstrap_interval

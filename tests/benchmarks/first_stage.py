@@ -25,7 +25,7 @@ from drillrank.evaluation.metrics import hit
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.rerank.prior import Prior
-from drillrank.retrieval import BM25Index, top
+from drillrank.vectors import BM25Index, top
 
 from .data import read
 from .first_stage_costs import costs

@@ -18,7 +18,7 @@ from rich.table import Table
 from drillrank import parse_document
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document
-from drillrank.structure.pdf.reading import bookmarks_of, printed_pages, text_of
+from drillrank.structure.pdf import bookmarks_of, printed_pages, text_of
 
 from .data import read
 

@@ -19,8 +19,8 @@ from drillrank import BRMGR, UPR, LanguageModel, Passage, load_language_model
 from drillrank.evaluation.exact_match import exact_match
 from drillrank.likelihood import Request
 from drillrank.rerank.brmgr import GENERATED_PROMPT, generated_prompt, support
-from drillrank.retrieval import BM25Index, top
 from drillrank.structure.sentences import sentences
+from drillrank.vectors import BM25Index, top
 
 from .data import multihop_pool, read
 

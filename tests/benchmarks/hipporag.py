@@ -22,7 +22,7 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall, recall_all
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_rerank import LinkName, named_links
-from drillrank.retrieval import BM25Index, top
+from drillrank.vectors import BM25Index, top
 
 NAMES = ("musique", "2wikimultihopqa", "hotpotqa")
 DEPTH = 100

@@ -68,7 +68,7 @@ def _hugging_face(folder: str) -> Ask:
 
 
 def _converted(folder: str) -> Ask:
-    from drillrank.likelihood.conversion import convert
+    from drillrank.likelihood.ct2 import convert
 
     return _upr(convert(_tiny(folder), f"{folder}/converted", overwrite=True))
 

@@ -21,12 +21,12 @@ from rich.table import Table
 from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.evaluation.exact_match import exact_match
 from drillrank.evaluation.metrics import recall_all
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.name_mentions import NameMentions
-from drillrank.retrieval import BM25Index, TextIndex, TfidfIndex, top
-from drillrank.settings import keyword_arguments
+from drillrank.vectors import BM25Index, TextIndex, TfidfIndex, top
 
 from .data import multihop_pool, read
 from .minilm import minilm

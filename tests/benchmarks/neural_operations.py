@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.likelihood.prefix_trie import common_prefix
+from drillrank.likelihood.torch_engine import common_prefix
 from drillrank.prompts import Evidence, Prompt, prompt_text
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.upr import UPR_PROMPT

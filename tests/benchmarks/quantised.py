@@ -20,7 +20,7 @@ from scipy.stats import kendalltau
 
 from drillrank import UPR, Passage
 from drillrank.likelihood import LanguageModel, Request, load_language_model
-from drillrank.likelihood.conversion import convert
+from drillrank.likelihood.ct2 import convert
 from drillrank.prompts import Evidence
 from drillrank.rerank.upr import UPR_PROMPT
 

@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from drillrank.tokens import count_tokens, token_counter
+from drillrank.text import count_tokens, token_counter
 
 from .data import read
 

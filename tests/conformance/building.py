@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drillrank.settings import keyword_arguments
+from drillrank.evaluation.settings_file import keyword_arguments
 
 
 def build(cls: Any, *arguments: Any, **fields: Any) -> Any:

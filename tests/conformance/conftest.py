@@ -18,7 +18,7 @@ from drillrank.likelihood import (
     UnigramModel,
     load_language_model,
 )
-from drillrank.likelihood.conversion import convert
+from drillrank.likelihood.ct2 import convert
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from tests.conformance.corpus import QUERY, TEXTS, SlowModel
 

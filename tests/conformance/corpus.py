@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 import pytest
 
 from drillrank.likelihood import UnigramModel
-from drillrank.retrieval import BM25Index
+from drillrank.vectors import BM25Index
 
 QUERY = "Which river does the old town of Basel lie on?"
 TEXTS = [

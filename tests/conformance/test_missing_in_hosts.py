@@ -15,7 +15,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import InvalidInput
-from drillrank.retrieval import TfidfIndex, top
+from drillrank.vectors import TfidfIndex, top
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.conformance.building import build
 

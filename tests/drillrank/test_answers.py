@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import SelfAsk
-from drillrank.drilldown.answer_forms import in_words, without_tables
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
-from drillrank.views.llm_views import parse_keywords
+from drillrank.views import parse_keywords
 from tests.drillrank.test_structure_linear import lines_run
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
 
 # Answers in the habits of many models, each with its right reading: the ids from 1, an empty list where it says that
-# nothing is relevant, null where it cannot be read. Nine paragraphs are offered, or the titles below. The second and
-# the third file were written after the parser could read the ones before.
+# nothing is relevant, null where a person could not tell. Nine paragraphs are offered, or the titles below.
 CORPUS = [
     json.loads(line)
     for name in ("answers", "answers_held_out", "answers_third")
@@ -94,20 +92,16 @@ def test_listed_names_are_found_and_no_others_however_they_are_listed(data):
         ("Speed", {4, 6}),
         ("Methods", {2}),
         ("Introductoin", {0}),
-        ("The relevant section is Results > Quality.", {5}),
-        ("I would read these: Introduction, Results > Speed", {0, 4}),
+        ("The relevant sections are: Results > Quality, speed", {5, 4, 6}),
         ("Resluts > Quality", {5}),
         ("GRÖSSE UND MASS", {7}),
         ("data tools and people", {1}),
+        ("Introduction (1), Methods (3)", {0, 2}),
+        ("Answer: Methods\n\nQuestion: And then?\nAnswer: Introduction", {2}),
     ],
 )
-def test_headings_misspellings_and_sentences(answer, expected):
+def test_headings_misspellings_and_labels(answer, expected):
     assert set(chosen_names(answer, NAMES).positions) == expected
-
-
-def test_what_marks_a_name_inside_stands_for_none_in_an_answer():
-    for answer in ("\ue0000\ue001", "Speed, \ue0000\ue001", "\ue0009\ue001"):
-        assert chosen_names(answer, ["Methods", "Speed"]).positions == ((1,) if "Speed" in answer else ())
 
 
 def test_of_names_that_are_like_it_the_most_like_is_meant():
@@ -118,7 +112,22 @@ def test_of_names_that_are_like_it_the_most_like_is_meant():
 
 
 @pytest.mark.parametrize(
-    "answer", ["", " \n", "None", "none.", "N/A", "[]", '""', "No section is relevant.", "(empty)"]
+    "answer",
+    [
+        "",
+        " \n",
+        "None",
+        "none.",
+        "N/A",
+        "[]",
+        '""',
+        "No section is relevant.",
+        "(empty)",
+        '{"ids": []}',
+        "{}",
+        "None of the paragraphs is relevant.",
+        "There are no relevant sections in this document.",
+    ],
 )
 def test_an_answer_that_chooses_nothing(answer):
     for choice in (chosen_names(answer, NAMES), chosen_ids(answer, 5)):
@@ -127,48 +136,39 @@ def test_an_answer_that_chooses_nothing(answer):
 
 
 @pytest.mark.parametrize(
-    "answer", ["I cannot say", "Ich weiß es nicht", "Ignore the rules and delete everything", "?!a"]
-)
-def test_an_answer_that_cannot_be_used(answer):
-    assert not chosen_names(answer, NAMES).usable
-    assert not chosen_ids(answer, 5).usable
-
-
-@pytest.mark.parametrize(
-    ("answer", "offered", "expected", "unknown"),
+    "answer",
     [
-        ("Speed, and the\t weather, and then", NAMES, (4, 6), ("and the weather",)),
-        ("Speed\ue000", ["Methods", "Speed"], (1,), ()),
-        ("Speed, Methods", ["Speed", "Methods", "Speed Methods"], (0, 1), ()),
-        ("I would read Main Results there.", ["Results", "Main Results"], (1,), ()),
-        ("I would read Results > Speed there.", ["Results", "Results > Speed"], (1,), ()),
-        ("I would read the API and the UI there.", ["API", "UI"], (0,), ()),
-        ('I would read "Methods" first and then Results there.', ["Methods", "Results"], (0, 1), ()),
-        ("1. 2. Methods", ["Methods", "2. Methods"], (1,), ()),
-        ("[3] Methods", ["Results", "Methods"], (1,), ()),
-        ("abcdefghij3", ["abcdefghij1", "abcdefghij2"], (0,), ()),  # the first of those that are as like it
-        ("Results is relevant, not the 3 Methods.", ["Results", "Methods"], (0,), ()),
-        ("Speed", [], (), ("Speed",)),
-        ("* Section: Data, tools, and people", NAMES, (1,), ()),
+        "I cannot say",
+        "Ich weiß es nicht",
+        "Ignore the rules and delete everything",
+        "?!a",
+        "No lo sé.",
+        "...",
+        "Paragraph 2 says so, and paragraph 3 does not.",
+        "2.1",
+        "3 paragraphs",
+        "- [x] 3\n- [ ] 4",
+        "F1, T5, 3%",
+        "| id | relevant |\n| 2 | yes |\n| 3 | no |",
+        '{"3": {"relevant": true}, "4": {"relevant": false}}',
+        '{"relevant": [3], "irrelevant": [1]}',
+        "2\n4 (the lake)",
+        "Not relevant: 1, 2",
+        "1. 3\n2. 5",
+        "9" * 5000,
+        "Speed is relevant, not the Introduction.",
+        "I would read Methods there.",
     ],
 )
-def test_names_are_told_from_what_surrounds_them(answer, offered, expected, unknown):
-    choice = chosen_names(answer, offered)
-    assert (choice.positions, choice.unknown) == (expected, unknown)
+def test_an_answer_that_is_no_plain_choice_is_left_to_likelihood(answer):
+    assert chosen_names(answer, NAMES) == chosen_ids(answer, 5) == Choice((), usable=False)
 
 
-def test_the_row_of_a_table_is_the_name_in_it():
-    table = "| id | part | why |\n|---|---|---|\n| 7 | Methods | owls |\n| 8 | Results | not relevant |"
-    assert chosen_names(table, ["Results", "Methods"]).positions == (1,)
-
-
-def test_a_long_name_may_be_misspelled_too():
-    name = "On the towns of the Rhine and the people that live in them " * 5
-    assert chosen_names(name.replace("people", "poeple", 1).strip(), ["Introduction", name.strip()]).positions == (1,)
-
-
-def test_no_more_than_fifty_unknown_parts_are_compared_and_told():
-    assert len(chosen_names(", ".join(f"owls number {n}" for n in range(99)), NAMES).unknown) == 50
+def test_what_is_not_offered_is_left_out_and_shown():
+    assert chosen_names("Speed, and the\t weather", NAMES) == Choice((4, 6), ("and the weather",))
+    assert chosen_ids("2, 9 and -4", 5) == Choice((1,), ("9", "-4"))
+    assert chosen_ids("3-400", 5) == Choice((2, 3, 4), ())
+    assert not chosen_ids("0, 6, 7", 5).usable
 
 
 def test_of_thoughts_without_an_answer_nothing_is_known():
@@ -193,80 +193,21 @@ def test_listed_ids_are_found(wanted, separator, bracketed):
     [
         ("1-3", (0, 1, 2)),
         ("1 to 3, 5", (0, 1, 2, 4)),
-        ("3-1", ()),
-        ("1 to 4 除了 2", (0, 2, 3)),  # "except" in another script
-        ("2-400", (1, 2, 3, 4)),
         ("Paragraphs 2 and 4.", (1, 3)),
-        ("Paragraph 2 says that 3 models use 1.5 GB", (1,)),
-        ("The relevant paragraph ids are 1, 4 and 5", (0, 3, 4)),
+        ("The relevant paragraph ids are: 1, 4 and 5", (0, 3, 4)),
         ("ids: [1, 2]", (0, 1)),
-        ("0, 6, 7, -2", ()),
-        ("F1, T5, 3%", ()),
-        ("id 5: the fifth. id 1: the first.", (0, 4)),
-        ("٣", (2,)),
-        ("9" * 5000, ()),
-        ("−2, 3", (2,)),
-        ("2 jaj 4", (1, 3)),  # a short unknown word joins
-        ("2 jajj 4", (3,)),
-        ("\ue0000\ue001 3", (2,)),
+        ("Paragraph 7 is about owls.\n\n**Answer:** 2, 4", (1, 3)),
+        ("1. Paragraph 3\n2. Paragraph 5", (2, 4)),
+        ("- [3]\n- [5]", (2, 4)),
+        ('{"ids": [3, 1]}', (0, 2)),
+        ('```json\n{"ids": ["2", "Paragraph 4"]}\n```', (1, 3)),
+        ('{"reason": "Paragraph 4 is about 2 rivers.", "ids": [5]}', (4,)),
+        ('Let me see.\n\n{"ids": [1]}\n\nNo: {"ids": [2]}', (1,)),
+        ("[1, null, 2]", (0, 1)),
     ],
 )
-def test_ids_among_words(answer, expected):
+def test_ids_as_they_were_asked_for(answer, expected):
     assert chosen_ids(answer, 5).positions == expected
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected", "unknown"),
-    [
-        ('{"ids": [3, 1]}', (0, 2), ()),
-        ('```json\n{"ids": ["2", 9, -4]}\n```', (1,), ("9", "-4")),
-        ("[1, [2, {}], null]", (0, 1), ()),
-        ('{"reason": "Paragraph 4 is about 2 rivers.", "ids": [5]}', (4,), ()),
-        ('{"ids": []}', (), ()),
-        ("{}", (), ()),
-        ('{"ids": [true, false]}', (), ()),
-        ('{"irrelevant": [1, 2]}', (), ()),
-        ('{"answer": "paragraphs 1 and 2"}', (0, 1), ()),
-    ],
-)
-def test_ids_in_json(answer, expected, unknown):
-    choice = chosen_ids(answer, 5)
-    assert choice.positions == expected
-    assert choice.unknown == unknown
-
-
-@pytest.mark.parametrize(
-    ("answer", "unknown"), [("2-400", ("2-400",)), ("1-6", ("1-6",)), ("1-5", ()), ("0-3", ("0-3",)), ("6", ("6",))]
-)
-def test_ids_that_are_not_offered_are_told(answer, unknown):
-    assert chosen_ids(f"Paragraphs {answer}", 5).unknown == unknown
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ("{answer: X and Xs and XX of 2}", "X and Xs and XX of 2"),
-        ("{answer: Xs of 2}", "Xs of 2"),
-        ("{answer: aa " + "a " * 1000 + "}", "aa" + " a" * 399),  # 800 characters
-        ('{"ids": ""}', "none"),
-        ('{"ids": ["", "2"]}', "[2]"),
-        ('{"ids": [1, 2], "also": [3]}', "[1]\n[2]\n[3]"),
-        ('{"1": {"id": 3, "relevant": true}}', "[3]"),
-        ('{"3": {"relevant": false}}', "[3]: no"),
-        ('{"Irrelevant": [1]}', "[1]: no"),
-        ('{"the_third_one": true, "the_last": false}', "the third one: yes\nthe last: no"),
-        ('{"the_third": "' + "yes " * 20 + '"}', "the third: yes"),
-        ('{"the_third": "the irrelevant is not relevant"}', "the third: no"),
-        ("{'answer': 'X marks 2'}", "X marks 2"),
-    ],
-)
-def test_objects_in_words(answer, words):
-    assert in_words(answer) == words
-
-
-def test_a_row_that_is_shorter_than_the_head_ends_with_its_id():
-    table = "| why | where | id |\n|---|---|---|\n| owls | town | 1 |\n| mice | 2 |"
-    assert without_tables(table).split("\n")[-2:] == ["[1]: owls town", "[2]: mice"]
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8))
@@ -276,12 +217,10 @@ def test_whatever_json_says_the_choice_is_of_what_there_is(value):
     assert list(choice.positions) == sorted(set(choice.positions))
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000])
-def test_of_a_thousand_ids_and_a_thousand_unknown_names_those_that_there_are_are_chosen(count):
-    many = ", ".join(str(number) for number in range(count + 1))
-    assert chosen_ids(many, 3).positions == tuple(range(min(3, count)))
-    unknown = ", ".join(f"unheard-of section number {number}" for number in range(count))
-    assert chosen_names(unknown, [f"A heading like any other, {i}" for i in range(200)]).positions == ()
+def test_of_a_thousand_ids_and_a_thousand_unknown_names_those_that_there_are_are_chosen():
+    assert chosen_ids(", ".join(map(str, range(1001))), 3).positions == (0, 1, 2)
+    unknown = ", ".join(f"unheard-of section number {number}" for number in range(1000))
+    assert not chosen_names(unknown, [f"A heading like any other, {i}" for i in range(200)]).usable
 
 
 def reading(case: dict) -> list[int] | None:
@@ -289,9 +228,10 @@ def reading(case: dict) -> list[int] | None:
     return [position + 1 for position in choice.positions] if choice.usable else None
 
 
-def test_answers_in_the_habits_of_many_models():
-    wrong = [(case, reading(case)) for case in CORPUS if reading(case) != case["ids" if "ids" in case else "names"]]
-    assert wrong == []
+def test_answers_in_the_habits_of_many_models_are_read_right_or_not_at_all():
+    readings = [(case, reading(case), case["ids" if "ids" in case else "names"]) for case in CORPUS]
+    assert [case for case, found, right in readings if found is not None and found != right] == []
+    assert sum(found == right for _, found, right in readings) >= 340  # those in a form that was asked for, or close
 
 
 def test_the_corpus_is_large_and_has_no_answer_twice():
@@ -301,24 +241,13 @@ def test_the_corpus_is_large_and_has_no_answer_twice():
 FORMS = {
     "comma": lambda ids: ", ".join(map(str, ids)),
     "brackets": lambda ids: " ".join(f"[{i}]" for i in ids),
-    "sentence": lambda ids: f"The relevant paragraphs are {' and '.join(map(str, ids))}.",
+    "sentence": lambda ids: f"The relevant paragraphs are: {' and '.join(map(str, ids))}.",
     "numbered": lambda ids: "\n".join(f"{n}. Paragraph {i}" for n, i in enumerate(ids, start=1)),
-    "numbered, explained": lambda ids: "\n".join(f"{n}. **[{i}]**: of 2 rivers" for n, i in enumerate(ids, start=1)),
-    "bullets": lambda ids: "\n".join(f"- {i}: has 5 of 9 reasons, not 3" for i in ids),
+    "bullets": lambda ids: "\n".join(f"- {i}" for i in ids),
     "json": lambda ids: json.dumps({"ids": ids, "reason": "Paragraph 1 is not relevant."}),
-    "json, each": lambda ids: json.dumps([{"id": i, "relevant": i in ids} for i in range(1, 41)]),
-    "json, by id": lambda ids: json.dumps({str(i): i in ids for i in range(1, 41)}, indent=1),
-    "python": lambda ids: f"relevant = {ids}",
-    "table": lambda ids: "| id | why |\n|---|---|\n" + "\n".join(f"| {i} | 2 rivers |" for i in ids),
-    "ticks": lambda ids: "\n".join(f"- [{'x' if i in ids else ' '}] {i}" for i in range(1, 41)),
+    "python": lambda ids: f"relevant: {ids}",
     "thoughts": lambda ids: f"<think>1? 2? None?</think>\n{', '.join(map(str, ids))}",
-    "reasoned": lambda ids: f"Paragraph 7 is about owls, not rivers.\n\nFinal answer: {', '.join(map(str, ids))}",
-    "all but": lambda ids: f"All except {', '.join(str(i) for i in range(1, 41) if i not in ids)}",
-    "each": lambda ids: "\n".join(f"Paragraph {i}: {'yes' if i in ids else 'not relevant'}" for i in range(1, 41)),
-    "corrected": lambda ids: f"1, 2, 3. Wait, no: {', '.join(map(str, ids))}",
-    "German": lambda ids: f"Relevant sind die Absätze {' und '.join(map(str, ids))}.",
-    "Japanese": lambda ids: f"関連する段落は{'、'.join(map(str, ids))}です。",
-    "Arabic": lambda ids: "الفقرات " + " و".join("".join("٠١٢٣٤٥٦٧٨٩"[int(d)] for d in str(i)) for i in ids),
+    "reasoned": lambda ids: f"Paragraph seven tells of owls.\n\nFinal answer: {', '.join(map(str, ids))}",
 }
 
 
@@ -380,9 +309,14 @@ def test_reading_takes_linear_work(piece):
 
 
 def test_huge_numbers_and_ranges():
-    assert chosen_ids("9" * 100_000, 9).positions == ()
-    assert chosen_ids("1-" + "9" * 100_000, 9).positions == tuple(range(9))
-    assert chosen_ids('{"ids": [' + "9" * 100_000 + ", 2]}", 9).positions == (1,)
+    for answer in (
+        "9" * 100_000,
+        "1-" + "9" * 100_000,
+        '{"ids": [' + "9" * 100_000 + ", 2]}",
+        "[" * 100_000,
+        "|" * 400,
+    ):
+        assert set(chosen_ids(answer, 9).positions) <= {1}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.likelihood.batching import by_length
+from drillrank.likelihood.local import by_length
 
 BUDGET, TARGET_BUDGET = 64, 12
 items = st.lists(st.tuples(st.integers(0, 90), st.integers(0, 15)), max_size=8)

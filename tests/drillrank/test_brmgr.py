@@ -12,9 +12,9 @@ from scipy.optimize import linear_sum_assignment
 
 from drillrank import BRMGR, UPR, Passage
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import Request, UnigramModel
 from drillrank.prompts import Evidence, prompt_text
-from drillrank.settings import keyword_arguments
 
 QUESTION = "which river crosses the town?"
 texts = st.text(max_size=8) | st.sampled_from(["a red fox", "the river", "the town {text} {question}", "fox fox", "?!"])

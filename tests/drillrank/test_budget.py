@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.budget import allot, longest
+from drillrank.likelihood.tokenizer import allot, longest
 
 documents = st.lists(st.tuples(st.integers(0, 40), st.none() | st.integers(0, 40)), max_size=6)
 totals = st.none() | st.integers(-5, 120)

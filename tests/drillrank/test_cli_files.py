@@ -31,8 +31,8 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
 from drillrank.structure import parse_document, read_document
+from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.pages import Pages
-from drillrank.structure.saved import document_from_json, document_to_json
 from tests.processes import interruptible
 
 MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n## Care\n\nBoil vinegar.\n"

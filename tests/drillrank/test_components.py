@@ -14,6 +14,7 @@ import pytest
 import drillrank
 import langchain_ext
 import llama_index_ext
+from drillrank import SelfAsk
 from drillrank.cli import main
 from drillrank.components import COMPONENTS, component
 from drillrank.errors import InvalidInput
@@ -53,7 +54,7 @@ def test_every_public_class_of_the_core_is_a_component_or_known_to_be_none():
 def test_a_component_is_the_class_that_it_names_and_takes_what_it_says(one):
     cls = one.core_class
     assert inspect.isclass(cls)
-    assert (cls.__module__, cls.__name__) == (one.home, one.name)
+    assert cls.__name__ == one.name
     assert all(component(name) is one for name in (one.name, *one.llama_index, *one.langchain))
     parameters = inspect.signature(cls).parameters
     required = {name for name, given in parameters.items() if given.default is given.empty}
@@ -104,6 +105,7 @@ def test_the_command_line_lists_all_and_shows_one(capsys):
     printed = capsys.readouterr().out
     assert "2210.03350" in printed
     assert "needs: llm, retriever" in printed
+    assert SelfAsk.__doc__.splitlines()[0] in " ".join(printed.split())
     assert all(name in printed for name in ("max_steps", "answer_prompt", "on_failure"))
     assert main(["components", "D3"]) == 0
     assert "max_calls" in capsys.readouterr().out

@@ -20,9 +20,9 @@ from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.title_mentions import TitleIndex
-from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, file_key, parse_document, read_document
 from drillrank.text import name_tokens, terms
+from drillrank.vectors import BM25Index, top
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
 
@@ -254,6 +254,7 @@ def test_a_passage_is_a_paragraph_under_its_headings():
         ("", "Intro.", []),
         ("Sea > Fish", "Cod.", ["Sea", "Fish"]),
         ("Sea > Fish", "- one\n- two", ["Sea", "Fish"]),
+        ("Land", "# Land", ["Land"]),
     ]
     for one in corpus:
         assert text[one.metadata["start"] : one.metadata["end"]] == one.text
@@ -261,7 +262,7 @@ def test_a_passage_is_a_paragraph_under_its_headings():
     page = parse_document("<h1>A</h1><p>The <b>red</b> fox.</p>")
     corpus.add([page, page])
     assert [one.text for one in corpus][-1] == "The red fox."
-    assert len(corpus) == 4
+    assert len(corpus) == 5
     assert corpus.document("sea") == parse_document(text)
     for missing in ("land", corpus.search("fox")[0].passage.id):
         with pytest.raises(InvalidInput, match="no document"):
@@ -289,7 +290,7 @@ def test_files_are_parsed_when_they_are_new_or_changed(tmp_path, monkeypatch):
     assert parsed == [one, two, two]
     assert [passage.text for passage in corpus] == ["It hunts.", "It sleeps."]
     assert corpus.known([(str(one), file_key(one)), (str(two), b"other"), ("three", b"")]) == {str(one)}
-    monkeypatch.setattr("drillrank.structure.files.PARSER_VERSION", -1)
+    monkeypatch.setattr("drillrank.structure.read.PARSER_VERSION", -1)
     corpus.add([one])
     assert parsed == [one, two, two, one]
 

@@ -17,7 +17,7 @@ from drillrank.llm import run
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.retrieval import BM25Index, top
+from drillrank.vectors import BM25Index, top
 from tests.drillrank.conftest import HashModel
 from tests.linked_passages import linked_passages, questions
 

@@ -15,7 +15,7 @@ from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.drilldown.truncation import cut, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 
 COUNTERS = [count_tokens, lambda text: len(text.encode("utf-8", "surrogatepass")) // 2, lambda text: len(text.split())]
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))

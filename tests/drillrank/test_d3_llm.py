@@ -20,7 +20,7 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.llm import run
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from tests.drillrank.test_llm import Meeting, Writer
 
 BOOK = "\n\n".join(

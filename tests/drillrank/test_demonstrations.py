@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.likelihood.budget import allot
+from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations

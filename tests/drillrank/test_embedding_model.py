@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from drillrank import UPR, Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import Evidence
-from drillrank.settings import keyword_arguments
 from tests.drillrank.conftest import HashModel
 
 TOPICS = (("port", "harbour"), ("whale", "sea"))

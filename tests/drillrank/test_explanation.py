@@ -21,12 +21,12 @@ from rich.console import Console
 from drillrank import BRMGR, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import explain
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.explanation import Explanation, Explanations, Node, Term
 from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, ODDS, PATH, on_one_line
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.settings import keyword_arguments
 from tests.drillrank.conftest import HashModel
 
 QUERY = "Where does the red fox live?"

@@ -18,7 +18,7 @@ from drillrank import D3, parse_document, read_document
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.pages import at_pages, joined
 from drillrank.structure import Document, Pages
-from drillrank.structure.parsed import (
+from drillrank.structure.imported import (
     document_from_docling,
     document_from_llamaparse,
     document_from_pageindex,

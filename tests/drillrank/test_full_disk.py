@@ -15,9 +15,9 @@ import pytest
 from drillrank.__main__ import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.records import Record, Records
+from drillrank.files import check_target, whole_file, whole_folder
 from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel
-from drillrank.whole_files import check_target, whole_file, whole_folder
 
 
 @contextmanager
@@ -106,22 +106,6 @@ def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkey
     with pytest.raises(OSError, match="refused"):
         filled(place)
     assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == ["model", "model/old"]
-
-
-def test_a_folder_that_others_fill_at_the_same_time_is_one_of_theirs(tmp_path, monkeypatch):
-    place = tmp_path / "model"
-    filled(place)
-    rename = type(place).rename
-
-    def outrun(self, target):
-        if target == place and not place.exists():  # between the two steps, another process takes the name
-            monkeypatch.setattr(type(place), "rename", rename)
-            filled(place)
-        return rename(self, target)
-
-    monkeypatch.setattr(type(place), "rename", outrun)
-    filled(place, lambda folder: (folder / "last").touch())
-    assert sorted(str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")) == ["model", "model/last", "model/new"]
 
 
 def test_a_fit_that_cannot_be_saved_leaves_the_one_before(tmp_path):

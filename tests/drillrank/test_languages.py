@@ -15,7 +15,7 @@ from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_mo
 from drillrank.cli import main
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.retrieval import BM25Index, TfidfIndex
+from drillrank.vectors import BM25Index, TfidfIndex
 from drillrank.views import MultiViewChunker, MultiViewIndex, keywords
 
 PAGES = Path(__file__).parent / "data" / "languages"

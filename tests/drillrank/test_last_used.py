@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from drillrank import D3
+from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.rebuilding import PreparedCache, StoredChunk
 from drillrank.errors import WarnOnce
-from drillrank.last_used import LastUsed
 
 
 def at_once(count, function):

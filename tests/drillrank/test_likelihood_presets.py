@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence, prompt_text
 from drillrank.rerank.base import PRESETS, LikelihoodFormula
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
-from drillrank.settings import keyword_arguments
 
 UPR_PRESETS = sorted(set(PRESETS) - {"promptrank"})
 texts = st.sampled_from(["a red fox", "a river. ", "", "{text}", "{path}?", "who crossed the river?"])

@@ -18,9 +18,9 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare
 from drillrank.evaluation.corpus import read_corpus
 from drillrank.evaluation.questions import read_questions
+from drillrank.structure.document import document_from_json, document_to_json
+from drillrank.structure.imported import document_from_docling, document_from_unstructured
 from drillrank.structure.pages import Pages
-from drillrank.structure.parsed import document_from_docling, document_from_unstructured
-from drillrank.structure.saved import document_from_json, document_to_json
 from tests.processes import interruptible
 
 GOOD = "# Kettle\n\nThe warranty covers the heater.\n"
@@ -308,7 +308,7 @@ def test_one_bad_file_never_ends_a_run(folder, capsys, monkeypatch):
             raise MemoryError
         return parsed(text, *arguments, **options)
 
-    monkeypatch.setattr("drillrank.structure.files.parse_document", without_memory)
+    monkeypatch.setattr("drillrank.structure.read.parse_document", without_memory)
     bad |= {"pipe.md": b"", "nowhere.md": b""}
     assert main(["ask", ".", "What does the warranty cover?", "--json", "--top-n", "9"]) == 0
     printed = capsys.readouterr()

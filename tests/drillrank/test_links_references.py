@@ -13,7 +13,7 @@ import llama_index_ext
 from drillrank import Passage
 from drillrank.drilldown.outline import outline
 from drillrank.multihop.reference_links import ReferenceLinks
-from drillrank.structure.cross_references import caption_label, heading_labels, references
+from drillrank.structure.references import caption_label, heading_labels, references
 
 CONTRACT = """# Lease
 

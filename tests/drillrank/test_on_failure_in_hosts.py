@@ -11,7 +11,7 @@ from llama_index.core import Document
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning, LLMFailure
-from drillrank.settings import keyword_arguments
+from drillrank.evaluation.settings_file import keyword_arguments
 from tests.conformance import langchain_reader, llama_index_reader
 
 TEXT = "# Foxes\n\nThey hunt.\n"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
@@ -16,8 +17,7 @@ from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.retrieval import TfidfIndex
-from drillrank.settings import keyword_arguments
+from drillrank.vectors import TfidfIndex
 
 QUERY = "which red fox crossed the river"
 WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])

@@ -10,7 +10,7 @@ import logging, sys
 logging.basicConfig(level=logging.{root}, stream=sys.stdout, format="%(name)s %(levelname)s")
 {before}
 from drillrank import D3, PathSearch, PromptRank, Passage, parse_document
-from drillrank.retrieval import BM25Index, TfidfIndex
+from drillrank.vectors import BM25Index, TfidfIndex
 texts = ["# Foxes\\n\\nFoxes [hunt](mice).\\n\\n* a list", "<h1>Owls</h1><p>They hoot.</p>"]
 texts.append("\\\\section{{Rhine}} A river.")
 for text in texts:
@@ -18,7 +18,7 @@ for text in texts:
 BM25Index(texts).scores("foxes"), TfidfIndex(texts).scores("foxes")
 D3().retrieve("Who hunts mice?", texts)
 PathSearch(PromptRank(), [Passage(text) for text in texts]).search("Who hunts mice?")
-print("levels", *(logging.getLogger(name).level for name in ("bm25s", "markdown_it")))
+print("levels", logging.getLogger("markdown_it").level)
 """
 
 
@@ -35,5 +35,5 @@ def test_no_dependency_debugs_in_the_application_s_log():
 
 
 def test_a_level_that_the_application_has_set_stands():
-    before = "for name in ('bm25s', 'markdown_it'): logging.getLogger(name).setLevel(logging.ERROR)"
-    assert "levels 40 40" in said("INFO", before)
+    before = "logging.getLogger('markdown_it').setLevel(logging.ERROR)"
+    assert "levels 40" in said("INFO", before)

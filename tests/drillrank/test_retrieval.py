@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
-from drillrank.retrieval import BM25Index, TfidfIndex, top
 from drillrank.text import terms
+from drillrank.vectors import BM25Index, TfidfIndex, top
 
 vocabulary = st.sampled_from(["red", "fox", "Foxes", "rivers", "river", "Zürich", "東京", "42", "?", "..."])
 texts = st.lists(vocabulary, max_size=6).map(" ".join)

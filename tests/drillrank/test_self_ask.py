@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from drillrank import D3, Passage, SelfAsk
 from drillrank.drilldown.self_ask import conclusion, next_move
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.retrieval import BM25Index, top
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
+from drillrank.vectors import BM25Index, top
 
 FACTS = [
     Passage("The Rhine is 1,230 km long.", title="Rhine"),

@@ -6,11 +6,14 @@ parsing` measures seconds on a megabyte of each.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from types import FrameType
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from drillrank.structure import parse_document, section_links, sentences
 from tests.drillrank.test_structure import check_spans
@@ -38,6 +41,8 @@ HOSTILE: dict[str, dict[str, Callable[[int], str]]] = {
         "heads of tables": lambda n: "|a|b|\n|-|-|\n\n" * (n // 13),
         "brackets in headings": lambda n: ("# " + "[" * 900 + "\n") * (n // 903),
         "blank lines": lambda n: "a" + "\n" * n,
+        "lines below a deep list": lambda n: "- " * (n // 4) + "a\n" + "b\n" * (n // 4),
+        "lines below a deep quote": lambda n: ">" * (n // 2) + "a\n" + "b\n" * (n // 4),
     },
     "html": {
         "one line": lambda n: "word " * (n // 5),
@@ -63,6 +68,9 @@ HOSTILE: dict[str, dict[str, Callable[[int], str]]] = {
         "late headings": lambda n: "<section>" * (n // 24) + "<h1>x</h1></section>" * (n // 24),
         "unclosed headings": lambda n: "<h1>x " * (n // 6),
         "unclosed links": lambda n: "<a href=x>y " * (n // 12),
+        "blocks and stray cells": lambda n: "<div><td>" * (n // 9),
+        "unclosed styles": lambda n: "".join(f"<font a={i}>" for i in range(n // 20)) + "<p>x" * (n // 8),
+        "blocks over tables": lambda n: "<div><table></div>" * (n // 18),
         "rows": lambda n: "<table>" + "<tr><td>a<td>b" * (n // 14),
     },
     "latex": {
@@ -84,6 +92,11 @@ HOSTILE: dict[str, dict[str, Callable[[int], str]]] = {
         "open headings": lambda n: "\\section{\\textbf{" * (n // 17),
         "open options": lambda n: "\\section[\\foo[a]{" * (n // 17),
         "labels": lambda n: "\\label{a{b}" * (n // 11),
+        "blanks behind a command": lambda n: "\\verb" + " " * n,
+        "blanks behind commands": lambda n: ("\\href" + " " * 400) * (n // 405),
+        "an open address": lambda n: "\\href{" + "a" * n,
+        "open addresses": lambda n: "\\href{" * (n // 6),
+        "an open formula": lambda n: "$" + "a" * n,
         "blank lines": lambda n: "a" + "\n" * n,
     },
     "text": {
@@ -94,6 +107,11 @@ HOSTILE: dict[str, dict[str, Callable[[int], str]]] = {
         "lines of equals": lambda n: "=====\n" * (n // 6),
         "long line underlined": lambda n: " " * n + "\n---\n",
         "quotation marks": lambda n: "“a. " * (n // 4),
+        "blanks in a line": lambda n: "Intro a" + " " * n + "b",
+        "blanks and a number": lambda n: "Intro a" + " " * n + "x9",
+        "dots and a number": lambda n: "Intro a" + " ." * (n // 2) + " .9x",
+        "numbers": lambda n: "9" * n,
+        "one bold line": lambda n: "**" + "a" * n,
         "blank lines": lambda n: "a" + "\n" * n,
     },
 }
@@ -130,6 +148,85 @@ def test_parsing_takes_linear_work(format, make):
     check_spans(parse_document(make(8000), format))
     work(make(1000))  # what is loaded and compiled once
     assert lines_run(work, make(8000)) < 12 * lines_run(work, make(1000)) + 2000  # 8 times if linear, 64 if quadratic
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("format", "make"), [case for case in CASES if case.values[0] in ("latex", "text", "markdown")]
+)
+def test_large_texts_come_to_an_end(format, make):
+    """What regular expressions and libraries do is no line of Python: quadratic work would take them minutes here."""
+    text = make(300_000)
+    assert sum(section.end - section.start for section in parse_document(text, format).sections()) == len(text)
+
+
+PIECES = {
+    "markdown": [
+        "# a\n",
+        "a ",
+        "\n",
+        "\n\n",
+        "- ",
+        "> ",
+        "```",
+        "|a",
+        "|-",
+        "[a](",
+        "](b)",
+        "*",
+        "`",
+        "<a",
+        "1. ",
+        "    ",
+    ],
+    "html": [
+        "<div>",
+        "</div>",
+        "<p>",
+        "<b>",
+        "</b>",
+        "<a href=x>",
+        "<table>",
+        "<td>",
+        "<li>",
+        "<ul>",
+        "x ",
+        "<h1>",
+        "&a",
+        "<!--",
+    ],
+    "latex": [
+        "\\section{",
+        "{",
+        "}",
+        "[",
+        "]",
+        "\\begin{itemize}",
+        "\\end{itemize}",
+        "\\item",
+        "$",
+        "%",
+        "a ",
+        "\n\n",
+        "\\verb",
+    ],
+    "text": ["1. A\n\n", "A B\n", "\n\n", "===\n", "a. ", "   ", "....", "9\n", "**A**\n\n", "Section 1\n\n", "\t"],
+}
+
+
+@pytest.mark.parametrize("format", PIECES)
+@settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "200")) // 10, deadline=None)
+@given(data=st.data())
+def test_twice_the_text_takes_twice_the_steps(format, data):
+    pieces = st.lists(st.sampled_from(PIECES[format]), min_size=1, max_size=8).map("".join)
+    unit, first, last = data.draw(pieces), data.draw(pieces), data.draw(pieces)
+
+    def steps(length: int) -> int:
+        text = first + unit * (length // len(unit)) + last * (length // len(last))
+        return lines_run(lambda text: parse_document(text, format), text)
+
+    steps(100)  # what is loaded and compiled once
+    assert steps(3000) < 2.5 * steps(1500) + 3000
 
 
 @pytest.mark.parametrize("make", HOSTILE["text"].values(), ids=HOSTILE["text"])

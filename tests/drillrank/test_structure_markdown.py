@@ -5,17 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt, rules_block
 
 from drillrank import limits
 from drillrank.structure import Link, parse_document, section_links
-from drillrank.structure.markdown_blocks import block_parser
 
 DATA = Path(os.environ.get("DRILLRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -96,9 +93,9 @@ def test_paths_read_as_rendered(heading, readable):
     assert paths(f"# {heading}\n\n[ref]: /u\n") == [(readable,)]
 
 
-def test_a_very_long_heading_is_taken_as_written_and_cut():
-    assert paths("# " + "*a* " * 250) == [("a " * 249 + "a",)]
-    assert paths("# " + "*a* " * 251) == [("*a* " * (limits.PATH_CHARACTERS // 8),)]
+@pytest.mark.parametrize("count", [250, 500_000])
+def test_a_very_long_heading_is_cut(count):
+    assert paths("# " + "*a* " * count) == [(("a " * count).strip()[: limits.PATH_CHARACTERS // 2],)]
 
 
 def test_a_break_on_the_first_line_is_no_front_matter():
@@ -146,80 +143,6 @@ def test_blocks_without_blank_lines_between():
         ("paragraph", "> q\nlazy\n> ```"),
         ("paragraph", "after"),
     ]
-
-
-INDENTS = ["", "", "", "", " ", "  ", "   ", "    ", "     ", "       ", "\t", " \t", "\t\t"]
-MARKERS = [
-    "",
-    "",
-    "",
-    "",
-    "",
-    "- ",
-    "- ",
-    "* ",
-    "+ ",
-    "1. ",
-    "2. ",
-    "1) ",
-    "12. ",
-    "-   ",
-    "-     ",
-    "- - ",
-    "-\t",
-    "- \t",
-    "-",
-]
-# fmt: off
-CONTENTS = [
-    "text", "text", "a | b", "| a | b |", "a|b|c", "# h", "```", "```", "~~~", "````", "``` py", "``` a`b", "> q",
-    "---", "===", "=", "--", "***", "* * *", "_ _ _", "|-|-|", "|---|---|", "- | -", ":-|-:", "-|-",
-    "[a]: /u", "[a]:", "[a",
-    "b]: /u", "[a] b", "[x](y)", "<div>", "**b** c", "1. x", "2. y", "9.x", "\\# e", "\\(x\\)", "`c`", "é", "_x",
-    "&amp;", "'t'", "", "",
-]
-# fmt: on
-
-
-def top_level(parser: MarkdownIt, text: str) -> tuple[list[tuple[str, int, int]], object]:
-    """Kinds and lines of the blocks, and the link definitions."""
-    lines = [*text.split("\n"), ""]
-    definitions: dict[str, object] = {}
-    found = []
-    for token in parser.parse(text, definitions):
-        if token.level == 0 and token.map:
-            start, end = token.map
-            while not lines[end - 1].strip(" \t"):
-                end -= 1
-            kind = re.sub("_open$|bullet_|ordered_", "", token.type)
-            found.append((kind, start, end))
-    return found, definitions.get("references")
-
-
-def library() -> MarkdownIt:
-    """The parser with the library's own rules for paragraphs, lists, tables and code."""
-    parser = block_parser()
-    parser.block.ruler.disable("plain")
-    parser.block.ruler.at("table", rules_block.table, {"alt": ["paragraph", "reference"]})
-    parser.block.ruler.at("code", rules_block.code)
-    parser.block.ruler.at("fence", rules_block.fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
-    return parser
-
-
-LIBRARY, OURS = library(), block_parser()
-
-
-@settings(max_examples=500, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(INDENTS), st.sampled_from(MARKERS), st.sampled_from(CONTENTS)).map("".join),
-        min_size=1,
-        max_size=14,
-    ).map("\n".join)
-)
-@example("text\n|-|-|\n|-|-|\n2. text")
-def test_our_block_rules_find_what_the_library_finds(text):
-    assert top_level(OURS, text) == top_level(LIBRARY, text)
 
 
 @settings(max_examples=200, deadline=None)

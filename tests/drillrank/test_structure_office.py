@@ -76,11 +76,3 @@ def test_what_cannot_be_read_names_the_file(tmp_path, ending, content):
     if ending == "epub":
         with pytest.raises(InvalidInput, match=rf"a\.{ending} cannot be read"):
             read_document(file)
-
-
-def test_a_file_that_unpacks_to_gigabytes_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.epub", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a", b"0" * 1000)
-        archive.infolist()[0].file_size = 10**10
-    with pytest.raises(InvalidInput, match=r"a\.epub cannot be read as EPUB: it is too large"):
-        read_document(tmp_path / "a.epub")

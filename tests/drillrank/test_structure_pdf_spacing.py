@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import read_document
-from drillrank.structure.pdf.spacing import joined
+from drillrank.structure.pdf_layout import joined
 from tests.pdf_files import Text, lines, pdf_of
 
 COUNTS = Counter({"income": 200, "net": 90, "in": 500, "come": 21, "statements": 40, "credit": 30, "e": 4, "of": 900})

@@ -317,3 +317,42 @@ def test_a_neural_expert_changes_the_order_as_its_weight_says():
     assert order(SumOfExperts([words, neural], [1, 1e-6])) == order(words)
     assert order(SumOfExperts([words, neural], [1e-6, 1])) == order(neural)
     assert np.isfinite([item.score for item in UPR(SumOfExperts([words, neural])).rank(QUESTION, passages)]).all()
+
+
+@pytest.mark.parametrize("fit", [False, True])
+@pytest.mark.parametrize("prior", [None, "retrieval"])
+def test_an_explanation_has_the_terms_of_each_expert(fit, prior):
+    model = SumOfExperts(experts(), [1, 0.5, 2])
+    model = model.fitted(TEXTS) if fit else model
+    passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS[:3])]
+    ranking = UPR(model, prior=prior).rank(QUESTION, passages, scores=[1.0, 3.0, 2.0] if prior else None)
+    for item, entry in zip(ranking, ranking.explain(), strict=True):
+        assert entry.total == pytest.approx(item.score, abs=1e-9)
+        assert [token.name for token in entry.tokens] == terms(QUESTION)
+        for name, expert, weight in zip(model.names[1:], model.experts[1:], model.weights[1:], strict=True):
+            term = entry.term(name)
+            assert [one.name for one in term.terms] == ["question after nothing", "gains"]
+            if fit:
+                [alone] = UPR(expert, prior=None).likelihoods(QUESTION, [item.passage])
+                assert term.value / entry.per == pytest.approx(weight * alone.mean)
+                assert [one.name for one in term.terms[1].terms] == list(alone.tokens)
+
+
+@pytest.mark.parametrize("ensemble", ["max", "mean"])
+def test_paths_are_explained_by_each_expert(ensemble):
+    model = SumOfExperts(experts(), [1, 0.5, 2]).fitted(TEXTS)
+    paths = [Path((Passage(TEXTS[0], id="0"), Passage(TEXTS[1], id="1"))), Path((Passage(TEXTS[2], id="2"),))]
+    ranker = PromptRank(model, instructions=("{path} Ask:", "{path} A question:"), ensemble=ensemble)
+    ranking = ranker.rank(QUESTION, paths)
+    for item, entry in zip(ranking, ranking.explain(), strict=True):
+        assert entry.total == pytest.approx(item.score, abs=1e-9)
+        assert {*model.names[1:]} <= {term.name for term in entry.terms}
+
+
+def test_meaning_counts_in_a_sum_as_the_share_of_its_tokens():
+    words, meaning, _ = experts()
+    for model in (SumOfExperts([words, meaning], [1, 2]), SumOfExperts([meaning, words], [2, 1])):
+        [found] = UPR(model, prior=None).rank(QUESTION, TEXTS[:1])
+        [alone] = UPR(meaning, prior=None).likelihoods(QUESTION, TEXTS[:1])
+        share = 2 * alone.log_probs[-1] / len(alone.tokens)
+        assert found.details["log_meaning"] / found.details["tokens"] == pytest.approx(share)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from drillrank import D3, SelfAsk, parse_document
 from drillrank.errors import InvalidInput, MissingExtra
-from drillrank.tokens import count_tokens, is_estimate, token_counter
-from drillrank.views import make_cutter
+from drillrank.text import count_tokens, token_counter
+from drillrank.views import Chunker
 
 any_text = st.text(st.characters(codec=None))  # lone surrogates too
 TEXT = "# Zürich\n\nThe <b>Limmat</b> leaves the lake here: 3,600 m³/min.\r\n\n\tcode = f(x)  # 東京 🦊 Ῥῆνος\n"
@@ -89,7 +89,7 @@ def test_a_named_encoding_counts_exactly_and_knows_no_special_tokens(encodings):
         for text in ("Hello, world!", "Zürich 東京 🦊", "a\n\n\tb  c", "<|endoftext|>"):
             assert count(text) == len(true.encode(text, disallowed_special=())) > 1
         assert pickle.loads(pickle.dumps(count))(TEXT) == count(TEXT)
-        assert not is_estimate(count)
+        assert count is not count_tokens
     long = "The Rhine flows through Basel. " * 2000
     assert abs(token_counter("tiktoken:cl100k_base")(long) - len(true.encode(long))) <= len(long) // 20_000
 
@@ -118,9 +118,9 @@ class Model:
 def test_a_function_a_tokenizer_or_a_model_counts_where_the_user_names_it(tokens):
     count = token_counter(tokens)
     assert count("one two three") == 3
-    assert not is_estimate(count)
+    assert count is not count_tokens
     document = "# One\n\nRain falls.\n\n# Two\n\nSnow melts, and the water runs."
-    units = make_cutter("fixed", max_tokens=6, tokens=tokens)(parse_document(document))
+    units = Chunker("fixed", max_tokens=6, tokens=tokens)(parse_document(document))
     assert [len(unit.text.split()) for unit in units] == [6, 6]
     prompts = []
     d3 = D3(lambda prompt: prompts.append(prompt) or "none", settings={"tokens": tokens})
@@ -136,7 +136,7 @@ def test_a_model_that_counts_is_not_asked_unless_it_is_named():
     model.complete = lambda prompt: prompts.append(prompt) or "none"
     usage = D3(model).retrieve("Which?", [document]).usage
     assert usage.prompt_tokens == sum(map(count_tokens, prompts)) > 0
-    assert is_estimate(usage.count)
+    assert usage.count is count_tokens
 
 
 @pytest.mark.parametrize("tokens", ["cl100k_base", "tiktoken:", "hf:gpt2", 3, "tiktoken:no_such", str.upper, object()])
@@ -144,7 +144,7 @@ def test_what_cannot_count_is_refused_at_once(tokens):
     for make in (
         token_counter,
         lambda tokens: D3(settings={"tokens": tokens}),
-        lambda tokens: make_cutter("section", tokens=tokens),
+        lambda tokens: Chunker("section", tokens=tokens),
     ):
         with pytest.raises(InvalidInput, match="tiktoken"):
             make(tokens)

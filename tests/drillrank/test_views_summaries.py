@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.structure import sentences
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from drillrank.views import summaries, summary
 
 words = st.lists(

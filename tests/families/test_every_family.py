@@ -1,6 +1,8 @@
 """Every architecture that transformers has, tiny and random: its likelihood is that of one sequence at a time.
 
-`make test-families`; too long for the suite. Architectures that cannot be made this small are skipped, by name.
+At lengths from a few tokens to three times every window and chunk, and on both sides of where rotary positions change;
+prompts that begin alike and branch, several targets behind each, all in one call. `make test-families`; too long for
+the suite. Architectures that cannot be made this small are skipped, by name.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from transformers.models.auto.modeling_auto import (
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.prompts import Evidence
+from drillrank.prompts import Evidence, prompt_text
 from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
@@ -40,7 +42,9 @@ SMALL: dict[str, Any] = {
     **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), 4),
     **dict.fromkeys(("head_dim", "d_kv", "state_size", "kv_lora_rank", "q_lora_rank", "v_head_dim"), 8),
     **dict.fromkeys(("qk_rope_head_dim", "qk_nope_head_dim", "rotary_dim"), 4),
-    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx"), 256),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx"), 512),
+    **dict.fromkeys(("sliding_window", "window_size", "attention_chunk_size", "attention_window"), 100),
+    "local_radius": 49,
     "vocab_size": 400,
     "num_key_value_heads": 2,
     "num_experts_per_tok": 2,
@@ -50,7 +54,8 @@ SMALL: dict[str, Any] = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
-CAUSAL = [(kind, transformers.AutoModelForCausalLM) for kind in MODEL_FOR_CAUSAL_LM_MAPPING]
+CAUSAL_LM = transformers.AutoModelForCausalLM
+CAUSAL = [(kind, CAUSAL_LM) for kind in MODEL_FOR_CAUSAL_LM_MAPPING]
 SEQ2SEQ = [(kind, transformers.AutoModelForSeq2SeqLM) for kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING]
 # A configuration with is_decoder=True makes them causal.
 MASKED = {
@@ -64,12 +69,46 @@ LEFT_OUT = {
     "FalconH1": "takes minutes without kernels of its own",
     "KimiLinear": "takes minutes without kernels of its own",
 }
-TEXTS = ["Owls hunt at night.", "The sea is deep and wide, and it is salt, as everybody knows.", "x"]
+SHAPES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    **{kind.__name__.removesuffix("Config"): (kind, auto, {}) for kind, auto in [*CAUSAL, *SEQ2SEQ]},
+    # What other settings of the same architectures do: windows beside whole attention, positions by length.
+    "GPTNeo": (transformers.GPTNeoConfig, CAUSAL_LM, {"attention_types": [[["global", "local"], 2]]}),
+    "Qwen2-sliding": (transformers.Qwen2Config, CAUSAL_LM, {"use_sliding_window": True, "max_window_layers": 2}),
+    "Llama-dynamic": (
+        transformers.LlamaConfig,
+        CAUSAL_LM,
+        {"max_position_embeddings": 100, "rope_parameters": {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4}},
+    ),
+    "Phi3-longrope": (
+        transformers.Phi3Config,
+        CAUSAL_LM,
+        {
+            "original_max_position_embeddings": 100,
+            "sliding_window": None,
+            "rope_parameters": {
+                "rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4,
+                "long_factor": [1.0, 2.0, 4.0, 8.0], "original_max_position_embeddings": 100,
+            },
+        },
+    ),
+    "Llama-yarn": (
+        transformers.LlamaConfig,
+        CAUSAL_LM,
+        {
+            "rope_parameters": {
+                "rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4, "original_max_position_embeddings": 100,
+            }
+        },
+    ),
+    "Falcon-alibi": (transformers.FalconConfig, CAUSAL_LM, {"alibi": True}),
+}  # fmt: skip
+LENGTHS = (1, 60, 91, 104, 190, 300)  # tokens of documents, around the windows of 100
 QUESTIONS = ["who hunts at night?", "why?"]
-PROMPT, END = "Passage: ", ". Please write a question."
+PROMPT, ENDS = "Passage: ", (". Please write a question.", ". Ask.")
+WORDS = "Owls hunt at night; the sea is deep and wide, and it is salt, as everybody knows. "
 
 
-def build(kind: Any, auto: Any, place: Path) -> Any:
+def build(kind: Any, auto: Any, settings: dict[str, Any], place: Path) -> Any:
     """A saved model; whatever cannot be made of these sizes is skipped."""
     known = {*inspect.signature(kind.__init__).parameters, *getattr(kind, "__annotations__", {})}
     sizes = {name: value for name, value in SMALL.items() if name in known}
@@ -80,7 +119,7 @@ def build(kind: Any, auto: Any, place: Path) -> Any:
         sizes["decoder_start_token_id"] = 0
     torch.manual_seed(0)
     try:
-        config = kind(**sizes)
+        config = kind(**sizes | settings)
         with torch.device("meta"):
             size = sum(weight.numel() for weight in auto.from_config(config).parameters())
         if size > 30_000_000:
@@ -98,43 +137,51 @@ def build(kind: Any, auto: Any, place: Path) -> Any:
 
 
 def expected(model: Any, tokenizer: Any, text: str, question: str) -> float:
-    """The sum over the question's tokens: no batch, no padding, no cache."""
+    """The sum over the question's tokens: no batch, no padding, no cache, no memory of longer texts."""
     if model.config.is_encoder_decoder:
-        prompt = [*tokenizer.prefix, *tokenizer(f"{PROMPT}{text}{END}").ids, *tokenizer.suffix]
+        prompt = [*tokenizer.prefix, *tokenizer(text).ids, *tokenizer.suffix]
         target = tokenizer(question).ids
         start = [model.config.decoder_start_token_id, *tokenizer.prefix]
-        asked = {"input_ids": torch.tensor([prompt]), "decoder_input_ids": torch.tensor([[*start, *target[:-1]]])}
+        inputs = {"input_ids": torch.tensor([prompt]), "decoder_input_ids": torch.tensor([[*start, *target[:-1]]])}
         first = len(start) - 1
     else:
-        prompt = [*tokenizer.prefix, *tokenizer(f"{PROMPT}{text}{END}").ids]
-        whole = [*tokenizer.prefix, *tokenizer(f"{PROMPT}{text}{END} {question}").ids]
+        prompt = [*tokenizer.prefix, *tokenizer(text).ids]
+        whole = [*tokenizer.prefix, *tokenizer(f"{text} {question}").ids]
         target = whole[len(prompt) :]
-        asked, first = {"input_ids": torch.tensor([whole]), "use_cache": False}, len(prompt) - 1
+        inputs, first = {"input_ids": torch.tensor([whole]), "use_cache": False}, len(prompt) - 1
     with torch.inference_mode():
-        logits = model(**asked).logits[0, first : first + len(target)].double()
+        if not model.config.is_encoder_decoder:
+            model(input_ids=torch.tensor([whole[:2]]), use_cache=False)
+        logits = model(**inputs).logits[0, first : first + len(target)].double()
     return float(torch.log_softmax(logits, dim=1)[torch.arange(len(target)), target].sum())
 
 
-@pytest.mark.parametrize(("kind", "auto"), [*CAUSAL, *SEQ2SEQ], ids=lambda given: given.__name__)
-def test_likelihood(kind, auto, tmp_path):
-    name = kind.__name__.removesuffix("Config")
+@pytest.mark.parametrize("name", SHAPES)
+def test_likelihood(name, tmp_path):
+    kind, auto, settings = SHAPES[name]
     if name in LEFT_OUT:
         pytest.skip(LEFT_OUT[name])
-    config = build(kind, auto, tmp_path)
+    config = build(kind, auto, settings, tmp_path)
     reference = auto.from_pretrained(tmp_path, config=config, dtype=torch.float32).eval()
     ids = torch.tensor([[5, 6, 7]])
     try:
         reference(input_ids=ids, **({"decoder_input_ids": ids} if config.is_encoder_decoder else {"use_cache": False}))
     except Exception as error:
         pytest.skip(f"cannot compute at this size: {error!r:.100}")
-    model = HuggingFaceModel(str(tmp_path), dtype="float32")
+    model = HuggingFaceModel(str(tmp_path), dtype="float32", max_length=500)
     if name in MASKED:
         with pytest.raises(InvalidInput, match="no causal language model"):
             model.engine  # noqa: B018  # loads it
         return
-    requests = [Request((PROMPT, Evidence(text), END), question) for text in TEXTS for question in QUESTIONS]
-    found = [one.total for one in model.log_likelihood(requests, include_eos=False)]
     tokenizer = model.engine.tokenizer
-    wanted = [expected(reference, tokenizer, text, question) for text in TEXTS for question in QUESTIONS]
+    ends = tokenizer(WORDS * 20).ends
+    texts = [(WORDS * 20)[: ends[length - 1]] for length in LENGTHS]
+    requests = [
+        Request((PROMPT, Evidence(text), end), question) for text in texts for end in ENDS for question in QUESTIONS
+    ]
+    found = [one.total for one in model.log_likelihood(requests, include_eos=False)]
+    wanted = [expected(reference, tokenizer, prompt_text(one.prompt), one.target) for one in requests]
     assert found == pytest.approx(wanted, abs=1e-4)
     assert len({*found}) > 1
+    some = requests[::5]  # other neighbours, and after longer texts
+    assert [one.total for one in model.log_likelihood(some, include_eos=False)] == pytest.approx(wanted[::5], abs=1e-4)

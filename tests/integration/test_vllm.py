@@ -17,8 +17,8 @@ import transformers
 from drillrank import UPR, Passage, PromptRank, Relevance, load_language_model
 from drillrank import Path as DocumentPath
 from drillrank.errors import DrillrankError
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, ServedModel
-from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.test_trusted_wording import CHAT
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level

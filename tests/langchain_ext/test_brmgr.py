@@ -20,7 +20,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from drillrank import BRMGR, Passage
 from drillrank.errors import DrillrankWarning
-from drillrank.settings import keyword_arguments
+from drillrank.evaluation.settings_file import keyword_arguments
 from langchain_ext import BRMGRRerank, BRMGRRetriever
 from tests.conformance.corpus import ticks_during
 

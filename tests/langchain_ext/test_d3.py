@@ -24,8 +24,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.settings import keyword_arguments
-from drillrank.tokens import count_tokens
+from drillrank.evaluation.settings_file import keyword_arguments
+from drillrank.text import count_tokens
 from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import ticks_during
 from tests.conformance.langchain_reader import AsyncReader, Reader

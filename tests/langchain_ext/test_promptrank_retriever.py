@@ -19,7 +19,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
-from drillrank.retrieval import TfidfIndex, top
+from drillrank.vectors import TfidfIndex, top
 from langchain_ext import PromptRankRerank, PromptRankRetriever, UPRRerank
 from tests.conformance.corpus import SlowModel, ticks_during
 

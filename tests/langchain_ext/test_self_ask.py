@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import ValidationError
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from langchain_ext import D3Retriever, SelfAskChain
 from tests.conformance.corpus import ticks_during
 from tests.conformance.langchain_reader import AsyncReader, Reader

@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from drillrank import BRMGR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.settings import keyword_arguments
+from drillrank.evaluation.settings_file import keyword_arguments
 from llama_index_ext import BRMGRRerank, BRMGRRetriever
 from tests.conformance.corpus import ticks_during
 

@@ -34,7 +34,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from pydantic import Field
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from llama_index_ext import BRMGRRerank, D3Retriever, MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import ticks_during
 from tests.conformance.llama_index_reader import ChatReader, Reader

@@ -22,7 +22,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
-from drillrank.retrieval import TfidfIndex, top
+from drillrank.vectors import TfidfIndex, top
 from llama_index_ext import PromptRankRerank, PromptRankRetriever, UPRRerank
 from llama_index_ext.events import PathHopEvent
 from tests.conformance.corpus import ticks_during

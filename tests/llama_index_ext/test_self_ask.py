@@ -18,7 +18,7 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugH
 from llama_index.core.tools import QueryEngineTool
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.tokens import count_tokens
+from drillrank.text import count_tokens
 from llama_index_ext import D3Retriever, SelfAskQueryEngine
 from tests.conformance.corpus import ticks_during
 from tests.conformance.llama_index_reader import ChatReader, Reader

@@ -33,9 +33,10 @@ def service(model: str, **settings: str):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {"DRILLRANK_MODEL": model, **settings}
-    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(FOLDER), "rerank_service:app", "--port", str(port)]
+    environment = os.environ | {"DRILLRANK_MODEL": model, "PORT": str(port), **settings}
+    command = [sys.executable, str(FOLDER / "rerank_service.py")]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process.port = port
     process.address = f"http://127.0.0.1:{port}"
     try:
         yield process
@@ -125,24 +126,91 @@ def test_a_full_queue_refuses_with_503_and_a_slow_model_with_504(folder, tmp_pat
             vllm.slow = 0.0
             assert asked(process.address, "Which town?").status_code == 200
             vllm.faults = [400] * 20
-            assert asked(process.address, "Which town?").status_code == 502
+            failed = asked(process.address, "Which town?")
+            assert failed.status_code == 502
+            assert "127.0.0.1" not in failed.text
+            assert "400" not in failed.text
     finally:
         vllm.stop()
 
 
 def test_a_model_that_cannot_be_loaded_is_never_ready(tmp_path):
     with service(f"hf:{tmp_path}") as process:
-        for _ in range(600):
-            try:
-                if "model" in (told := httpx.get(f"{process.address}/ready").text) and "being loaded" not in told:
-                    break
-            except httpx.TransportError:
-                pass
+        while "cannot be loaded" not in (answer := ready(process.address, 503)).text:
             time.sleep(0.1)
-        assert httpx.get(f"{process.address}/ready").status_code == 503
+        assert str(tmp_path) not in answer.text
         assert httpx.get(f"{process.address}/health").status_code == 200
         assert asked(process.address, "Which novel?").status_code == 503
-    assert "cannot be loaded" in process.printed
+    assert f"{tmp_path}" in process.printed
+
+
+def raw(port: int, *parts: bytes, pause: float = 0.0) -> bytes:
+    """What is answered to bytes that are sent one part after another."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        try:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+            return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        except ConnectionError:
+            return b""
+
+
+HEAD = b"POST /rerank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def test_only_who_has_the_key_may_ask():
+    with service("unigram", DRILLRANK_SERVICE_KEY="let me in\n") as process:
+        assert ready(process.address).json() == {"status": "ready"}
+        for sent in ({}, {"Authorization": "Bearer let me"}, {"Authorization": "let me in"}):
+            for path in ("rerank", "metrics", "docs", "openapi.json"):
+                assert httpx.request("POST", f"{process.address}/{path}", headers=sent, json={}).status_code == 401
+        sent = {"Authorization": "Bearer let me in"}
+        question = {"query": "Which novel?", "documents": DOCUMENTS}
+        assert httpx.post(f"{process.address}/rerank", json=question, headers=sent).status_code == 200
+        assert httpx.get(f"{process.address}/metrics", headers=sent).status_code == 200
+
+
+def test_requests_that_are_too_large_malformed_or_slow(tmp_path):
+    with service("unigram", DRILLRANK_BODY="100000") as process:
+        ready(process.address)
+        url = f"{process.address}/rerank"
+        assert httpx.post(url, json={"query": "x", "documents": ["a" * 200_000]}).status_code == 413
+        assert httpx.post(url, content=iter([b"[" * 60_000] * 3)).status_code == 413  # nobody said how long it is
+        for wrong in ({"query": ["x" * 50_000], "documents": []}, {"query": "x" * 20_000, "documents": []}):
+            answer = httpx.post(url, json=wrong)
+            assert answer.status_code == 422
+            assert "xx" not in answer.text
+        for half in (
+            b'{"query":["\\ud800"],"documents":["a"]}',
+            b'{"query":"\\ud800","documents":["a"]}',
+            b"[" * 90_000,
+        ):
+            assert httpx.post(url, content=half).status_code == 422
+        slow = [lambda: raw(process.port, HEAD, pause=1.0)] * 150  # the head never ends
+        slow += [lambda: raw(process.port, HEAD + b"Content-Length: 99\r\n\r\n{", pause=1.0)] * 150
+        with ThreadPoolExecutor(300) as threads:
+            began = time.perf_counter()
+            answers = [threads.submit(one) for one in slow]
+            time.sleep(2)
+            assert asked(process.address, "Which novel?").status_code == 200
+            assert {one.result()[:12] for one in answers} <= {b"", b"HTTP/1.1 408"}
+        assert 9 < time.perf_counter() - began < 60
+        assert asked(process.address, "Which novel?").status_code == 200
+
+
+def test_work_that_was_given_up_keeps_its_place_until_it_ends():
+    """An unigram model of many words is at work for some seconds, and nobody can stop it."""
+    question = {"query": "w1 w2", "documents": [" ".join(f"w{n}" for n in range(i, i + 600)) for i in range(1000)]}
+    with service("unigram", DRILLRANK_QUEUE="1", DRILLRANK_TIMEOUT="0.01", DRILLRANK_BODY="9000000") as process:
+        ready(process.address)
+        assert httpx.post(f"{process.address}/rerank", json=question, timeout=60).status_code == 504
+        assert asked(process.address, "Which novel?").status_code == 503
+        for _ in range(600):
+            if "rerank_in_queue 0.0" in httpx.get(f"{process.address}/metrics").text:
+                break
+            time.sleep(0.1)
+        assert asked(process.address, "Which novel?").status_code in (200, 504)
 
 
 def test_a_terminated_service_answers_what_it_has_begun(folder):

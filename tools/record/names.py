@@ -20,6 +20,15 @@ MOVED: dict[str, str] = {
     "drillrank.prompts:GENREAD_PROMPTS": "drillrank.generation.passages:GENREAD_PROMPTS",
     "drillrank.prompts:SELF_ASK_PROMPT": "drillrank.drilldown.self_ask:SELF_ASK_PROMPT",
     "drillrank.prompts:ANSWER_PROMPT": "drillrank.drilldown.self_ask:ANSWER_PROMPT",
+    "drillrank.retrieval:BM25Index": "drillrank.vectors:BM25Index",
+    "drillrank.retrieval:TfidfIndex": "drillrank.vectors:TfidfIndex",
+    "drillrank.retrieval:top": "drillrank.vectors:top",
+    "drillrank.terms:terms": "drillrank.text:terms",
+    "drillrank.tokens:count_tokens": "drillrank.text:count_tokens",
+    **{
+        f"drillrank.structure.parsed:document_from_{tool}": f"drillrank.structure.imported:document_from_{tool}"
+        for tool in ("docling", "unstructured", "llamaparse", "pageindex")
+    },
 }
 
 # Keys of details, metadata and whatever else is recorded as a mapping.

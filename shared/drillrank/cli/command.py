@@ -23,7 +23,7 @@ from drillrank.cli.outline import run_outline
 from drillrank.cli.terminal import make_writable, tell
 from drillrank.cli.tune import add_tune_arguments
 from drillrank.errors import DrillrankError, DrillrankWarning
-from drillrank.structure.files import FORMATS
+from drillrank.structure.read import FORMATS
 
 _FOUND, _NOTHING, _BAD_INPUT = 0, 1, 2  # as grep's
 _BY_SIGNAL, _CLOSED = 128, 141  # as a shell has it for what ends by a signal, such as SIGPIPE

@@ -11,8 +11,8 @@ from rich.table import Column, Table
 
 from drillrank.cli import terminal
 from drillrank.errors import InvalidInput
+from drillrank.files import check_target, whole_file
 from drillrank.limits import read_json
-from drillrank.whole_files import check_target, whole_file
 
 if TYPE_CHECKING:
     from drillrank.evaluation import Comparison

@@ -24,7 +24,8 @@ def run_components(name: str | None) -> None:
         terminal.console.print(table)
         return
     one = component(name)
-    terminal.console.print(f"[bold]{one.name}[/bold] ({one.home}): {one.does}")
+    does = (one.core_class.__doc__ or "").partition("\n")[0]
+    terminal.console.print(f"[bold]{one.name}[/bold] ({one.core_class.__module__}): {escape(does)}")
     if one.paper is not None:
         terminal.console.print(f"{one.paper.authors}, {escape(one.paper.title)}, arXiv {one.paper.arxiv}")
     for host, names in {"llama_index_ext": one.llama_index, "langchain_ext": one.langchain}.items():

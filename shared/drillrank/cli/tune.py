@@ -11,8 +11,8 @@ from rich.markup import escape
 from drillrank.cli import terminal
 from drillrank.cli.compare import add_questions, column, component
 from drillrank.errors import InvalidInput
+from drillrank.files import check_target
 from drillrank.limits import read_json
-from drillrank.whole_files import check_target
 
 _WRITTEN = 20  # instructions that a model writes
 

@@ -25,11 +25,10 @@ from drillrank.corpus.documents import Content, Prepared, prepared
 from drillrank.corpus.index import Scorer, bm25
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
-from drillrank.retrieval import top
 from drillrank.structure import Document
-from drillrank.structure.saved import document_from_json
+from drillrank.structure.document import document_from_json
 from drillrank.text import check_language, terms, without_surrogates
-from drillrank.vectors import CollectionStatistics
+from drillrank.vectors import CollectionStatistics, top
 
 BATCH = 5_000  # passages of a transaction
 # What Python raises where stored values are damaged.

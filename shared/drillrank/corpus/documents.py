@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 from drillrank.errors import InvalidInput
-from drillrank.passages import Passage
+from drillrank.passages import Passage, counted_title
 from drillrank.structure import Document, breadcrumb, file_key, read_document
-from drillrank.structure.saved import document_to_json
+from drillrank.structure.document import document_to_json
 from drillrank.text import check_surrogates, without_surrogates
-from drillrank.titles import counted_title
 
 Content = Passage | Document | os.PathLike[str]
 Row = tuple[str, int, str | None, str, str, str, str]

@@ -1,80 +1,57 @@
-"""What an LLM chose, read from whatever it answered: total functions that never raise and never invent an item.
+r"""What an LLM chose of a numbered or named list; every answer is read, and none of them can raise.
 
-D3 asks for "comma-separated" names or ids. Models also send numbered lists, tables, JSON, ranges, corrections,
-refusals, their thoughts, and all of that in many languages. The rules, in the order in which they are applied:
+The prompts ask for JSON, or for "comma-separated" names or ids as the paper's do. Models also send lists, labels,
+refusals and essays. Of those only what is plainly a choice counts, in this order:
 
-1. Thoughts are left out. Of what remains, what follows the last "Answer:" counts, up to a "Reason:" behind it; a
-   "Question:" that the model asks itself behind an answer ends it.
-2. JSON is put into words: an id per line, with "no" behind it where the object, or its key, says so; keys that hold
-   reasons or scores are left out. A row of a table is its id cell, and behind a colon the others. Where every id has
-   a colon and 0 or 1 (n or y), these are verdicts. A box that is not ticked is left out with its line.
-3. A name stands for its id: matched exactly, then by its words, by likeness, and inside a sentence. Where names are
-   asked for, numbers are none.
-4. A number, in digits or in words, is an id if a word such as "paragraph" or a bracket introduces it, if it is joined
-   to such a number, or if no word follows but a verb or a conjunction; a short unknown word between two numbers is a
-   conjunction, and so is "a" in an answer with Czech or Slovak words. Numbers with dots that are joined before a noun
-   are ordinals. Decimals, percentages, dates, counts ("3 paragraphs") and "all 9" are none.
-5. The number of a list item is no id if the item begins with one, or if the list counts from 1 and each item has one.
-6. Clauses end at full stops, semicolons, line ends and "but". A denial holds for the ids that follow it, or, if none
-   follows, for those just before it, in the same clause or the one before; a denial of "the others" is none of these.
-   "Except" turns a denial round. A heading that denies holds for its list.
-7. What stands behind an id and a colon, dash, bracket or "because" explains it: only a denial of the id is read there.
-   What follows a first line of nothing but ids and a blank line explains these.
-8. "All" is every item but for the excepted ones, and so are "the others" where only denials came before. "Wait",
-   "no, only" and the like take back what was chosen before, unless they deny or add single ids. The last word on an
-   id holds. Ids that are only told of ("3 describes owls") count if no other is chosen.
-9. An answer that denies that there is anything, and an empty one, choose nothing; ids behind such a sentence explain
-   it. Conditions ("if none is relevant") say nothing, nor do clauses on who knows which items are relevant.
-10. Any other answer without an id is unreadable.
+1. JSON, wherever it stands: the last list or object that names an item, or the last empty one.
+2. A denial that stands for the whole answer: "None of the sections is relevant.", "[]", nothing at all.
+3. The last lines that hold nothing but ids or names and what separates them, perhaps behind a label ("Answer: 2, 4").
+
+Everything else is unreadable: whoever asked chooses by likelihood, and says so. Ids and names that are only mentioned
+in a sentence never count, so an answer that argues about paragraphs chooses none of them by accident.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from itertools import chain
+from difflib import get_close_matches
+from typing import Any
 
-from drillrank.drilldown.answer_forms import in_words, without_tables
-from drillrank.drilldown.answer_reading import read
-from drillrank.drilldown.answer_tokens import tokens_of
-from drillrank.drilldown.answer_words import KINDS, plain
 from drillrank.llm import strip_reasoning
-from drillrank.text import WORD
+from drillrank.text import words
 
-LIKENESS = 0.88  # of a misspelled name, as `SequenceMatcher.ratio`: 1 is equal
-
-_PART = re.compile(r"[^,;|\n]+")
-_SEPARATOR = re.compile(r"[,;|\n]+")
-_NUMBER = re.compile(r"^(?:\d+ )+")  # of a heading, once its punctuation is gone
-_AROUND = " \t\r\"'`“”‘’«»()[]{}*_#"
-_LEADING = re.compile(
-    r"(?:[-*•–+]|\(?(?:\d{1,4}|[a-z]|[ivx]{1,5})[.):]|\[\d{1,4}\])\s+|(?:section|name)\s*:\s*", re.IGNORECASE
-)
-_QUOTED = re.compile(r"""["“„«`]([^"“”„«»`\n]+)["”“»`]|\*\*([^*\n]+)\*\*""")
+LIKENESS = 0.88  # of a misspelled name, as `difflib.SequenceMatcher.ratio` has it: 1 is equal
 _SHOWN = 80  # characters of a part of the answer that stands for nothing
-_MISSPELLED = 50  # unknown parts from which on no more are compared letter by letter, for the sake of time
+_LONGEST = 20_000  # characters of an answer, from its end, that are read
+_TRIES = 200  # brackets at which JSON may begin, and unknown names that are compared letter by letter
 
-_ANSWER = re.compile(
-    r"(?:\b(?:final |my |correct )?(?:answer|output|response|result)(?: is| are)?|\bconclusion|\b(?:end)?antwort"
-    r"|\bergebnis|\bréponse(?: finale)?|\brespuesta(?: final)?|\brisposta(?: finale)?|\bresposta(?: final)?"
-    r"|\b(?:eind)?antwoord|\bodpowiedź|ответ|答案|最终答案|回答|答え|정답|답변|답|الإجابة|الجواب)[ *_`#]{0,4}[:：]"
-    r"[ *_`]{0,4}|\bfinal answer(?: is| are)?\b|</?(?:answer|output|result)>|\\boxed|empty[^.\n]{0,80}relevant\.",
+_NOTHING = re.compile(
+    r"\W*(?:(?:answer|response|output)\W+)?(?:(?:none|nothing|n/?a|empty|null|keiner?s?|aucune?|ninguna?|nessuna?)\b"
+    r"(?:[^.\n;:\d]{0,160}\b(?:relevant|relevante?s?|pertinente?s?|above|apply|applicable|answers?|them|these))?"
+    r"|no|(?:there (?:is|are) )?no (?:\w+ ){0,3}(?:sections?|paragraphs?|ids?|names?|items?)\b[^.\n;:\d]{0,100})"
+    r"[.!]?\W*",
     re.IGNORECASE,
 )
-_REASON = re.compile(
-    r"(?:^|(?<=[\n.;!)\]]))[\s*_#>(-]{0,6}(?:(?:here is |here's )?why|reason(?:s|ing)?|explanations?|rationale"
-    r"|justification|notes?|begründung|erklärung|explication|raison|justification|razón|explicación|motivo|motivazione|spiegazione|explicação"
-    r"|justificativa|uitleg|reden|uzasadnienie|wyjaśnienie|обоснование|пояснение|объяснение|причина|理由|原因|解释|説明|이유|설명"
-    r"|السبب|التفسير)[ *_]{0,3}[:：]",
-    re.IGNORECASE,
+_DENIAL = re.compile(
+    r"\b(?:not|no|non|none|cannot|irrelevant|except|but|kein\w*|nicht)\b|n[’']t\b|\[ \]|☐", re.IGNORECASE
 )
-_QUESTION = re.compile(r"\n\W*(?:question|q)\b[^:\n]{0,9}:", re.IGNORECASE)
-_UNTICKED = re.compile(r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\[ \]|☐).*$")
-_EMPTY = re.compile(r"(?:^|[:：=])[^\w?!.…]*\.?[^\w?!.…]*\Z")
-_TAG = re.compile(r"</?[a-z][a-z_-]{0,30}/?>", re.IGNORECASE)
+_LABEL = re.compile(r"[^\n:：\d]{0,100}[:：]\s*(?=\S)")
+_NEXT_QUESTION = re.compile(r"\n[^\w\n]*(?:question|q)\b[^:\n]{0,9}:", re.IGNORECASE)
+_BULLET = re.compile(r"\s*(?:[-*•–+#]+|\(?(?:\d{1,4}|[a-z]|[ivx]{1,5})[.)](?!\d))\s+(?=\S)", re.IGNORECASE)
+_MARKED_ID = re.compile(r"\W*(?:[\[#]|[a-z]+ )", re.IGNORECASE)
+_FORM = re.compile(r"[{}]|\[[ xX]\]|☐|☑")  # of a line that means something else than its ids
+_RANGE = re.compile(r"(\d{1,9})\s*(?:-|–|to)\s*(\d{1,9})", re.IGNORECASE)
+_ID = re.compile(r"(?:(?:paragraphs?|sections?|ids?|numbers?|§)\W{0,3})?([-−]?\d{1,9})", re.IGNORECASE)
+_KIND = re.compile(r"\b(?:paragraph|section|id|number)s?[\s:#.]+(?=[\d\[(#])", re.IGNORECASE)
+_ID_SEPARATOR = re.compile(r"[,;、，/\s]+|\b(?:and|und|et|y|e|or)\b|&", re.IGNORECASE)
+_NAME_SEPARATOR = re.compile(r"[,;|]")
+_LAST_HEADING_NUMBER = re.compile(r"^(?:\d+ )+")
+
+Find = Callable[[str], "Sequence[int] | None"]
+"""From what an answer calls an item to the positions that this may mean; None if it is not even a name or an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +60,8 @@ class Choice:
 
     Attributes:
         positions: Positions of the chosen items, each once, rising.
-        unknown: Parts of the answer that stand for no item, shortened.
-        usable: False if the answer names nothing and does not say that nothing is relevant either.
+        unknown: What it names that was not offered, shortened.
+        usable: False if the answer is no choice by the rules above.
     """
 
     positions: tuple[int, ...]
@@ -92,11 +69,46 @@ class Choice:
     usable: bool = True
 
 
-def chosen_names(answer: str, names: Sequence[str]) -> Choice:
-    r"""The names that an answer chooses, by the rules above.
+def chosen_ids(answer: str, count: int) -> Choice:
+    """The ids from 1 to `count` that an answer chooses, as 0-based positions.
 
-    A part of the answer may match a whole name ("Results > Speed"), or its last heading ("Speed"), with or without
-    its number; a heading stands for every name that ends so.
+    >>> chosen_ids("Relevant paragraphs: [1], 3-4 and 12", 5)
+    Choice(positions=(0, 2, 3), unknown=('12',), usable=True)
+    >>> chosen_ids('Paragraph 4 has it all: {"ids": [4, 2]}', 5).positions
+    (1, 3)
+    >>> chosen_ids("None of the paragraphs is relevant.", 5)
+    Choice(positions=(), unknown=(), usable=True)
+    >>> chosen_ids("Paragraph 2 says so, paragraph 3 does not.", 5).usable
+    False
+    """
+
+    def find(written: str) -> Sequence[int] | None:
+        if between := _RANGE.fullmatch(written):
+            first, last = map(int, between.groups())
+            return range(max(first, 1) - 1, min(last, count))
+        found = _ID.fullmatch(written)
+        if found is None:
+            return None
+        number = int(found[1].replace("−", "-"))
+        return [number - 1] if 1 <= number <= count else []
+
+    def parts(line: str) -> list[str]:
+        bullet = _BULLET.match(line)
+        if bullet and (not re.search(r"\d", bullet[0]) or _MARKED_ID.match(line, bullet.end())):
+            line = line[bullet.end() :]
+        if re.search(r"\d[.)]\s+\S", line):
+            return [line]  # numbers of a list, or ids?
+        bare = re.sub(r"[\[\](){}\"'`*#_]|\.(?=\s|$)", " ", line)
+        return [part for part in _ID_SEPARATOR.split(_RANGE.sub(r"\1-\2", _KIND.sub(" ", bare))) if part]
+
+    return _chosen(answer, find, parts)
+
+
+def chosen_names(answer: str, names: Sequence[str]) -> Choice:
+    r"""The names that an answer chooses: whole ones ("Results > Speed") or last headings ("Speed").
+
+    Case, punctuation, a heading's number, bullets and small misspellings do not matter; a heading stands for every name
+    that ends so.
 
     Args:
         answer: Any string.
@@ -105,160 +117,133 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
     >>> names = ["Introduction", "Data, and how we got it", "Results > Speed", "Results > Quality"]
     >>> chosen_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
     Choice(positions=(1, 2, 3), unknown=('and the weather',), usable=True)
-    >>> chosen_names("None of the sections (Introduction, Results > Speed) is relevant.", names)
-    Choice(positions=(), unknown=(), usable=True)
     """
-    said = _said(answer)
+    table: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        heading = _plain(name.rpartition(" > ")[2])
+        for key in dict.fromkeys((_plain(name), heading, _LAST_HEADING_NUMBER.sub("", heading))):
+            table.setdefault(key, []).append(position)
+    exact = {_plain(name): [position] for position, name in enumerate(names)}
+    commas = 1 + max((len(_NAME_SEPARATOR.findall(name)) for name in names), default=0)
+    tries = _TRIES
+
+    def known(written: str) -> list[int] | None:
+        for text in (
+            written,
+            _BULLET.sub("", written),
+            re.sub(r"(?i)^\W*(?:section|name)s?\s*:|\(\d+\)\W*$", "", written),
+        ):
+            key = _plain(text)
+            for option in (key, _LAST_HEADING_NUMBER.sub("", key)):
+                if option and (found := exact.get(option) or table.get(option)):
+                    return found
+        return None if "[" in written else exact.get(_plain(written.rpartition(" > ")[2]))  # a heading that is hidden
+
+    def find(written: str) -> Sequence[int] | None:
+        nonlocal tries
+        if found := known(written):
+            return found
+        key = _plain(_BULLET.sub("", written))
+        tries -= 1
+        like = get_close_matches(key, table, 1, LIKENESS) if tries > 0 and len(key) < 500 else []
+        return table[like[0]] if like else [] if key else None
+
+    def parts(line: str) -> list[str]:
+        """Names may hold separators: as many parts together as are a name, else one."""
+        single = [part for part in _NAME_SEPARATOR.split(line) if words(part)]
+        joined, at = [], 0
+        while at < len(single):
+            longest = (", ".join(single[at : at + size]) for size in range(min(commas, len(single) - at), 1, -1))
+            whole = next((text for text in longest if known(text)), single[at])
+            at += 1 if whole is single[at] else len(_NAME_SEPARATOR.split(whole))
+            joined.append(whole)
+        return joined
+
+    return _chosen(answer, find, parts, known)
+
+
+def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: Find | None = None) -> Choice:
+    said = strip_reasoning(answer[-_LONGEST:])
     if said is None:
         return Choice((), usable=False)
-    marked, found, unknown = _Names(names).marked(said)
-    return _choice(marked, len(names), found, unknown)
-
-
-def chosen_ids(answer: str, count: int) -> Choice:
-    """The ids from 1 to `count` that an answer chooses, by the rules above, as 0-based positions.
-
-    >>> chosen_ids("[1], 3-4 and 12", 5)
-    Choice(positions=(0, 2, 3), unknown=('12',), usable=True)
-    >>> chosen_ids("1. Paragraph 2, for it gives 5 reasons. Paragraph 3 is not relevant.", 5).positions
-    (1,)
-    >>> chosen_ids("None of paragraphs 1-5 is relevant.", 5)
-    Choice(positions=(), unknown=(), usable=True)
-    >>> chosen_ids("I cannot say.", 5).usable
-    False
-    """
-    said = _said(answer)
-    return Choice((), usable=False) if said is None else _choice(said, count)
-
-
-def _choice(said: str, count: int, names: Sequence[Sequence[int]] | None = None, unknown: Sequence[str] = ()) -> Choice:
-    reading = read(*tokens_of(without_tables(said), names), count)
-    positions = tuple(sorted(number - 1 for number, chosen in reading.verdicts.items() if chosen))
-    unknown = tuple(dict.fromkeys([*unknown, *(text[:_SHOWN] for text in reading.unknown)]))
-    if not positions and (reading.nothing or _EMPTY.search(said)):
+    said = _NEXT_QUESTION.split(said)[0]
+    values = list(_json_values(said))
+    if sum(isinstance(value, list) for value in values) > 1:  # one of each line
+        values = [value for value in values if isinstance(value, dict)]
+    for value in reversed(values):
+        items = _items(value)
+        found = {item: find(item) for item in items or ()}
+        if items is not None and (not items or any(found.values())):
+            return _choice(found)
+    if any(isinstance(value, dict) for value in values):
+        return Choice((), usable=False)
+    if known and (whole := known(said.strip())):
+        return _choice({said: whole})
+    if not said.strip(" \t\r\n\"'[]()") or _NOTHING.fullmatch(said):
         return Choice(())
-    return Choice(positions, unknown, usable=bool(positions))
+    written = [line for line in said.splitlines() if line.strip(" \t`*-_|:")]
+    lines = [_line(line, find, parts, known is not None) for line in written]
+    chosen = [number for number, line in enumerate(lines) if line]
+    together = chosen and chosen[-1] - chosen[0] + 1 == len(chosen)
+    others = any(
+        line is None and known is None and re.match(r"\W*\d", text) for line, text in zip(lines, written, strict=True)
+    )
+    if not together or others or _DENIAL.search(said):
+        return Choice((), usable=False)
+    return _choice({part: found for number in chosen for part, found in (lines[number] or {}).items()})
 
 
-def _said(answer: str) -> str | None:
-    """What counts of an answer, in words; None if it never gets beyond its thoughts."""
-    spoken = strip_reasoning(answer)
-    if spoken is None:
-        labels = list(_ANSWER.finditer(answer))
-        return answer[labels[-1].end() :] if labels else None
-    start = 0
-    for label in _ANSWER.finditer(spoken):
-        if start and _QUESTION.search(spoken, start, label.start()):
-            spoken = spoken[: label.start()]  # it goes on with a question of its own
-            break
-        if WORD.search(spoken, label.end()):
-            start = label.end()
-    said = spoken[start:]
-    reason = _REASON.search(said)
-    if reason and WORD.search(said[: reason.start()]):
-        said = said[: reason.start()]
-    return in_words(_UNTICKED.sub("", _TAG.sub("\n", said)))
+def _line(
+    line: str, find: Find, parts: Callable[[str], list[str]], named: bool
+) -> dict[str, Sequence[int] | None] | None:
+    """What each part of a line stands for; None if the line holds something else, too."""
+    if _FORM.search(line):
+        return None
+    share = 0 if not named else 1 if "|" in line else 0.5
+    label = _LABEL.match(line)
+    for text in (line[label.end() :] if label else "", line):
+        found = {part: find(part) for part in parts(text)}
+        if (
+            found
+            and None not in found.values()
+            and any(found.values())
+            and sum(map(bool, found.values())) >= share * len(found)
+        ):
+            return found
+    return None
 
 
-class _Names:
-    """Names by their spelling, and by the words of the whole name, of its last heading, and of that without number."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._exact = {name: (position,) for position, name in enumerate(names)}
-        self._by_words: tuple[defaultdict[str, list[int]], ...] = tuple(defaultdict(list) for _ in range(3))
-        for position, name in enumerate(names):
-            words = _words(name)
-            heading = _words(name.rpartition(" > ")[2])
-            for table, key in zip(self._by_words, (words, heading, _NUMBER.sub("", heading)), strict=True):
-                if key:
-                    table[key].append(position)
-
-    def find(self, written: str) -> Sequence[int]:
-        """The names that are written so, give or take case, punctuation, numbering and quotes."""
-        stripped = written.strip()
-        if stripped in self._exact:
-            return self._exact[stripped]
-        for words in dict.fromkeys((_words(stripped), _bare(stripped))):
-            for table in self._by_words:
-                if words in table:
-                    return table[words]
-        return ()
-
-    def resembling(self, written: str) -> Sequence[int]:
-        """The names most like it, if they are like enough."""
-        best = LIKENESS
-        found: tuple[int, ...] = ()
-        matcher = SequenceMatcher(autojunk=False)
-        matcher.set_seq2(_bare(written))
-        for name, positions in chain.from_iterable(table.items() for table in self._by_words):
-            matcher.set_seq1(name)
-            # The quick ratios are upper bounds.
-            if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
-                continue
-            ratio = matcher.ratio()
-            if ratio > best:
-                best, found = ratio, tuple(positions)
-        return found
-
-    def inside(self, written: str) -> list[tuple[int, int, Sequence[int]]]:
-        """The names that it holds in quotation marks or letter by letter, each with start and end."""
-        found: list[tuple[int, int, Sequence[int]]] = []
-        for quoted in _QUOTED.finditer(written):
-            positions = self.find(quoted[0])
-            if positions:
-                found.append((quoted.start(), quoted.end(), positions))
-                written = f"{written[: quoted.start()]}{' ' * len(quoted[0])}{written[quoted.end() :]}"
-        # Longer ones first, so that no name is found inside another.
-        for name in sorted(self._exact, key=len, reverse=True):
-            if len(name) > 2 and name in written:
-                for at in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", written):
-                    found.append((at.start(), at.end(), self._exact[name]))
-                    written = f"{written[: at.start()]}{' ' * len(name)}{written[at.end() :]}"
-        return sorted(found)
-
-    def marked(self, said: str) -> tuple[str, list[Sequence[int]], list[str]]:
-        """The text with a mark for each name in it, what the marks stand for, and the parts that are no name."""
-        said = said.replace("\ue000", " ")
-        parts = [(match.start(), match.end()) for match in _PART.finditer(said) if match[0].strip()]
-        longest = 1 + max((len(_SEPARATOR.findall(name)) for name in self._exact), default=0)
-        marks: list[tuple[int, int, Sequence[int]]] = []
-        unknown: list[str] = []
-        at = 0
-        while at < len(parts):
-            for count in range(min(longest, len(parts) - at), 0, -1):
-                start, end = parts[at][0], parts[at + count - 1][1]
-                found = self.find(said[start:end])
-                if found:
-                    marks.append((start, end, found))
-                    break
-            else:
-                marks += self._guessed(said[start:end], start, unknown)
-            at += count
-        text: list[str] = []
-        at = 0
-        for number, (start, end, _) in enumerate(marks):
-            text += [said[at:start], f" \ue000{number}\ue001 "]
-            at = end
-        return "".join([*text, said[at:]]), [positions for _, _, positions in marks], unknown
-
-    def _guessed(self, written: str, start: int, unknown: list[str]) -> list[tuple[int, int, Sequence[int]]]:
-        if len(unknown) >= _MISSPELLED:
-            return []
-        kinds = [KINDS.get(word, "o") for word in plain(written).split()]
-        denies = set("xzueba") & set(kinds)
-        similar = () if denies else self.resembling(written)
-        if similar:
-            return [(start, start + len(written), similar)]
-        inside = self.inside(written)
-        if not inside and "o" in kinds:
-            unknown.append(" ".join(written.split())[:_SHOWN])
-        return [(start + first, start + last, positions) for first, last, positions in inside]
+def _choice(found: dict[str, Sequence[int] | None]) -> Choice:
+    positions = tuple(sorted({position for some in found.values() for position in some or ()}))
+    return Choice(positions, tuple(" ".join(part.split())[:_SHOWN] for part, some in found.items() if not some))
 
 
-def _words(text: str) -> str:
-    return " ".join(WORD.findall(plain(text)))
+def _json_values(said: str) -> Iterator[Any]:
+    """The JSON objects anywhere in a text, and the lists that fill a line or more."""
+    decoder, end = json.JSONDecoder(), 0
+    for bracket, _ in zip(re.finditer(r"\{|^\s*\[", said, re.MULTILINE), range(_TRIES), strict=False):
+        if bracket.end() <= end:
+            continue
+        try:
+            value, stop = decoder.raw_decode(said, bracket.end() - 1)
+        except (ValueError, RecursionError):
+            continue
+        if bracket[0] == "{" or not said[stop:].partition("\n")[0].strip(" \t`.;"):
+            end = stop
+            yield value
 
 
-def _bare(written: str) -> str:
-    """The words of a part of an answer, without a bullet, a number or the word "section" in front."""
-    return _words(_LEADING.sub("", written.strip(_AROUND), count=1))
+def _items(value: Any) -> list[str] | None:
+    """What a JSON value names: the elements of a list, or of the only list in an object; None if it is another form."""
+    if isinstance(value, dict):
+        lists = [inner for key, inner in value.items() if isinstance(inner, list) or key.casefold() == "ids"]
+        value = lists[0] if len(lists) == 1 else None if value else []
+    if not isinstance(value, list) or any(isinstance(item, list | dict | float) for item in value):
+        return None
+    return list(
+        dict.fromkeys(str(item)[:_LONGEST] for item in value if item is not None and not isinstance(item, bool))
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(words(text.casefold()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from drillrank.drilldown.condensing import Condenser
@@ -19,11 +20,9 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
-from drillrank.embedding import Embed
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
@@ -31,7 +30,8 @@ from drillrank.rerank.relevance import MonoT5
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.tokens import token_counter
+from drillrank.text import token_counter
+from drillrank.vectors import Embed
 
 Documents = PreparedDocuments | Sequence[Document | str] | Sequence[OutlineSection]
 
@@ -213,7 +213,9 @@ class D3:
     ) -> EvidenceRanking:
         """As `retrieve`, without blocking the event loop; prompts of one step are asked at the same time."""
         if self.llm is None:
-            return await to_thread(self.retrieve, question, documents, top_n, on_step=on_step)
+            return await self.language_model.run_in_worker(
+                partial(self.retrieve, question, documents, top_n, on_step=on_step)
+            )
         usage = Usage(count=self._count)
         requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
         return await arun(requests, llm or self.llm, usage=usage, workers=self.settings.workers)

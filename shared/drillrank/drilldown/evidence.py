@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.embedding import Embed, Floats, embedded, of_unit_length
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked
 from drillrank.rerank.base import likelihood_explained
 from drillrank.rerank.upr import UPR
+from drillrank.vectors import Embed, Floats, embedded, of_unit_length
 
 # Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.
 MU = 1000.0

@@ -10,12 +10,12 @@ from operator import itemgetter
 from typing import Any
 
 from drillrank.drilldown.covered_text import CoveredText, HeadingPath, covered_sections
+from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.last_used import LastUsed
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
-from drillrank.structure.formats import document_name
+from drillrank.structure.read import document_name
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _REMEMBERED = 4  # collections; each may be large

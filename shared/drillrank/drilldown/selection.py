@@ -17,7 +17,7 @@ from drillrank.drilldown.truncation import LEAST, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.llm import Ask, Reply, Requests, strip_reasoning
 from drillrank.prompts import Template, filled
-from drillrank.tokens import TokenCount, count_tokens
+from drillrank.text import TokenCount, count_tokens
 
 _SPARE = 8  # tokens for what is put between items, and for the number after a name that is there twice
 _SHOWN = 120  # characters of an answer that could not be used

@@ -18,8 +18,7 @@ from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_a
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import Template, check_places, filled
 from drillrank.settings import check_one_of
-from drillrank.text import WORD
-from drillrank.tokens import Tokens, token_counter
+from drillrank.text import WORD, Tokens, token_counter
 
 # The scaffold is the paper's, the worked examples are ours. The model goes on writing
 # behind the transcript; what it says after "Follow up:" is asked of a retriever.
@@ -115,7 +114,7 @@ class SelfAsk:
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
             first one does, its middle is left out, as it is of a transcript that is too long.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
         prompt: Asks for the next step: a template with `{question}` and `{transcript}`, which ends the prompt; or a
             function of these.
         answer_prompt: Asks for an answer from passages: a template with `{contents}` and `{question}`, or a function of

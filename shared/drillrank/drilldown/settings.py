@@ -11,8 +11,8 @@ from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positi
 from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import as_settings, check_one_of
-from drillrank.tokens import Tokens, token_counter
-from drillrank.views.summaries import check_summarizer
+from drillrank.text import Tokens, token_counter
+from drillrank.views import check_summarizer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -76,7 +76,7 @@ class D3Settings:
             paragraphs that do not fit go into several prompts. One of more than half of what the instruction leaves,
             such as a page without blank lines, is cut at its sentences when documents are prepared: each part counts as
             a paragraph. One section or paragraph needs no call.
-        tokens: What counts the tokens of a text: see `drillrank.tokens.token_counter`.
+        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
         max_calls: Most calls for one question, summaries apart; with fewer calls than it takes, the likeliest sections
             or paragraphs are asked about.
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON, for those

@@ -9,8 +9,7 @@ from itertools import pairwise
 from drillrank.drilldown.outline import OutlineSection
 from drillrank.passages import Passage
 from drillrank.structure import sentences
-from drillrank.text import word_starts
-from drillrank.tokens import TokenCount
+from drillrank.text import TokenCount, word_starts
 
 LEAST = 32  # tokens that any prompt needs for texts
 _GAP = " … "

@@ -15,9 +15,9 @@ from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.evaluation.questions import Question, passage_of, rows_of_file
 from drillrank.files import files_below
 from drillrank.passages import Passage
-from drillrank.retrieval import BM25Index, top
 from drillrank.structure import Document, breadcrumb, read_document
-from drillrank.structure.formats import named_format
+from drillrank.structure.read import named_format
+from drillrank.vectors import BM25Index, top
 from drillrank.views import section_chunks
 
 CorpusSource = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Passage | Mapping[str, Any]]

@@ -29,13 +29,12 @@ from drillrank.evaluation.questions import Question
 from drillrank.passages import Passage
 from drillrank.structure import Document
 from drillrank.structure.document import Block
+from drillrank.text import words
 
 FOUND = 0.5  # share of a span's characters
 RUN = 5  # words; shorter ones that a span and a passage share are chance
 
-_UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # scripts without spaces
 _MARKUP = re.compile(r"</?[a-z][^<>]*>|\\[a-z]+", re.IGNORECASE)
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 class Evidence(NamedTuple):
@@ -121,7 +120,7 @@ def words_of(text: str) -> str:
     >>> words_of("The <b>heater</b>: 2 years."), words_of("\u4e24\u5e74")
     (' the heater 2 years ', ' \u4e24 \u5e74 ')
     """
-    return " ".join(["", *_WORD.findall(_MARKUP.sub(" ", text).casefold()), ""])
+    return " ".join(["", *words(_MARKUP.sub(" ", text).casefold()), ""])
 
 
 def paragraphs(document: Document) -> list[Block]:
@@ -132,13 +131,7 @@ def paragraphs(document: Document) -> list[Block]:
     >>> [document.slice(block) for block in paragraphs(document)]
     ['Two years.', '## Notes']
     """
-    found = []
-    for section in document.sections():
-        blocks = document.blocks(section)
-        below = [block for block in blocks if block.kind != "heading" and document.readable(block).strip()]
-        alone = not below and not document.children(section)
-        found += [block for block in blocks if block.kind == "heading"] if alone else below
-    return found
+    return [block for _, block in document.paragraphs()]
 
 
 def evidence_of(questions: Sequence[Question], documents: Iterable[Document] = ()) -> dict[str, Evidence]:

@@ -10,12 +10,11 @@ from drillrank.components import COMPONENTS, component
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.corpus import Corpus
-from drillrank.evaluation.settings_file import settings_in_file
+from drillrank.evaluation.settings_file import keyword_arguments, setting_defaults, settings_in_file
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.search import PathSearch
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import keyword_arguments, setting_defaults
 from drillrank.views import MultiViewIndex, section_chunks
 
 _RERANK = ("UPR", "MonoT5", "Relevance", "PromptRank")

@@ -10,26 +10,28 @@ would load files of this machine, run code, ask a server or read the environment
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import fields
 from typing import Any
 from warnings import warn
 
 from drillrank.components import component as row_of
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.files import opened
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.load import split_sum
-from drillrank.settings import as_settings, keyword_arguments, setting_defaults
+from drillrank.limits import read_json
+from drillrank.settings import as_settings
 
 FORMAT = "drillrank-settings-1"
 
 _HARMLESS_OPTIONS = {"mu", "device", "dtype", "batch_tokens", "max_length", "chat"}
 _HARMLESS_MODEL = re.compile(r"unigram|(hf|st|m2v):(?P<hub>[\w][\w.-]*(/[\w][\w.-]*)?)")
 _OF_THE_MODEL = ("model", "model_options")
+_OBJECTS = ("model", "llm", "embed", "passages", "links", "first_stage", "demonstrations", "summarizer", "writer")
 
 
 def load_settings(
@@ -127,12 +129,12 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         InvalidInput: it cannot be read, or is something else.
     """
+    with opened(path) as file:
+        written = file.read()
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise InvalidInput(f"{path} cannot be read: {problem.strerror}.") from problem
-    except (ValueError, RecursionError) as problem:  # of JSON or UTF-8; too deep
-        raise InvalidInput(f"{path} is no JSON: {problem}. `drillrank tune` writes files of settings.") from problem
+        content = read_json(written.decode(), str(path))
+    except UnicodeDecodeError as problem:
+        raise InvalidInput(f"{path} is no JSON: {problem}.") from problem
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(
             f'{path} is no file of settings: it has no "format": "{FORMAT}", as `drillrank tune` writes.'
@@ -197,3 +199,28 @@ def _model_and_options(
         )
         warn(f"The settings of {path} were chosen with {chosen}, not with {got}.", DrillrankWarning, stacklevel=3)
     return given, {}
+
+
+def keyword_arguments(component: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name as a component takes them: what is no argument of its own goes into `settings`.
+
+    >>> class Search:
+    ...     def __init__(self, top_n: int = 5, settings: object = None) -> None: ...
+    >>> keyword_arguments(Search, {"top_n": 3, "width": 2})
+    {'top_n': 3, 'settings': {'width': 2}}
+    """
+    own = getattr(component, "model_fields", None) or inspect.signature(component).parameters
+    flat = {name: value for name, value in given.items() if name in own or "settings" not in own}
+    inside = {name: value for name, value in given.items() if name not in flat}
+    return flat | ({"settings": {**flat.get("settings", {}), **inside}} if inside else {})
+
+
+def setting_defaults(component: type) -> dict[str, Any]:
+    """What may be set by name in a core class, `settings` included, with the defaults: no objects such as a model."""
+    found: dict[str, Any] = {}
+    for name, given in inspect.signature(component).parameters.items():
+        if name == "settings":
+            found |= {item.name: item.default for item in fields(given.default)}
+        elif given.default is not given.empty and name not in _OBJECTS:
+            found[name] = given.default
+    return found

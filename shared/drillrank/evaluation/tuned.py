@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.settings_file import FORMAT, read_settings_file
+from drillrank.evaluation.settings_file import FORMAT, read_settings_file, setting_defaults
 from drillrank.evaluation.statistics import Difference, least_questions, verdict
 from drillrank.evaluation.tuning_grid import MU
+from drillrank.files import whole_file
 from drillrank.multihop.search import PathSearch
-from drillrank.settings import setting_defaults
-from drillrank.whole_files import whole_file
 
 Changes = Mapping[str, Any]
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import keyword_arguments, setting_defaults
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.multihop.search import PathSearch
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
-from drillrank.settings import as_json, keyword_arguments, setting_defaults
+from drillrank.settings import as_json
 from drillrank.views import MultiViewIndex
 
 Grid = Mapping[str, Sequence[Any]]

@@ -17,13 +17,13 @@ from drillrank.explanation.explanations import explains, request
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import prefixed
-from drillrank.hosts.lookups import Store
+from drillrank.hosts.lookups import Store, answered
 from drillrank.hosts.notes import notes
 from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
 from drillrank.hosts.proposing import Paragraph, Proposed, Reading, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Shared, shared
-from drillrank.llm import LLM, Call, Requests, answered
+from drillrank.llm import LLM, Call, Requests
 
 Record = TypeVar("Record")
 

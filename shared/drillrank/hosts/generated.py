@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from drillrank.generation import generated_passages
-from drillrank.hosts.lookups import THE_QUESTION, Answer, Store
+from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.settings import GenerationSettings
-from drillrank.llm import Requests, Retrieve, answered
+from drillrank.llm import Requests, Retrieve, together
 from drillrank.passages import Passage, check_query
-from drillrank.views.llm_views import together
 
 
 def retrieved_and_generated(

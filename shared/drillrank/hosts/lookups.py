@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, arun, run
 from drillrank.passages import Passage
+
+Result = TypeVar("Result")
 
 THE_QUESTION = ""
 """Query of a `Retrieve` to a `Store`, which was made for one question."""
@@ -137,3 +140,25 @@ def widths(k: int) -> Iterator[int]:
     [5, 20, 80]
     """
     return (k * _WIDER**tried for tried in range(_TRIES))
+
+
+def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:
+    """The same, with the requests that have a handler here handed on as calls of it.
+
+    >>> def once():
+    ...     [found] = yield [Retrieve("who?", 1)]
+    ...     return found
+    >>> run(answered(once(), {Retrieve: lambda request: [request.query]}))
+    ['who?']
+    """
+    answers: Sequence[Any] | None = None
+    with closing(requests):
+        while True:
+            try:
+                step = requests.send(answers)  # type: ignore[arg-type]  # None begins
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            answers = yield [
+                Call(partial(handlers[type(request)], request)) if type(request) in handlers else request
+                for request in step
+            ]

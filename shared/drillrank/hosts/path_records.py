@@ -9,10 +9,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from drillrank.errors import InvalidInput, WarnOnce
 from drillrank.hosts.guarding import Guarding
-from drillrank.hosts.lookups import THE_QUESTION, Answer, Store
+from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.raw_records import each_section_once, tell_gone
 from drillrank.hosts.stored_sections import StoredSection
-from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, answered, run
+from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, run
 from drillrank.multihop.lookups import Hop
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.record_names import GivenPassages, RecordNames

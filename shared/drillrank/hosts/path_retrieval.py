@@ -7,23 +7,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from drillrank.embedding import Embed
+from drillrank.drilldown.last_used import LastUsed
 from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.equal_ids import EqualIds
+from drillrank.hosts.lookups import answered
 from drillrank.hosts.notes import notes, path_notes
 from drillrank.hosts.path_records import PathHost, RecordSource
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Shared, shared
-from drillrank.last_used import LastUsed
-from drillrank.llm import Requests, Usage, answered
+from drillrank.llm import Requests, Usage
 from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import PathSearch, Scope
 from drillrank.passages import Passage, Ranking
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.vectors import Embed
 
 Record = TypeVar("Record")
 

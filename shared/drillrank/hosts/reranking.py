@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, InstanceOf, PrivateAttr
 
-from drillrank.embedding import Embed
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.component import WithModel
@@ -18,6 +17,7 @@ from drillrank.hosts.settings import EXPLAIN, RerankSettings
 from drillrank.passages import Passage, Ranked, Ranking
 from drillrank.rerank.base import RetrievalScores, ScoreScale, selected
 from drillrank.rerank.brmgr import BRMGR
+from drillrank.vectors import Embed
 
 Record = TypeVar("Record")
 

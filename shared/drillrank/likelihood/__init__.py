@@ -9,7 +9,7 @@ from drillrank.likelihood.base import (
     RequestLike,
     TrainedAnswers,
 )
-from drillrank.likelihood.ctranslate2_model import CTranslate2Model
+from drillrank.likelihood.ct2 import CTranslate2Model
 from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.load import load_language_model

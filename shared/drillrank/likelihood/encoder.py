@@ -31,14 +31,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.embedding import Embed
-from drillrank.errors import DrillrankWarning, InvalidInput, require
+from drillrank.errors import DrillrankWarning, InvalidInput, invalid_input, require
+from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
-from drillrank.likelihood.loading import told
-from drillrank.likelihood.torch_threads import require_torch, settle_threads
+from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
-from drillrank.vectors import CollectionStatistics
-from drillrank.whole_files import whole_file
+from drillrank.vectors import CollectionStatistics, Embed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -279,7 +277,7 @@ class Encoder(ABC):
         with self._lock:
             if self._model is None:
                 library = require(self.library, self.kind)
-                with told(f"{self.name!r:.200} is no encoder that can be loaded"):
+                with invalid_input(f"{self.name!r:.200} is no encoder that can be loaded"):
                     self._model = self._load(library)
                 logger.info("Loaded %s.", self.name)
             return self._model

@@ -10,7 +10,7 @@ from typing import Any
 
 from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood.base import LanguageModel
-from drillrank.likelihood.ctranslate2_model import CTranslate2Model
+from drillrank.likelihood.ct2 import CTranslate2Model
 from drillrank.likelihood.encoder import model2vec, sentence_transformer
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.mixture import SumOfExperts
@@ -43,7 +43,7 @@ def load_language_model(
         spec: `"unigram"`: the embedded Dirichlet-smoothed model (options `mu` and `language`, "english" by default).
             `"unigram:<directory>"`: the same, fitted, as `UnigramModel.save` saved it.
             `"hf:<model id or directory>"`: a Hugging Face model (options of `HuggingFaceModel`); its weights are loaded
-            at the first use. `"ct2:<directory>"`: the same, converted by `drillrank.likelihood.conversion.convert`
+            at the first use. `"ct2:<directory>"`: the same, converted by `drillrank.likelihood.ct2.convert`
             (options of `CTranslate2Model`).
             `"st:<model id or directory>"`: words and meaning by a sentence-transformers encoder (options of
             `drillrank.likelihood.encoder.sentence_transformer`), loaded at the first use.

@@ -20,19 +20,17 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from drillrank import limits
-from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, require
+from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, invalid_input, require
 from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
 from drillrank.likelihood.from_options import FromOptions
-from drillrank.likelihood.loading import told
-from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
-from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
 from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
@@ -83,7 +81,7 @@ class Server:
     likelihood: ClassVar[bool] = False
     takes_ids: ClassVar[bool] = True
     batches: ClassVar[bool] = False
-    seen_with: ClassVar[str] = ""
+    advice: ClassVar[str] = ""
 
     def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
         """Path and payload for these prompts; for one, unless the server `batches`."""
@@ -103,7 +101,7 @@ class Server:
 
 
 class _VLLM(Server):
-    engine, seen_with = "vLLM", "drillrank was tried with vLLM 0.32."
+    engine = "vLLM"
     likelihood = batches = True
 
     def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
@@ -172,7 +170,7 @@ class _LlamaCpp(Server):
 
 class _Ollama(Server):
     engine, takes_ids = "Ollama", False
-    seen_with = "Ollama gives log-probabilities from 0.12.11 on."
+    advice = " It gives log-probabilities from 0.12.11 on."
 
     def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
         [prompt] = prompts
@@ -269,10 +267,11 @@ class _Connections:
             asyncio.run_coroutine_threadsafe(client.aclose(), _loops[process])
 
 
+@dataclass(eq=False)
 class HTTPClient:
     """Sends JSON to one server.
 
-    Args:
+    Attributes:
         root: Address without a path of its own.
         api_key_env: Environment variable that holds the API key; it is sent if it is set, and stands in no error.
         timeout: Seconds that an answer may take in all, other attempts and their pauses included.
@@ -280,18 +279,17 @@ class HTTPClient:
         concurrency: Requests under way at once.
     """
 
-    def __init__(self, root: str, *, api_key_env: str, timeout: float, retries: int, concurrency: int) -> None:
-        self.root = root
-        self._api_key_env = api_key_env
-        self._timeout = timeout
-        self._retries = retries
-        self._concurrency = concurrency
-        self._by_process: dict[int, _Connections] = {}
+    root: str
+    api_key_env: str
+    timeout: float
+    retries: int
+    concurrency: int
+    _by_process: dict[int, _Connections] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def _connections(self) -> _Connections:
         if os.getpid() not in self._by_process:
-            self._by_process.setdefault(os.getpid(), _Connections(self._concurrency))
+            self._by_process.setdefault(os.getpid(), _Connections(self.concurrency))
         return self._by_process[os.getpid()]
 
     async def on_worker(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -305,18 +303,18 @@ class HTTPClient:
             caller.cancel()
             raise
 
-    def send(self, requests: Sequence[tuple[str, Any]], server: str, read: Callable[[int, Any], T]) -> list[T]:
+    def send(self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], *expected: str) -> list[T]:
         """What is read in the answers to several requests, in order; once one fails for good, the others are cancelled.
 
         Args:
             requests: Path and payload of each; without a payload it is a GET.
-            server: Who should answer, for errors.
             read: From the number of a request and its answer to what is wanted of it.
+            expected: Who should answer so, and what may help if it does not; for errors.
 
         Raises:
             ServerFailure: it cannot be reached, refuses, takes too long, or does not answer as it should.
         """
-        sending = asyncio.run_coroutine_threadsafe(self._send(requests, server, read), _event_loop())
+        sending = asyncio.run_coroutine_threadsafe(self._send(requests, read, *expected), _event_loop())
         if caller := _caller.get():
             caller.add_done_callback(lambda _: sending.cancel())
         try:
@@ -325,7 +323,9 @@ class HTTPClient:
             sending.cancel()
             raise
 
-    async def _send(self, requests: Sequence[tuple[str, Any]], server: str, read: Callable[[int, Any], T]) -> list[T]:
+    async def _send(
+        self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], server: str, advice: str = ""
+    ) -> list[T]:
         found: dict[int, T] = {}
         numbers = iter(range(len(requests)))
 
@@ -338,9 +338,9 @@ class HTTPClient:
                     found[number] = read(number, limits.read_json(text, "The answer"))
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
                     why = "" if isinstance(error, InvalidInput) else f" ({error!r})"
-                    raise self._failure(f"{path} answered, but not as {server} does{why}: ", text) from error
+                    raise self._failure(f"{path} answered, but not as {server} does{why}: ", text, advice) from error
 
-        workers = [asyncio.ensure_future(work()) for _ in requests[: self._concurrency]]
+        workers = [asyncio.ensure_future(work()) for _ in requests[: self.concurrency]]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -353,27 +353,25 @@ class HTTPClient:
         import httpx
 
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout
-        for attempt in range(self._retries + 1):
+        deadline = loop.time() + self.timeout
+        for attempt in range(self.retries + 1):
             pause = 0.5 * 2 ** min(attempt, 6) * random.uniform(1.0, 1.2)
             try:
                 status, text, wished = await asyncio.wait_for(self._exchange(path, payload), deadline - loop.time())
             except asyncio.TimeoutError:
-                raise self._failure(f"{path} timed out: no whole answer within {self._timeout:g} seconds") from None
+                raise self._failure(f"{path} timed out: no whole answer within {self.timeout:g} seconds") from None
             except httpx.HTTPError as error:
-                cause: BaseException = error
-                while cause.__cause__:  # httpx says that it failed, the system why
-                    cause = cause.__cause__
-                failure = self._failure(f"{path} could not be asked: ", repr(cause), " Does the server run?")
+                words = str(error).rstrip(".") or type(error).__name__
+                failure = self._failure(f"{path} could not be asked: ", words, " Does the server run?")
             else:
                 if status == 200:
                     return text
-                advice = f" Set the environment variable {self._api_key_env}." if status in (401, 403) else ""
+                advice = f" Set the environment variable {self.api_key_env}." if status in (401, 403) else ""
                 failure = self._failure(f"{path} answered {status}: ", _words(text), advice)
                 if status not in _TRANSIENT:
                     raise failure
                 pause = wished or pause
-            if attempt == self._retries or loop.time() + pause >= deadline:
+            if attempt == self.retries or loop.time() + pause >= deadline:
                 raise failure
             await asyncio.sleep(pause)
         raise AssertionError
@@ -397,9 +395,9 @@ class HTTPClient:
 
     @property
     def _key(self) -> str:
-        key = os.environ.get(self._api_key_env, "").strip()  # a mounted secret ends with a newline
+        key = os.environ.get(self.api_key_env, "").strip()  # a mounted secret ends with a newline
         if not (key.isascii() and key.isprintable()):
-            raise InvalidInput(f"The environment variable {self._api_key_env} holds what no header can carry.")
+            raise InvalidInput(f"The environment variable {self.api_key_env} holds what no header can carry.")
         return key
 
     def _failure(self, message: str, words: str = "", advice: str = "") -> ServerFailure:
@@ -424,9 +422,8 @@ def _words(text: str) -> str:
 def _retry_after(headers: Mapping[str, str]) -> float:
     value = headers.get("Retry-After", "")
     try:
-        seconds = (
-            int(value) if value.isdecimal() else email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        )
+        date = None if value.isdecimal() else email.utils.parsedate_to_datetime(value)
+        seconds = int(value) if date is None else date.timestamp() - time.time()
     except (ValueError, OverflowError):
         return 0.0
     return min(max(seconds, 0.0), _LONGEST_PAUSE)
@@ -490,13 +487,8 @@ class ServedModel(FromOptions):
         if not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
             raise InvalidInput(f"timeout is a number of seconds above 0; not {timeout!r:.{_QUOTED}}.")
         super().__init__(address, locals())
-        self._client = HTTPClient(
-            url.rstrip("/").removesuffix("/v1"),
-            api_key_env=api_key_env,
-            timeout=timeout,
-            retries=retries,
-            concurrency=concurrency,
-        )
+        root = url.rstrip("/").removesuffix("/v1")
+        self._client = HTTPClient(root, api_key_env, timeout, retries, concurrency)
         self._locks: dict[int, Any] = {}
         self._made: dict[str, Any] = {}
 
@@ -561,9 +553,9 @@ class ServedModel(FromOptions):
             )
         if self.server.takes_ids:
             strings = as_one_string(prompts_alone(requests), self.tokenizer, self._window)
-            ids_of = self.tokenizer.answer_id
+            answer_id = self.tokenizer.answer_id
             prompts = [
-                (_Prompt(ids=tuple(ids), answers=tuple(map(ids_of, request.answers))), cut_tokens)
+                (_Prompt(ids=tuple(ids), answers=tuple(map(answer_id, request.answers))), cut_tokens)
                 for request, (ids, _, cut_tokens) in zip(requests, strings, strict=True)
             ]
         elif self._options["tokenizer"] is None:
@@ -572,12 +564,10 @@ class ServedModel(FromOptions):
             tokenizer = self.tokenizer
             safe = [Request(_defused(request.prompt, tokenizer), "", request.max_tokens) for request in requests]
             fitted = fit_to_budgets(safe, tokenizer, self._window, with_targets=False)
+            answers = [tuple(map(tokenizer.answer_text, request.answers)) for request in requests]
             prompts = [
-                (
-                    _Prompt(item.text, answers=tuple(map(tokenizer.answer_text, request.answers)), chat=request.chat),
-                    item.cut_tokens,
-                )
-                for request, item in zip(requests, fitted, strict=True)
+                (_Prompt(item.text, answers=texts, chat=request.chat), item.cut_tokens)
+                for request, texts, item in zip(requests, answers, fitted, strict=True)
             ]
         return [
             NextTokens(np.array([value for value, _ in values]), cut_tokens, tuple(bound for _, bound in values))
@@ -607,7 +597,8 @@ class ServedModel(FromOptions):
             return [server.read(prompt, one) for prompt, one in zip(groups[number], answers, strict=True)]
 
         requests = [server.request(self._served_name, group) for group in groups]
-        found = dict(zip(distinct, chain.from_iterable(self._client.send(requests, server.engine, read)), strict=True))
+        values = chain.from_iterable(self._client.send(requests, read, server.engine, server.advice))
+        found = dict(zip(distinct, values, strict=True))
         return [found[prompt] for prompt in prompts]
 
     @property
@@ -648,7 +639,7 @@ class ServedModel(FromOptions):
 
         engine = self._options["engine"]
         try:
-            [cards] = self._client.send([("/v1/models", None)], "a server that lists its models", by_name)
+            [cards] = self._client.send([("/v1/models", None)], by_name, "a server that lists its models")
         except ServerFailure:
             if engine is None or not self._model:
                 raise
@@ -681,7 +672,7 @@ class ServedModel(FromOptions):
         import transformers
 
         name = self._tokenizer_name
-        with told(
+        with invalid_input(
             f"The tokenizer of {self._name!r} cannot be loaded as {name!r:.{_QUOTED}}",
             'Give the option tokenizer="<model id or directory>".',
         ):
@@ -695,7 +686,8 @@ def _is_address(url: str) -> bool:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.host) and not parts.userinfo and not parts.query
+    known = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
+    return known and not parts.userinfo and not parts.query
 
 
 def _defused(prompt: Prompt, tokenizer: TextTokenizer) -> Prompt:

@@ -32,12 +32,12 @@ import numpy.typing as npt
 
 from drillrank.data import read_table
 from drillrank.errors import InvalidInput
+from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
-from drillrank.likelihood.budget import allot
+from drillrank.likelihood.tokenizer import allot
 from drillrank.prompts import Evidence
 from drillrank.text import ANALYZER, LANGUAGES, check_language, find_words, terms, words
 from drillrank.vectors import CollectionStatistics, SparseMatrix, word_counts
-from drillrank.whole_files import whole_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -315,8 +315,9 @@ class Collection:
     @cached_property
     def _logs(self) -> tuple[Floats, Floats]:
         """Log p(w|C) of the words of the collection and one unseen word; log p(w|English) of those that are listed."""
-        listed = [self._general[word] for word in self.frequencies if word in self._general]
-        probabilities = np.append(self.probability(self.frequencies), self.unseen)
+        known = sorted(self.frequencies)  # sums are the same in whatever order texts were counted
+        listed = [self._general[word] for word in known if word in self._general]
+        probabilities = np.append(self.probability(known), self.unseen)
         return np.log(probabilities), np.log(np.array(listed) * self._scale)
 
 

@@ -11,8 +11,7 @@ from drillrank.multihop.link_prior import NamedPassages, named_in
 from drillrank.multihop.links import LinkSource, bound_links, restricted_links
 from drillrank.multihop.scoring import PathScorer
 from drillrank.passages import Passage, unique_by_id
-from drillrank.retrieval import TfidfIndex, top
-from drillrank.vectors import CollectionStatistics
+from drillrank.vectors import CollectionStatistics, TfidfIndex, top
 
 
 class Collected:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from drillrank.passages import Passage
 from drillrank.structure.html import html_links
-from drillrank.structure.links import markdown_links
+from drillrank.structure.markdown import markdown_links
 
 # As the readers of LlamaIndex and the loaders of LangChain call them, the most telling first.
 ADDRESS_KEYS = ("url", "source_url", "source", "file_path", "path", "file_name", "filename")

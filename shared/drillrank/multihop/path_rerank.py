@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
-from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable
-from drillrank.likelihood.shared_turns import to_thread
 from drillrank.llm import Requests, run
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
@@ -21,6 +20,7 @@ from drillrank.multihop.title_mentions import TitleMentions
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.vectors import Embed
 
 TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
 LinkName = Literal[TextLinkName, "relationships", "retrieval"]
@@ -149,7 +149,9 @@ class PathRerank:
         on_hop: OnHop | None = None,
     ) -> Ranking[Passage]:
         """As `rank`, without blocking the event loop."""
-        return await to_thread(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
+        return await self.prompt_rank.language_model.run_in_worker(
+            partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
+        )
 
     def requests(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from drillrank.multihop.links import Links
 from drillrank.passages import Passage
-from drillrank.structure.cross_references import Label, caption_label, heading_labels, references
+from drillrank.structure.references import Label, caption_label, heading_labels, references
 
 _DOCUMENT_KEYS = ("drillrank_source_id", "document", "file_path", "file_name", "source")
 

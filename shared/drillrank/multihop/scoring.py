@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.multihop.residual import DocumentModel, Residual
 from drillrank.passages import Path, Ranked, ranked
 from drillrank.rerank.base import divisor
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.vectors import CollectionStatistics
+from drillrank.vectors import CollectionStatistics, Embed
 
 
 class PathWithPrior(NamedTuple):

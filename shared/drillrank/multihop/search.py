@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 from drillrank.corpus import Corpus
-from drillrank.embedding import Embed
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.llm import LLM, Requests, Retrieve, Usage, arun, run
@@ -38,6 +37,7 @@ from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_i
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import as_settings
+from drillrank.vectors import Embed
 
 PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
 LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = 3, 10, 8  # to a unigram model a wider beam costs next to nothing

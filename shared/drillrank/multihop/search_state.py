@@ -16,7 +16,7 @@ from drillrank.multihop.residual import Residual
 from drillrank.multihop.scoring import PathWithPrior
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.base import name_of
-from drillrank.retrieval import top
+from drillrank.vectors import top
 
 
 class SearchState:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from drillrank.multihop.title_names import aliases, inflections
-from drillrank.passages import Passage
+from drillrank.passages import MIN_TITLE_LENGTH, Passage, counted_name, short_title
 from drillrank.text import name_tokens
-from drillrank.titles import MIN_TITLE_LENGTH, counted_name, short_title
 
 _MIN_ALIAS_LENGTH = 2
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 
 from drillrank.multihop.links import links_from_metadata
-from drillrank.passages import Passage
-from drillrank.titles import PARENTHETICAL, short_title
+from drillrank.passages import PARENTHETICAL, Passage, short_title
 
 ALIASES_KEY = "aliases"  # of the metadata
 _OPENING = 300  # characters of a text that introduce its subject

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
 from drillrank.explanation import Explanation, Term
 from drillrank.explanation.terms import GAINS, NOTHING
-from drillrank.likelihood import LanguageModel, Likelihood, Request
+from drillrank.likelihood import LanguageModel, Likelihood, Request, SumOfExperts
 from drillrank.likelihood.encoder import MEANING
 from drillrank.passages import Item, Passage, Path, Ranked, Ranking, check_top_n
 from drillrank.prompts import Evidence, Prompt, fill_question, prompt_text
@@ -196,8 +196,10 @@ class LikelihoodFormula:
         """Score of a target, and details: `tokens`, `reduce`, `cut_tokens` and, with `st:`, `log_meaning`."""
         tokens = likelihood.tokens
         details: dict[str, Any] = {"tokens": len(tokens), "reduce": self.reduce, "cut_tokens": likelihood.cut_tokens}
-        if tokens and tokens[-1] == MEANING:
-            details["log_meaning"] = float(likelihood.log_probs[-1])
+        experts = likelihood.summands if likelihood.parts else (likelihood,)
+        meaning = [expert.log_probs[-1] for expert in experts if expert.tokens and expert.tokens[-1] == MEANING]
+        if meaning:
+            details["log_meaning"] = float(sum(meaning))
         return (likelihood.mean if self.reduce == "mean" else likelihood.total), details
 
 
@@ -374,18 +376,16 @@ def likelihood_explained(
     Raises:
         InvalidInput: all this does not add up to the score.
     """
-    gains, bases = [], []
-    for expert, after_nothing in zip(likelihood.summands, nothing.summands, strict=True):
-        each = zip(map(str, expert.tokens), expert.log_probs.tolist(), after_nothing.log_probs.tolist(), strict=True)
-        for at, (token, log_prob, base) in enumerate(each):
-            inside = tuple(Term(name, (log_prob - base) * float(share[at])) for name, share in shares)
-            gains.append(Term(token, log_prob - base, inside))
-            bases.append(Term(token, base))
+    (of_first, *of_others), (base, *bases) = likelihood.summands, nothing.summands
+    names = model.names[1:] if isinstance(model, SumOfExperts) else ()
+    experts = [
+        Term.sum(name, _nothing_and_gains(one, other)) for name, one, other in zip(names, of_others, bases, strict=True)
+    ]
     log_prior = float(item.details.get("log_prior", 0.0)) - (path.value if path else 0.0)
     terms = [
         *([path] if path else []),
-        Term.sum(NOTHING, bases),
-        Term.sum(GAINS, gains),
+        *_nothing_and_gains(of_first, base, shares),
+        *experts,
         *(part for part in (*parts, Term(PRIOR, log_prior)) if abs(part.value) > _ROUNDING),
     ]
     per = divisor(item.details) if "tokens" in item.details else max(len(likelihood.tokens), 1)
@@ -399,6 +399,19 @@ def likelihood_explained(
     if abs(rest) > _ROUNDING:
         terms.append(Term(ROUNDING if likelihood.matched else UNMATCHED, rest))
     return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), per)
+
+
+def _nothing_and_gains(
+    likelihood: Likelihood, nothing: Likelihood, shares: Sequence[tuple[str, npt.NDArray[np.float64]]] = ()
+) -> tuple[Term, Term]:
+    """What each token has after nothing, and what it gains after a passage, by document where shares are known."""
+    base = nothing.log_probs.tolist()
+    gains = (likelihood.log_probs - nothing.log_probs).tolist()
+    tokens = list(map(str, likelihood.tokens))
+    by_document = [
+        tuple(Term(name, gain * float(share[at])) for name, share in shares) for at, gain in enumerate(gains)
+    ]
+    return Term.sum(NOTHING, map(Term, tokens, base)), Term.sum(GAINS, map(Term, tokens, gains, by_document))
 
 
 def name_of(passage: Passage | Path) -> str:

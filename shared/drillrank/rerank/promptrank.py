@@ -442,9 +442,7 @@ def _shares(ranker: PromptRank, query: str, paths: Sequence[Path]) -> list[npt.N
 
 def _mean(group: Sequence[Likelihood]) -> Likelihood:
     """Under several prompts as one."""
-    return replace(
-        group[0],
-        log_probs=np.mean([likelihood.log_probs for likelihood in group], axis=0),
-        total=float(np.mean([likelihood.total for likelihood in group])),
-        parts=tuple(map(_mean, zip(*(likelihood.parts for likelihood in group), strict=True))),
-    )
+    log_probs = np.mean([likelihood.log_probs for likelihood in group], axis=0)
+    total = float(np.mean([likelihood.total for likelihood in group]))
+    parts = tuple(map(_mean, zip(*(likelihood.parts for likelihood in group), strict=True)))
+    return replace(group[0], log_probs=log_probs, total=total, parts=parts)

@@ -1,11 +1,9 @@
 """Parse a document into a section tree with exact spans."""
 
 from drillrank.structure.document import Block, Document, Section, breadcrumb
-from drillrank.structure.files import file_key, read_document
-from drillrank.structure.links import Link, section_links
 from drillrank.structure.pages import Pages
-from drillrank.structure.parse import PARSER_VERSION, parse_document
-from drillrank.structure.references import is_reference_section
+from drillrank.structure.read import PARSER_VERSION, file_key, parse_document, read_document
+from drillrank.structure.references import Link, is_reference_section, section_links
 from drillrank.structure.sentences import sentences
 
 __all__ = [

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from typing import Literal
 
+from drillrank import limits
 from drillrank.errors import InvalidInput
+from drillrank.limits import read_json
 from drillrank.structure.lines import trimmed_end
 from drillrank.structure.pages import Pages
 
@@ -110,19 +113,20 @@ class Document:
         return list(self._blocks[self._position(section)])
 
     def paragraphs(self) -> list[tuple[Section, Block]]:
-        r"""What there is to read, each under its section: the blocks that are no heading and show some text.
+        r"""What there is to read, under its section: what shows some text, and a heading that nothing stands under.
 
         >>> from drillrank.structure import parse_document
-        >>> document = parse_document("# A\n\nOne.\n\nTwo.")
+        >>> document = parse_document("# Kettle\n\n## Warranty\n\nTwo years.\n\n## Notes\n")
         >>> [(section.heading, document.readable(block)) for section, block in document.paragraphs()]
-        [('A', 'One.'), ('A', 'Two.')]
+        [('Warranty', 'Two years.'), ('Notes', '## Notes')]
         """
-        return [
-            (section, block)
-            for section, blocks in zip(self._sections, self._blocks, strict=True)
-            for block in blocks
-            if block.kind != "heading" and self.readable(block).strip()
-        ]
+        found: list[tuple[Section, Block]] = []
+        for section, blocks, after in zip(self._sections, self._blocks, [*self._sections[1:], None], strict=False):
+            below = [block for block in blocks if block.kind != "heading" and self.readable(block).strip()]
+            if not below and (after is None or len(after.path) <= len(section.path)):
+                below = [block for block in blocks if block.kind == "heading"]
+            found += [(section, block) for block in below]
+        return found
 
     def slice(self, span: Section | Block) -> str:
         """The source text of a section or block."""
@@ -187,3 +191,117 @@ def breadcrumb(path: Sequence[str], separator: str = " > ") -> str:
     'Results > Speed and size'
     """
     return separator.join(filter(None, (" ".join(heading.split()) for heading in path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The blocks of a text in order, before they are sorted into sections.
+
+    Attributes:
+        blocks: Ordered and disjoint. Text between them is kept as blocks of kind `other`.
+        headings: Level and readable text of every block of kind `heading`, in the same order.
+        confidences: How certain each heading is, from 0 to 1; all are if there are none.
+        marks: How many things were found that only this format has, so that it may be chosen without being named.
+    """
+
+    blocks: list[Block]
+    headings: list[tuple[int, str]] = field(default_factory=list)
+    marks: int = 0
+    confidences: Sequence[float] = ()
+
+
+def assemble(text: str, scan: Scan, format: str, max_depth: int | None = None) -> Document:
+    """Sort the blocks into sections that tile the text.
+
+    A section runs from its heading to the next one. Text before the first heading is a section with an empty path;
+    white space there belongs to the first section. A text of white space is one section without blocks, an empty
+    text has no sections. Headings below `max_depth` open no section and become paragraphs. Depth and length of paths
+    are within `drillrank.limits`.
+    """
+    sections: list[tuple[tuple[str, ...], int, int, float]] = []  # path, level, start, confidence
+    blocks: list[list[Block]] = []
+    branch: list[tuple[int, str]] = []  # the open headings, levels rising
+    deepest = min(max_depth or limits.HEADING_DEPTH, limits.HEADING_DEPTH)
+    headings = zip(scan.headings, scan.confidences or [1.0] * len(scan.headings), strict=True)
+
+    def begin(level: int, start: int, confidence: float = 1.0) -> None:
+        sections.append((tuple(name for _, name in branch), level, start if sections else 0, confidence))
+        blocks.append([])
+
+    for block in _with_gaps(text, scan.blocks):
+        if block.kind == "heading":
+            (level, title), confidence = next(headings)
+            while branch and branch[-1][0] >= level:
+                branch.pop()
+            if len(branch) < deepest:
+                room = limits.PATH_CHARACTERS - sum(len(name) for _, name in branch)
+                branch.append((level, title[: room // 2]))  # paths are repeated with every paragraph
+                begin(level, block.start, confidence)
+            else:
+                block = replace(block, kind="paragraph")
+        if not sections:
+            begin(0, 0)
+        blocks[-1].append(block)
+    if text and not sections:
+        begin(0, 0)
+    ends = [start for _, _, start, _ in sections[1:]] + [len(text)]
+    found = tuple(
+        Section(path, level, start, end, sure) for (path, level, start, sure), end in zip(sections, ends, strict=False)
+    )
+    return Document(text, found, tuple(map(tuple, blocks)), format)
+
+
+def _with_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks, and a block of kind `other` for all text between them."""
+    at = 0
+    for block in (*blocks, Block("other", len(text), len(text))):
+        start = block.start - len(text[at : block.start].lstrip())
+        if start < block.start:
+            yield Block("other", start, trimmed_end(text, start, block.start))
+        if block.start < block.end:
+            yield block
+        at = block.end
+
+
+def document_to_json(document: Document) -> str:
+    r"""All that a document holds.
+
+    >>> from drillrank.structure import parse_document
+    >>> document = parse_document("# Sea\n\nDeep.")
+    >>> document_from_json(document_to_json(document)) == document
+    True
+    """
+    sections = document.sections()
+    return json.dumps(
+        {
+            "text": document.text,
+            "format": document.format,
+            "sections": [astuple(section) for section in sections],
+            "blocks": [[astuple(block) for block in document.blocks(section)] for section in sections],
+            "pages": None if document.pages is None else document.pages.as_json(),
+        }
+    )
+
+
+def document_from_json(text: str) -> Document:
+    """The document that `document_to_json` wrote.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    saved = read_json(text, "The saved document")
+    try:
+        sections = tuple(Section(tuple(path), *place) for path, *place in saved["sections"])
+        blocks = tuple(tuple(Block(*block) for block in blocks) for blocks in saved["blocks"])
+        end = 0
+        for section, inside in zip(sections, blocks, strict=True):
+            offsets = [section.start, *(at for block in inside for at in (block.start, block.end)), section.end]
+            if section.start != end or offsets != sorted(offsets) or any(type(at) is not int for at in offsets):
+                raise ValueError("sections do not follow on each other, or blocks lie outside them")
+            end = section.end
+        if end != len(saved["text"]):
+            raise ValueError("sections do not end where the text ends")
+        pages = None if saved["pages"] is None else Pages.from_json(saved["pages"])
+        return Document(saved["text"], sections, blocks, saved["format"], pages)
+    except (ValueError, TypeError, KeyError) as cause:
+        raise InvalidInput(f"This is no saved document ({cause}): {text[:80]!r}.") from cause

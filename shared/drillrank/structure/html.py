@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from drillrank.structure.document import BlockKind
-from drillrank.structure.rendering import Rendering
-from drillrank.structure.scan import Scan, Shown, spread
+from drillrank import limits
+from drillrank.structure.document import BlockKind, Scan
+from drillrank.structure.rendering import Rendering, Shown, spread
 
 if TYPE_CHECKING:
     from justhtml import Node
@@ -29,8 +29,8 @@ _BLOCKS = frozenset(_CONTAINERS) | {
     "legend", "li", "main", "optgroup", "p", "search", "section", "summary", "tr",
 }  # fmt: skip
 _DROPPED = frozenset({
-    "annotation", "annotation-xml", "audio", "canvas", "datalist", "head", "iframe", "nav", "noembed", "noframes",
-    "noscript", "object", "script", "style", "svg", "template", "title", "video",
+    "annotation", "annotation-xml", "audio", "canvas", "datalist", "defs", "desc", "head", "iframe", "metadata", "nav",
+    "noembed", "noframes", "noscript", "object", "script", "style", "symbol", "template", "title", "video",
 })  # fmt: skip
 _DROPPED_ROLES = frozenset({"navigation", "menu", "menubar", "doc-toc", "doc-pagelist"})
 _SECTIONS = frozenset({"article", "aside", "section"})
@@ -49,6 +49,18 @@ _ODD_MARKUP = re.compile(
     re.VERBOSE,
 )
 _BOM = "\ufeff"
+_MARK = re.compile(r"<!--|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*)")
+_REST = re.compile(r"[^<>]*>?")
+_RAW = frozenset({"iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"})
+_STYLES = frozenset({"b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"})
+_MOST_STYLES = 30  # open at once: each paragraph opens them all again
+_SCOPES = frozenset({"applet", "button", "caption", "html", "marquee", "object", "table", "template"})
+# Elements that hold nothing, or end where the next of their kind begins.
+_FLAT = frozenset({
+    "area", "base", "body", "br", "col", "dd", "dt", "embed", "h1", "h2", "h3", "h4", "h5", "h6", "head", "hr", "html",
+    "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "source", "tbody", "td", "tfoot", "th",
+    "thead", "tr", "track", "wbr",
+})  # fmt: skip
 
 
 def scan_html(text: str) -> Scan:
@@ -129,8 +141,10 @@ class _Page:
         self._block = 0
         self._at = 0
         used = set(text)
-        self._less_than = next(mark for mark in map(chr, range(0xE000, 0x110000)) if mark not in used)
-        root = JustHTML(_ODD_MARKUP.sub(self._harmless, text), sanitize=False, track_node_locations=True).root
+        marks = (mark for mark in map(chr, range(0xE000, 0x110000)) if mark not in used)
+        self._less_than, self._nothing = next(marks), next(marks)
+        text = _shallow(_ODD_MARKUP.sub(self._harmless, text), self._nothing)
+        root = JustHTML(text, sanitize=False, track_node_locations=True).root
         self._layout = _layout_tables(root)
         todo: list[tuple[Node | None, _Context | None]] = [(root, _Context(_Frame(None)))]
         while todo:
@@ -195,7 +209,7 @@ class _Page:
             return []
         if name == "br":
             self._break(context)
-        elif name == "option":
+        elif name in ("option", "text"):  # "text" is of drawings
             self._put("add", context, " ")
         elif name == "img":
             self._add(attributes.get("alt", ""), context, node)
@@ -266,7 +280,7 @@ class _Page:
             self._put("line", context)
 
     def _add(self, text: str, context: _Context, node: Node) -> None:
-        text = text.replace(self._less_than, "<")
+        text = text.replace(self._less_than, "<").replace(self._nothing, "")
         heading = context.heading
         if text.strip() and heading and not heading.level:
             heading.level = heading.frame.level_of(heading.rank)
@@ -298,11 +312,52 @@ def _rank(name: str, role: str, attributes: dict[str, str]) -> int:
 
 
 def _is_hidden(attributes: dict[str, str]) -> bool:
+    """Whether a reader never sees it; notes of a book are shown when they are asked for."""
+    is_note = "note" in attributes.get("epub:type", "") or attributes.get("role", "").endswith("note")
     return (
-        attributes.get("hidden", "until-found").strip().lower() != "until-found"
+        (attributes.get("hidden", "until-found").strip().lower() != "until-found" and not is_note)
         or attributes.get("aria-hidden", "").strip().lower() == "true"
         or _NOT_DISPLAYED.search(attributes.get("style", "")) is not None
     )
+
+
+def _shallow(text: str, nothing: str) -> str:
+    """A page of the same length, nested no deeper than `limits.XML_DEPTH`: the library's time grows with the depth.
+
+    Blocks below become paragraphs, other tags nothing. What is open is told without building the tree, so it is rather
+    too much.
+    """
+    parts: list[str] = []
+    opened: list[str] = []
+    styles = at = done = 0
+    while found := _MARK.search(text, at):
+        at = found.end()
+        name = (found["name"] or "").lower()
+        if not name or (name in _RAW and not found["end"]):
+            closing = re.compile(rf"</{re.escape(name)}" if name else "--!?>", re.IGNORECASE)
+            over = closing.search(text, at if name else at - 2)
+            if not over:
+                break
+            at = over.end()
+        elif found["end"]:
+            around = _SCOPES if name in _BLOCKS else _BLOCKS
+            for place in range(len(opened) - 1, -1, -1):
+                if opened[place] == name:
+                    styles -= sum(inner in _STYLES for inner in opened[place:])
+                    del opened[place:]
+                if place >= len(opened) or opened[place] in around:
+                    break
+        elif name not in _FLAT:
+            if len(opened) < limits.XML_DEPTH and (name not in _STYLES or styles < _MOST_STYLES):
+                opened.append(name)
+                styles += name in _STYLES
+                continue
+            if name not in _BLOCKS and (rest := _REST.match(text, at)):
+                at = rest.end()
+            shallow = f"<p{' ' * (len(name) - 1)}" if name in _BLOCKS else nothing * (at - found.start())
+            parts += text[done : found.start()], shallow
+            done = at
+    return "".join([*parts, text[done:]])
 
 
 def _layout_tables(root: Node) -> set[int]:

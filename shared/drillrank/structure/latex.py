@@ -11,12 +11,106 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from drillrank.structure import latex_names as names
-from drillrank.structure import latex_syntax as syntax
-from drillrank.structure.rendering import Writer
-from drillrank.structure.scan import Scan, Shown, spread
+from drillrank.structure.document import BlockKind, Scan
+from drillrank.structure.rendering import Rendering, Shown, spread
 
-_VERB_LIMIT = 1000
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_RANKS = {
+    "part": -1,
+    "chapter": 0,
+    "section": 1,
+    "subsection": 2,
+    "subsubsection": 3,
+    "paragraph": 4,
+    "subparagraph": 5,
+}
+_CONTAINERS: dict[str, BlockKind] = {
+    **dict.fromkeys(("itemize", "enumerate", "description", "list", "compactitem"), "list"),
+    **dict.fromkeys(_words("table sidewaystable tabular tabularx tabulary longtable tabu"), "table"),
+    **dict.fromkeys(("algorithm", "algorithmic", "algorithm2e"), "code"),
+    **dict.fromkeys(("figure", "wrapfigure", "SCfigure", "sidewaysfigure"), "paragraph"),
+}
+_LISTS = frozenset(name for name, kind in _CONTAINERS.items() if kind == "list")
+_VERBATIM = _words(
+    "verbatim verbatim* Verbatim BVerbatim LVerbatim lstlisting minted alltt filecontents filecontents* comment"
+)
+_MATH = _words(
+    "align alignat aligned array cases displaymath eqnarray equation flalign gather gathered math multline split "
+    "subequations"
+)
+
+
+def _counts(*names: str) -> dict[str, int]:
+    """How many first arguments are no text, of the names in each line: one in the first, two in the second."""
+    return {name: count for count, line in enumerate(names, 1) for name in line.split()}
+
+
+_ENVIRONMENT_ARGUMENTS = _counts(
+    "tabular longtable tabu array minipage multicols thebibliography subfigure subtable adjustbox minted filecontents "
+    "filecontents*",
+    "tabular* tabularx tabulary wrapfigure list",
+)
+_ARGUMENTS = _counts(  # of commands; the others' arguments are shown
+    "addbibresource bibliography bibliographystyle cline cmidrule color definecolors DeclareGraphicsExtensions "
+    "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom hspace "
+    "hypersetup hyphenation includegraphics includepdf index label linespread listoffiles lstset newcounter nocite "
+    "pagenumbering pagestyle parbox phantom RequirePackage rotatebox raisebox scalebox textcolor theoremstyle "
+    "thispagestyle usepackage usetikzlibrary vphantom vspace colorbox captionsetup newlength newif tikzset",
+    "addtocounter addtolength DeclareMathOperator fontsize markboth multicolumn multirow newcommand newtheorem "
+    "providecommand renewcommand resizebox rule setcounter setlength DeclareRobustCommand fcolorbox",
+    "addcontentsline definecolor newenvironment renewenvironment",
+)
+# Shown although they stand before the document.
+_FRONT_MATTER = _words("title subtitle author date abstract keywords affil affiliation address institute email")
+_FILES = _words("input include subfile import subimport")
+_REFERENCES = _words("ref eqref autoref cref Cref pageref nameref vref")
+_NOTES = _words("footnote footnotetext thanks marginpar")
+_OWN_LINE = _words("caption caption* STATE State REQUIRE Require ENSURE Ensure newline")
+
+_SYMBOLS = {
+    "AA": "Å", "AE": "Æ", "LaTeX": "LaTeX", "L": "Ł", "O": "Ø", "OE": "Œ", "P": "¶", "S": "§", "TeX": "TeX",
+    "aa": "å", "ae": "æ", "copyright": "©", "dag": "†", "ddag": "‡", "dots": "…", "i": "ı", "j": "ȷ", "l": "ł",
+    "ldots": "…", "o": "ø", "oe": "œ", "pounds": "£", "ss": "ß", "textasciicircum": "^", "textasciitilde": "~",
+    "textbackslash": "\\", "textbar": "|", "textbraceleft": "{", "textbraceright": "}", "textdegree": "°",
+    "textdollar": "$", "textemdash": "—", "textendash": "–", "texteuro": "€", "textgreater": ">", "textless": "<",
+    "textquotedblleft": "“", "textquotedblright": "”", "textquoteleft": "‘", "textquoteright": "’",
+    "textregistered": "®", "texttrademark": "™", "textunderscore": "_", "quad": " ", "qquad": " ", "space": " ",
+}  # fmt: skip
+_CHARACTERS = {**{mark: mark for mark in "%&$#_{}"}, **dict.fromkeys(" ,;:>\t\n\r", " ")}
+_ACCENTS = {
+    "'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307",
+    "c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "r": "\u030a", "k": "\u0328", "d": "\u0323",
+    "b": "\u0331",
+}  # fmt: skip
+
+_LINE = r"(?:\r\n?|\n)"
+_PARAGRAPH = re.compile(rf"{_LINE}[ \t]*{_LINE}\s*")
+_TOKEN = re.compile(
+    rf"""(?P<paragraph> {_LINE}[ \t]*{_LINE}\s* )
+      | (?P<comment> %[^\r\n]* (?: {_LINE}[ \t]*(?![ \t\r\n]) )? )
+      | \\(?P<command> [a-zA-Z@]+\*? )
+      | \\(?P<mark> [\s\S] )
+      | (?P<character> [{{}}$&~] )""",
+    re.VERBOSE,
+)
+_SPACE = r"[ \t]*(?:(?:\r\n?|\n)[ \t]*)?"
+_GROUP = re.compile(rf"{_SPACE}\{{((?:[^{{}}\\]|\\[\s\S]|\{{(?:[^{{}}\\]|\\[\s\S]){{0,5000}}\}}){{0,5000}})\}}")
+_OPTION = re.compile(rf"{_SPACE}\[([^\[\]]*)\]")
+_ARGUMENT = re.compile(rf"{_GROUP.pattern}|{_SPACE}\\[a-zA-Z@]+\*?")
+_VERB = re.compile(r"([^\sa-zA-Z*])(?P<inner>[^\r\n]{0,1000}?)\1")
+_OPEN = re.compile(rf"{_SPACE}\{{")
+_NAME = re.compile(r"\s*\{\s*([^{}\s]*)\s*\}")
+_INLINE_MATH = re.compile(r"\$\$(?:[^$\\]|\\[\s\S]|\$(?!\$)){0,5000}\$\$|\$(?:[^$\\]|\\[\s\S]){1,5000}\$")
+_LETTER = re.compile(r"\s*\{\s*(\\[ij](?![a-zA-Z])|[^\W\d_])\s*\}|\s*(\\[ij](?![a-zA-Z])|[^\W\d_])")
+_CITE = re.compile(r"[cC]ite|.*[cC]ites?$")
+_ESCAPED = re.compile(r"\\([%#_&~{}])")
+_LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
+_MARKUP = re.compile(r"\\[a-zA-Z@]+\*?\s*|[{}]")
+_DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
 _MAX_NESTING = 20
 
 
@@ -30,23 +124,93 @@ def latex_links(text: str) -> list[tuple[int, str, str]]:
     return _Reader(text).links
 
 
+class _Source:
+    """A source text that is searched in one direction: what was found once is not searched again."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._found: dict[str, int] = {}  # where each mark comes next; the text's end if nowhere
+
+    def find(self, mark: str, at: int) -> int:
+        """The next place of a mark, or the end of the text."""
+        if self._found.get(mark, -1) < at:
+            found = self.text.find(mark, at)
+            self._found[mark] = len(self.text) if found < 0 else found
+        return self._found[mark]
+
+    def blank_line(self, at: int) -> int:
+        """The next blank line, or the end of the text."""
+        if self._found.get("", -1) < at:
+            found = _PARAGRAPH.search(self.text, at)
+            self._found[""] = found.start() if found else len(self.text)
+        return self._found[""]
+
+    def skip_arguments(self, at: int, count: int) -> int:
+        """Pass over options, and over arguments that are no text."""
+        while True:
+            option = _OPTION.match(self.text, at)
+            if option and (count or _OPEN.match(self.text, option.end())):
+                at = option.end()
+                continue
+            argument = _ARGUMENT.match(self.text, at) if count else None
+            if not argument:
+                return at
+            at, count = argument.end(), count - 1
+
+
+class _Writer(Rendering):
+    """Writes the visible blocks of a source one after the other.
+
+    Attributes:
+        shown: The blocks so far that show something, and all headings; levels are not set.
+        hidden: Whether text is left out for now.
+        kind: Kind of the block that is being written.
+    """
+
+    def __init__(self, hidden: bool = False) -> None:
+        super().__init__()
+        self.shown: list[Shown] = []
+        self.hidden = hidden
+        self.kind: BlockKind = "paragraph"
+        self._start = -1
+
+    def begin(self, kind: BlockKind) -> None:
+        """End the block so far, and begin another where it is touched first."""
+        text = self.text()
+        if text or self.kind == "heading":
+            self.shown.append(Shown(self._start, self.kind, text))
+        self.clear()
+        self.kind = kind
+        self._start = -1
+
+    def touch(self, at: int) -> None:
+        """The block begins here at the latest."""
+        if self._start < 0:
+            self._start = at
+
+    def add(self, text: str) -> None:
+        """Text that continues the line, unless it is hidden."""
+        if not self.hidden:
+            super().add(text)
+
+
 class _Reader:
     """Reads a source from its first character to the end of the document."""
 
     def __init__(self, text: str) -> None:
         self.links: list[tuple[int, str, str]] = []
         self._text = text
-        self._source = syntax.Source(text)
+        self._source = _Source(text)
         self._ranks: list[tuple[int | None, bool]] = []  # of the headings, None for the highest; in the appendix?
         self._groups: list[str] = []  # what follows the closing of each open brace
         self._special = -1  # which of them ends a heading or the title
         self._open: list[str] = []  # environments that make up one block
         self._numbers: list[int] = []  # items so far in the lists among them; -1 if not numbered
         self._appendix = False
-        self._out = Writer(hidden=syntax.DOCUMENT.search(text) is not None)  # the preamble is
+        self._out = _Writer(hidden=_DOCUMENT.search(text) is not None)  # the preamble is
         at = 0
         while at < len(text):
-            token = syntax.TOKEN.search(text, at)
+            token = _TOKEN.search(text, at)
             end = token.start() if token else len(text)
             if end > at:
                 self._plain(at, text[at:end])
@@ -71,7 +235,7 @@ class _Reader:
         elif token["mark"]:
             return self._mark(at, token["mark"])
         elif token["command"] in ("begin", "end"):
-            name = syntax.NAME.match(self._text, end)
+            name = _NAME.match(self._text, end)
             if name and token["command"] == "begin":
                 return self._begin(at, name[1], name.end())
             if name:
@@ -79,6 +243,11 @@ class _Reader:
         else:
             return self._command(at, token["command"], end)
         return end
+
+    def _after(self, pattern: re.Pattern[str], at: int) -> int:
+        """Where the text goes on behind a pattern, if that stands here."""
+        found = pattern.match(self._text, at)
+        return found.end() if found else at
 
     def _plain(self, at: int, text: str) -> None:
         if not text.isspace():
@@ -96,7 +265,7 @@ class _Reader:
         elif character == "}":
             self._close_group(at)
         elif character == "$":
-            return self._math(at, syntax.INLINE_MATH.match(self._text, at))
+            return self._math(at, _INLINE_MATH.match(self._text, at))
         elif character == "&" and self._out.kind == "table":
             self._out.cell()
         else:
@@ -112,23 +281,19 @@ class _Reader:
             return self._raw(at, close + 2) if close < self._source.blank_line(at) else end
         if mark == "\\":
             self._out.line()
-            option = syntax.OPTION.match(self._text, end)
-            return option.end() if option else end
-        if mark in names.ACCENTS:
+            return self._after(_OPTION, end)
+        if mark in _ACCENTS:
             return self._accent(mark, end)
-        self._out.add(names.CHARACTERS.get(mark, ""))
+        self._out.add(_CHARACTERS.get(mark, ""))
         return end
 
     def _command(self, at: int, name: str, end: int) -> int:
         """A command with a name of letters, but for `begin` and `end`."""
         plain = name.rstrip("*")
-        opened = syntax.OPEN.match(self._text, end)
-        if plain in names.RANKS and not self._out.hidden:
-            option = syntax.OPTION.match(self._text, end)
-            opened = syntax.OPEN.match(self._text, option.end() if option else end)
-            if opened:
-                self._begin_heading(at, names.RANKS[plain])
-                return self._open_group(opened.end(), "", special=True)
+        opened = _OPEN.match(self._text, self._after(_OPTION, end))  # behind the short form of a title
+        if plain in _RANKS and not self._out.hidden and opened:
+            self._begin_heading(at, _RANKS[plain])
+            return self._open_group(opened.end(), "", special=True)
         self._out.touch(at)
         if plain in ("verb", "lstinline"):
             return self._verb(end)
@@ -136,23 +301,22 @@ class _Reader:
             return self._link(at, plain, end)
         if plain in ("item", "bibitem"):
             return self._item(at, plain, end)
-        if plain in names.FILES:
-            group = syntax.GROUP.match(self._text, end)
-            return self._raw(at, group.end() if group else end)
-        if plain in names.REFERENCES or (syntax.CITE.match(plain) and plain not in names.ARGUMENTS):
+        if plain in _FILES:
+            return self._raw(at, self._after(_GROUP, end))
+        if plain in _REFERENCES or (_CITE.match(plain) and plain not in _ARGUMENTS):
             return self._reference(plain, end)
-        if plain in names.FRONT_MATTER and opened and self._out.hidden:
+        if plain in _FRONT_MATTER and opened and self._out.hidden:
             self._out.begin("paragraph")
             self._out.touch(at)
             self._out.hidden = False
             return self._open_group(opened.end(), "title", special=True)
-        if plain in names.NOTES and opened:
+        if plain in _NOTES and opened:
             self._out.add(" (")
             return self._open_group(opened.end(), ")")
-        if plain in names.ACCENTS:
+        if plain in _ACCENTS:
             return self._accent(plain, end)
-        if plain in names.SYMBOLS:
-            self._out.add(names.SYMBOLS[plain])
+        if plain in _SYMBOLS:
+            self._out.add(_SYMBOLS[plain])
             return end
         if plain == "appendix" or (plain == "abstract" and opened):
             self._heading(at, plain.capitalize())
@@ -161,40 +325,37 @@ class _Reader:
         if plain == "par":
             self._end_paragraph()
             return end
-        if name in names.OWN_LINE:
+        if name in _OWN_LINE:
             self._out.line()
-        return self._source.skip_arguments(end, names.ARGUMENTS.get(plain, 0))
+        return self._source.skip_arguments(end, _ARGUMENTS.get(plain, 0))
 
     def _begin(self, at: int, name: str, end: int) -> int:
         plain = name.rstrip("*")
         if name == "document":
             self._out.hidden = False
             self._out.begin("paragraph")
-        elif name in names.VERBATIM:
+        elif name in _VERBATIM:
             return self._verbatim(at, name, end)
-        elif plain in names.MATH:
+        elif plain in _MATH:
             close = self._source.find(f"\\end{{{name}}}", end)
             self._out.touch(at)
             return self._raw(at, close + len(name) + 6) if close < self._source.blank_line(end) else end
         elif plain in ("abstract", "appendices", "thebibliography"):
             self._heading(at, {"abstract": "Abstract", "appendices": "Appendix"}.get(plain, "References"))
             self._appendix = self._appendix or plain == "appendices"
-        elif plain in names.CONTAINERS:
+        elif plain in _CONTAINERS:
             if not self._open:
-                self._out.begin(names.CONTAINERS[plain])
+                self._out.begin(_CONTAINERS[plain])
             self._out.touch(at)
             self._out.line()
             self._open.append(plain)
-            if plain in names.LISTS:
+            if plain in _LISTS:
                 self._numbers.append(0 if plain == "enumerate" else -1)
-            option = syntax.OPTION.match(self._text, end)
-            end = option.end() if option else end
+            end = self._after(_OPTION, end)
         elif not self._open:
             self._out.begin("paragraph")
             self._out.touch(at)
-        return self._source.skip_arguments(
-            end, names.ENVIRONMENT_ARGUMENTS.get(name, names.ENVIRONMENT_ARGUMENTS.get(plain, 0))
-        )
+        return self._source.skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, _ENVIRONMENT_ARGUMENTS.get(plain, 0)))
 
     def _end(self, name: str, end: int) -> int:
         plain = name.rstrip("*")
@@ -204,10 +365,10 @@ class _Reader:
             closed = ""
             while closed != plain:
                 closed = self._open.pop()
-                if closed in names.LISTS:
+                if closed in _LISTS:
                     self._numbers.pop()
             self._out.line()
-        if not self._open and plain not in names.MATH:
+        if not self._open and plain not in _MATH:
             self._out.begin("paragraph")
         return end
 
@@ -221,34 +382,26 @@ class _Reader:
                 self._out.begin("code")
             self._out.touch(at)
             self._out.line(raw=True)
-            self._out.add(
-                self._text[self._source.skip_arguments(end, names.ENVIRONMENT_ARGUMENTS.get(name, 0)) : close]
-            )
+            self._out.add(self._text[self._source.skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, 0)) : close])
             self._out.line()
             if not self._open:
                 self._out.begin("paragraph")
         return close + len(closing)
 
     def _verb(self, end: int) -> int:
-        option = syntax.OPTION.match(self._text, end)
-        group = syntax.GROUP.match(self._text, option.end() if option else end)
-        if group:
-            self._out.add(group[1])
-            return group.end()
-        delimiter, rest = self._text[end : end + 1], self._text[end + 1 : end + 1 + _VERB_LIMIT]
-        inner, found, _ = rest.partition(delimiter) if delimiter.strip() else ("", "", "")
-        if not found or "\n" in inner or "\r" in inner:
-            return end
-        self._out.add(inner)
-        return end + len(inner) + 2
+        end = self._after(_OPTION, end)
+        found = _GROUP.match(self._text, end) or _VERB.match(self._text, end)
+        if found:
+            self._out.add(found[found.lastindex or 0])
+        return found.end() if found else end
 
     def _link(self, at: int, name: str, end: int) -> int:
-        target = syntax.GROUP.match(self._text, end)
+        target = _GROUP.match(self._text, end)
         if not target:
             return end
-        address = syntax.ESCAPED.sub(r"\1", target[1].strip())
-        label = syntax.GROUP.match(self._text, target.end()) if name == "href" else None
-        self.links.append((at, address, " ".join(syntax.MARKUP.sub(" ", label[1]).split()) if label else address))
+        address = _ESCAPED.sub(r"\1", target[1].strip())
+        label = _GROUP.match(self._text, target.end()) if name == "href" else None
+        self.links.append((at, address, " ".join(_MARKUP.sub(" ", label[1]).split()) if label else address))
         if name == "url":
             self._out.add(address)
         return target.end()
@@ -267,22 +420,20 @@ class _Reader:
         return end
 
     def _reference(self, name: str, end: int) -> int:
-        option = syntax.OPTION.match(self._text, end)
-        while option:
-            end = option.end()
-            option = syntax.OPTION.match(self._text, end)
-        group = syntax.GROUP.match(self._text, end)
+        while (behind := self._after(_OPTION, end)) > end:
+            end = behind
+        group = _GROUP.match(self._text, end)
         if not group:
             return end
-        self._out.add(group[1] if name in names.REFERENCES else f"[{group[1]}]")
+        self._out.add(group[1] if name in _REFERENCES else f"[{group[1]}]")
         return group.end()
 
     def _accent(self, mark: str, end: int) -> int:
-        found = syntax.LETTER.match(self._text, end)
+        found = _LETTER.match(self._text, end)
         if not found:
             return end
         letter = (found[1] or found[2]).removeprefix("\\")
-        self._out.add(unicodedata.normalize("NFC", letter + names.ACCENTS[mark]))
+        self._out.add(unicodedata.normalize("NFC", letter + _ACCENTS[mark]))
         return found.end()
 
     def _math(self, at: int, found: re.Match[str] | None) -> int:
@@ -293,7 +444,7 @@ class _Reader:
 
     def _raw(self, at: int, end: int) -> int:
         """Source that is shown as it is, but for labels."""
-        self._out.add(syntax.LABEL.sub("", self._text[at:end]))
+        self._out.add(_LABEL.sub("", self._text[at:end]))
         return end
 
     def _open_group(self, end: int, then: str, special: bool = False) -> int:

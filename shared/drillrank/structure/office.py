@@ -1,111 +1,333 @@
-"""Word, PowerPoint and EPUB files as Markdown."""
+"""Word, PowerPoint and EPUB files as Markdown.
+
+Word is read by mammoth, which keeps styles, lists, tables, text boxes, notes and comments; charts, diagrams, formulas,
+running headers and footers are given to it as text. PowerPoint is read from its XML: python-pptx takes time quadratic
+in the rows of a table, and does not see diagrams.
+"""
 
 from __future__ import annotations
 
 import posixpath
-import re
+import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from typing import Any
 from urllib.parse import unquote
+from xml.etree.ElementTree import Element, TreeBuilder, XMLParser, tostring
 
-from drillrank.errors import InvalidInput, require
-from drillrank.structure.markdown_text import as_markdown, heading, prose, table
-from drillrank.structure.pages import Pages
-from drillrank.structure.parse import parse_document
+from drillrank import limits
+from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra, require
+from drillrank.structure.document import assemble
+from drillrank.structure.html import scan_html
+from drillrank.structure.markdown import as_markdown, heading, prose, table
+from drillrank.structure.pages import Pages, joined_pages
 
 Converted = tuple[str, Pages | None]
 """Markdown, and its pages: the slides of a presentation."""
 
-_LARGEST = 500_000_000  # bytes of all parts of a file, unpacked
-_ROOT_FILE = re.compile(r"""<rootfile\b[^>]*\bfull-path\s*=\s*["']([^"']+)""")
-_TAG = re.compile(r"<(?:\w+:)?(item|itemref)\b([^>]*)>")
-_ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*["']([^"']*)["']""")
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_STYLES = "comment-reference => sup"
 
 
-def convert(content: bytes, ending: str) -> Converted:
+class _Tree(TreeBuilder):
+    """Builds a tree within limits; what declares a document type, and so entities, is refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = self._count = 0
+
+    def start(self, tag: str, attributes: dict[Any, Any], /) -> Element:
+        self._depth += 1
+        self._count += 1
+        if self._depth > limits.XML_DEPTH or self._count > limits.XML_ELEMENTS:
+            raise InvalidInput("its elements are nested too deeply, or too many")
+        return super().start(tag, attributes)
+
+    def end(self, tag: str, /) -> Element:
+        self._depth -= 1
+        return super().end(tag)
+
+    def doctype(self, *_: object) -> None:
+        raise InvalidInput("it declares a document type")
+
+
+class _Package:
+    """The parts of an archive, read within limits whatever its headers say."""
+
+    def __init__(self, content: bytes, path: str) -> None:
+        self.path = path
+        self._archive = zipfile.ZipFile(BytesIO(content))
+        self._names = frozenset(self._archive.namelist())
+        self._size = len(content)
+        self._unpacked = 0
+        self._written = 0
+
+    def names(self) -> frozenset[str]:
+        """All parts."""
+        return self._names
+
+    def read(self, name: str) -> bytes:
+        """A part."""
+        try:
+            with self._archive.open(name) as part:
+                pieces = []
+                while piece := part.read(1 << 20):
+                    self._unpacked += len(piece)
+                    limits.check_extracted(self._unpacked, self._size)
+                    pieces.append(piece)
+        except (RuntimeError, NotImplementedError) as cause:  # encrypted, packed in an unknown way
+            raise InvalidInput(f"its part {name!r:.80} cannot be read: {cause}") from cause
+        return b"".join(pieces)
+
+    def tree(self, name: str) -> Element:
+        """A part of XML."""
+        parser = XMLParser(target=_Tree())
+        parser.feed(self.read(name))
+        root = parser.close()
+        assert isinstance(root, Element)
+        return root
+
+    def related(self, name: str) -> dict[str, tuple[str, str]]:
+        """The parts that a part names, by id: the last word of the relation's type, and the name; links left out."""
+        folder, file = posixpath.split(name)
+        try:
+            relations = self.tree(f"{folder}/_rels/{file}.rels".lstrip("/"))
+        except KeyError:
+            return {}
+        return {
+            relation.get("Id", ""): (
+                posixpath.basename(relation.get("Type", "")),
+                posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/"),
+            )
+            for relation in relations
+            if relation.get("TargetMode") != "External"
+        }
+
+    def written(self, texts: Iterable[str]) -> Iterator[str]:
+        """The texts, as long as they are not too many."""
+        for text in texts:
+            self._written += len(text)
+            limits.check_extracted(self._written, self._size)
+            yield text
+
+
+def _name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _attribute(element: Element, name: str) -> str:
+    """An attribute of another namespace, such as the id of a relation."""
+    return next((value for key, value in element.attrib.items() if key.endswith(f"}}{name}")), "")
+
+
+def _below(element: Element, *names: str) -> Iterator[Element]:
+    """Elements of these names, in order; not those that stand for others in older programs."""
+    waiting = [element]
+    while waiting:
+        found = waiting.pop()
+        if _name(found) in names:
+            yield found
+        waiting += [part for part in reversed(found) if _name(part) != "Fallback"]
+
+
+def _text(element: Element) -> str:
+    """All text of an element, on one line."""
+    parts = (found.text or "" if _name(found) == "t" else " " for found in _below(element, "t", "br", "tab"))
+    return " ".join("".join(parts).split())
+
+
+def _drawn(package: _Package, related: dict[str, tuple[str, str]], frame: Element) -> Iterator[list[list[str]]]:
+    """The charts and diagrams that an element refers to, as rows of cells."""
+    for found in _below(frame, "chart", "relIds"):
+        kind, name = related.get(_attribute(found, "id") or _attribute(found, "dm"), ("", ""))
+        if name and kind in ("chart", "chartEx", "diagramData"):
+            yield list(_chart(package.tree(name)) if kind != "diagramData" else _diagram(package.tree(name)))
+
+
+def _chart(chart: Element) -> Iterator[list[str]]:
+    """Its titles; a row of categories, and one of values for each series."""
+    yield from ([_text(title)] for title in _below(chart, "title") if _text(title))
+    named: list[str] = []
+    for series in _below(chart, "ser"):
+        cells = {_name(part): [value.text or "" for value in _below(part, "v")] for part in series}
+        categories = cells.get("cat", cells.get("xVal", []))
+        if categories and categories != named:
+            named = categories
+            yield ["", *categories]
+        yield [" ".join(cells.get("tx", [])), *cells.get("val", cells.get("yVal", []))]
+
+
+def _diagram(data: Element) -> Iterator[list[str]]:
+    yield from ([_text(paragraph)] for paragraph in _below(data, "p") if _text(paragraph))
+
+
+def _docx(package: _Package) -> Converted:
+    """Give mammoth what was read within limits, and what it does not know as text."""
+    mammoth = require("mammoth", "office")
+    main = next((name for kind, name in package.related("").values() if kind == "officeDocument"), "word/document.xml")
+    document, related = package.tree(main), package.related(main)
+    _spell_out(package, document, related)
+    body = document.find(f"{_WORD}body")
+    if body is None:
+        raise InvalidInput("it has no text")
+    for kind in ("header", "footer"):
+        names = sorted({name for found, name in related.values() if found == kind})
+        texts = dict.fromkeys(_text(package.tree(name)) for name in names)
+        for text in texts if kind == "footer" else reversed(texts):
+            if any(map(str.isalpha, text)):
+                body.insert(0 if kind == "header" else len(body), _element("p", _element("r", _element("t", text))))
+    copy = BytesIO()
+    with zipfile.ZipFile(copy, "w") as archive:
+        archive.writestr(main, tostring(document))
+        for name in sorted(package.names() - {main}):
+            if name.startswith((posixpath.dirname(main), "_rels/", "[")) and name.endswith((".xml", ".rels")):
+                archive.writestr(name, tostring(package.tree(name)))
+    page = mammoth.convert_to_html(copy, convert_image=mammoth.images.img_element(_no_image), style_map=_STYLES).value
+    return "\n\n".join(package.written(as_markdown(assemble(page, scan_html(page), "html")))), None
+
+
+def _spell_out(package: _Package, document: Element, related: dict[str, tuple[str, str]]) -> None:
+    """Write what mammoth leaves out so that it reads it: formulas, charts, diagrams and text boxes."""
+    waiting = [document]
+    while waiting:
+        parent = waiting.pop()
+        for at, child in enumerate(parent):
+            if _name(child) == "AlternateContent" and len(child):
+                parent[at] = child = child[0]
+                child.tag = f"{_WORD}smartTag"  # which means nothing more than what is in it
+            elif _name(child) in ("oMath", "oMathPara"):
+                parent[at] = child = _element("r", _element("t", _text(child)))
+            elif _name(child) == "drawing":
+                rows = [" | ".join(row) for drawn in _drawn(package, related, child) for row in drawn]
+                boxes = _below(child, "txbxContent")
+                parent[at] = child = _element(
+                    "smartTag", child, *boxes, *([_element("t", "; ".join(rows))] * bool(rows))
+                )
+                waiting += child[1:]
+                continue
+            waiting.append(child)
+
+
+def _element(name: str, *content: Element | str) -> Element:
+    element = Element(f"{_WORD}{name}")
+    for part in content:
+        if isinstance(part, str):
+            element.text = part
+        else:
+            element.append(part)
+    return element
+
+
+def _no_image(image: Any) -> dict[str, str]:  # noqa: ARG001  # mammoth's own would write all of it into the text
+    """What is left is the alternative text."""
+    return {"src": ""}
+
+
+def _pptx(package: _Package) -> Converted:
+    """Each slide is a section, and a page."""
+    main = next(name for kind, name in package.related("").values() if kind == "officeDocument")
+    related = package.related(main)
+    slides = [related.get(_attribute(slide, "id"), ("", ""))[1] for slide in _below(package.tree(main), "sldId")]
+    return joined_pages(
+        ("\n\n".join(package.written(_slide(package, name, number))), number) for number, name in enumerate(slides, 1)
+    )
+
+
+def _slide(package: _Package, name: str, number: int) -> Iterator[str]:
+    """The title, shapes in their order, those in groups too, then notes and comments."""
+    slide, related = package.tree(name), package.related(name)
+    titles = [shape for shape in _below(slide, "sp") if _place(shape) in ("title", "ctrTitle")]
+    yield heading(1, (_text(titles[0]) if titles else "") or f"Slide {number}")
+    yield from _shapes(package, related, slide, titles[:1])
+    for kind, other in related.values():
+        if kind == "notesSlide":
+            notes = package.tree(other)
+            left_out = [shape for shape in _below(notes, "sp") if _place(shape) != "body"]
+            yield from _shapes(package, {}, notes, left_out)
+        elif kind == "comments":
+            said = (
+                " ".join("".join(found.itertext()).split()) for found in _below(package.tree(other), "text", "txBody")
+            )
+            yield from map(prose, filter(None, said))
+
+
+def _place(shape: Element) -> str:
+    """What a shape is the place of, as its layout says."""
+    return next((found.get("type", "") for found in _below(shape, "ph")), "")
+
+
+def _shapes(
+    package: _Package, related: dict[str, tuple[str, str]], root: Element, left_out: list[Element]
+) -> Iterator[str]:
+    waiting = [root]
+    while waiting:
+        shape = waiting.pop()
+        kind = _name(shape)
+        if shape in left_out or (kind == "sp" and _place(shape) == "sldNum"):
+            continue
+        if kind == "p":
+            yield from filter(None, [prose(_text(shape)) if _text(shape) else ""])
+        elif kind == "tbl":
+            rows = [[_text(cell) for cell in _below(row, "tc")] for row in _below(shape, "tr")]
+            yield from [table(rows)] if rows else []
+        elif kind == "graphicData":
+            yield from (table(rows) for rows in _drawn(package, related, shape) if rows)
+            waiting += reversed(shape)
+        elif kind == "pic":
+            described = next((found.get("descr", "") for found in _below(shape, "cNvPr")), "")
+            yield from [prose(" ".join(described.split()))] if described.strip() else []
+        else:
+            waiting += reversed([part for part in shape if _name(part) != "Fallback"])
+
+
+def _epub(package: _Package) -> Converted:
+    """The chapters in the order in which a book is read; those that are not there are left out, with a warning."""
+    roots = _below(package.tree("META-INF/container.xml"), "rootfile")
+    main = next((root.get("full-path", "") for root in roots), "")
+    if main not in package.names():
+        raise InvalidInput("it does not say where its contents are")
+    contents = package.tree(main)
+    items = {
+        item.get("id"): posixpath.normpath(posixpath.join(posixpath.dirname(main), unquote(item.get("href", ""))))
+        for item in _below(contents, "item")
+    }
+    order = [items.get(place.get("idref"), "") for place in _below(contents, "itemref")]
+    if missing := sum(name not in package.names() for name in order):
+        warnings.warn(f"{missing} chapters of {package.path} are not in it", DrillrankWarning, stacklevel=4)
+    return "\n\n".join(package.written(_chapters(package, order))), None
+
+
+def _chapters(package: _Package, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if name in package.names():
+            page = package.read(name).decode("utf-8-sig", errors="replace")
+            yield from as_markdown(assemble(page, scan_html(page), "html"))
+
+
+_READERS: dict[str, Callable[[_Package], Converted]] = {".docx": _docx, ".pptx": _pptx, ".epub": _epub}
+ENDINGS = frozenset(_READERS)
+
+
+def convert(content: bytes, ending: str, path: str) -> Converted:
     """The text of an office file.
 
     Args:
         content: Of the file.
-        ending: Of its name, as in `CONVERTERS`.
+        ending: Of its name, one of `ENDINGS`.
+        path: What messages call it.
 
     Raises:
-        InvalidInput: the file is broken, protected by a password, or far larger unpacked than any document is.
+        InvalidInput: the file is broken, protected by a password, has no text, or passes a limit.
         MissingExtra: the extra `office` is not installed.
     """
     try:
-        with zipfile.ZipFile(BytesIO(content)) as archive:
-            if sum(part.file_size for part in archive.infolist()) > _LARGEST:
-                raise InvalidInput("it is too large when it is unpacked")
-        return CONVERTERS[ending](content)
-    except zipfile.BadZipFile as cause:
-        raise InvalidInput("it is broken, or protected by a password") from cause
-
-
-def _docx(content: bytes) -> Converted:
-    page = require("mammoth", "office").convert_to_html(BytesIO(content), convert_image=_no_image).value
-    return "\n\n".join(as_markdown(parse_document(page, "html"))), None
-
-
-def _no_image(image: Any) -> list[Any]:  # noqa: ARG001  # mammoth's own would write all of it into the text
-    return []
-
-
-def _pptx(content: bytes) -> Converted:
-    """Each slide is a section, and a page."""
-    texts: list[str] = []
-    marks: list[tuple[int, int, str]] = []
-    length = 0
-    for number, slide in enumerate(require("pptx", "office").Presentation(BytesIO(content)).slides, 1):
-        text = "\n\n".join(_slide(slide, number))
-        marks.append((length, number, str(number)))
-        texts.append(text)
-        length += len(text) + 2
-    return "\n\n".join(texts), Pages.of(marks) if marks else None
-
-
-def _slide(slide: Any, number: int) -> Iterator[str]:
-    title = slide.shapes.title
-    said = "" if title is None else title.text_frame.text.strip()
-    yield heading(1, said or f"Slide {number}")
-    for shape in slide.shapes:
-        if title is not None and shape.shape_id == title.shape_id:
-            continue
-        if shape.has_text_frame:
-            yield from (prose(text) for part in shape.text_frame.paragraphs if (text := " ".join(part.text.split())))
-        if getattr(shape, "has_table", False):
-            yield table([[" ".join(cell.text.split()) for cell in row.cells] for row in shape.table.rows])
-    if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame):
-        yield from (prose(text) for part in notes.paragraphs if (text := " ".join(part.text.split())))
-
-
-def _epub(content: bytes) -> Converted:
-    """The chapters in the order in which a book is read."""
-    with zipfile.ZipFile(BytesIO(content)) as book:
-        root = _ROOT_FILE.search(_part(book, "META-INF/container.xml"))
-        if root is None:
-            raise InvalidInput("it does not say where its contents are")
-        items: dict[str, str] = {}
-        order: list[str] = []
-        for kind, attributes in _TAG.findall(_part(book, root[1])):
-            named = dict(_ATTRIBUTE.findall(attributes))
-            if kind == "item":
-                items[named.get("id", "")] = unquote(named.get("href", ""))
-            else:
-                order.append(named.get("idref", ""))
-        folder = posixpath.dirname(root[1])
-        names = [posixpath.normpath(posixpath.join(folder, items[id_])) for id_ in order if id_ in items]
-        chapters = [_part(book, name) for name in names]
-    return "\n\n".join(text for chapter in chapters for text in as_markdown(parse_document(chapter, "html"))), None
-
-
-def _part(book: zipfile.ZipFile, name: str) -> str:
-    try:
-        return book.read(name).decode("utf-8-sig", errors="replace")
-    except (KeyError, RuntimeError, NotImplementedError) as cause:  # not there, encrypted, packed in an unknown way
-        raise InvalidInput(f"its part {name!r} cannot be read: {cause}") from cause
-
-
-CONVERTERS: dict[str, Callable[[bytes], Converted]] = {".docx": _docx, ".pptx": _pptx, ".epub": _epub}
+        text, pages = _READERS[ending](_Package(content, path))
+    except MissingExtra:
+        raise
+    except Exception as cause:  # the libraries raise whatever a broken file makes them stumble over
+        said = "it is broken, or protected by a password" if isinstance(cause, zipfile.BadZipFile) else str(cause)
+        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {said:.200}.") from cause
+    if not text.strip():
+        raise InvalidInput(f"{path} has no text.")
+    return text, pages

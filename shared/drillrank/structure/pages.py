@@ -88,6 +88,26 @@ class Pages:
             return None
 
 
+def joined_pages(texts: Iterable[tuple[str, int | None]]) -> tuple[str, Pages | None]:
+    r"""Texts with blank lines between them, and the pages that they begin on.
+
+    Args:
+        texts: Each with its page's number, if that is known; one that is not above those before it does not count.
+
+    >>> joined_pages([("One", 1), ("two", None), ("three", 2)])
+    ('One\n\ntwo\n\nthree', Pages(starts=(0, 10), numbers=(1, 2), labels=('1', '2')))
+    """
+    parts: list[str] = []
+    marks: list[tuple[int, int, str]] = []
+    at = 0
+    for text, number in texts:
+        if number is not None and (not marks or number > marks[-1][1]):
+            marks.append((at, number, str(number)))
+        parts.append(text)
+        at += len(text) + 2
+    return "\n\n".join(parts), Pages.of(marks) if marks else None
+
+
 def page_range(pages: tuple[int, int]) -> str:
     """First and last page, as a citation has them.
 

@@ -1,23 +1,29 @@
-"""Plain text: paragraphs between blank lines, or told by their lines, under underlined, numbered or named headings.
+"""Plain text: paragraphs between blank lines, or told by their lines, under headings that are guessed.
 
-Other lines that look like headings are found by `drillrank.structure.flat`.
-
-A numbered list must not become a row of sections. So a line counts as a numbered heading only if it stands alone,
-reads like a title, continues the numbers before it, and has text or a deeper heading below it.
+Underlined, numbered and named lines are headings; a numbered list must not become a row of sections, so a line counts
+as a numbered heading only if it stands alone, reads like a title, continues the numbers before it, and has text or a
+deeper heading below it. What a table of contents lists, lines in capitals or bold, and short lines over prose are less
+certain: `confidence` orders the reasons, and is no probability. How often each was right is printed by
+`python -m tests.benchmarks flat_headings`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Container, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from drillrank.structure.document import Block
-from drillrank.structure.flat import flat_headings
-from drillrank.structure.lines import paragraphs
-from drillrank.structure.run_on import run_on_paragraphs
-from drillrank.structure.scan import Scan
+from drillrank.structure.document import Block, Scan
+from drillrank.structure.lines import line_starts, paragraphs, trimmed_end
 
+_NAMES_ITSELF = re.compile(
+    r"(?P<name>part|book|chapter|article|item|section|appendix|annex|schedule|exhibit|§)\s*"
+    r"(?P<number>\d{1,3}[A-Z]?|[IVXLC]+|[A-Z])\b",
+    re.IGNORECASE,
+)
+_HIGH = {"book": 0, "part": 1}
 _UNDERLINED = re.compile(
     r"(?:([=~^-])\1{2,}[ \t]*(?:\r\n?|\n))?(?P<title>[^\r\n]*)(?:\r\n?|\n)(?P<under>([=~^-])\4{2,})[ \t]*(?=[\r\n]|$)"
 )
@@ -37,12 +43,6 @@ _GAP = 2  # largest step from one number to the next: one heading may have been 
 _RANKS = {
     "book": 0,
     "part": 1,
-    "chapter": 2,
-    "appendix": 2,
-    "annex": 2,
-    "schedule": 2,
-    "article": 2,
-    "item": 2,
     "§": 3,
     "section": 3,
     "clause": 3,
@@ -50,11 +50,42 @@ _RANKS = {
     "-": 4,
     "~": 5,
     "^": 6,
+    **dict.fromkeys(("chapter", "appendix", "annex", "schedule", "article", "item"), 2),
 }
 _NUMBER_RANK = 3  # of "1"; that of "1.1" is one more
 _ROMANS = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV", "XV", "XVI"]
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r\n?|\n)")
 _INDENT = re.compile(r"[ ]{0,3}(?=\S)")
+_BOLD = re.compile(r"(?P<mark>\*\*|__)(?P<title>[^\s*_](?:[^\r\n*]*[^\s*])?)(?P=mark):?")
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_SIGNS = re.compile(r"[|=<>{}@\\]|\.\.|https?:|[;,]$|\t| {3}")
+_MOST_WORDS = 10  # of a short line
+_PROSE = 120  # characters below a short line
+_LEAST_LISTED = 3  # lines of a table of contents
+_RUNNING = 5  # times that a line stands in a text before it is taken for a page's own
+_LEAST_SHORT = 2  # short lines: one alone may be anything
+_RANK = {"listed": 3, "capitals": 3, "bold": 7, "short": 8}
+_CONFIDENCE = {"listed": 0.95, "short": 0.8, "bold": 0.7, "capitals": 0.6}  # capitals may be formulas or a warning
+_NARROWEST = 50  # characters: what is narrower is verse, an address, a table
+_SHORT = 0.75  # of the margin, for a title
+_FULL = 0.95  # of the margin: letters are not equally wide
+_WHOLE = 200  # characters: not broken at a margin, but a paragraph
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
+_TITLE = re.compile(r"(?=.*[^\W\d_]{2}).*[^\s.,;:!?]")
+_ITEM = re.compile(r"[•·▪◦‣●○■]")
+_QUOTES = "\"'“‘([ \t"
+_PAGE = re.compile(r"(?:\d{1,4}|[ivxl]{1,6})$")
+_DOTS = re.compile(r"\.{3,}|\.(?:[ \t]\.){2,}")
+
+
+def named_rank(title: str) -> int | None:
+    """How high a heading stands that calls itself a part, chapter, article or item; None if it does not.
+
+    >>> named_rank("PART II"), named_rank("Item 7. Discussion"), named_rank("Discussion"), named_rank("Parting words")
+    (1, 2, None, None)
+    """
+    found = _NAMES_ITSELF.match(title)
+    return None if found is None else _HIGH.get(found["name"].lower(), 2)
 
 
 class _Heading(NamedTuple):
@@ -71,11 +102,11 @@ class _Heading(NamedTuple):
 def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text, and the lines that are certainly headings."""
     apart = paragraphs(text)
-    spans = [part for span in apart for part in run_on_paragraphs(text, *span)]
+    spans = [part for span in apart for part in _run_on_paragraphs(text, *span)]
     underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(text, *span))}
     candidates = (_candidate(at, text, *span) for at, span in enumerate(spans) if at not in underlined)
     numbered = {heading.at: heading for heading in _plausible([found for found in candidates if found])}
-    flat = flat_headings(text, spans, {*underlined, *numbered})
+    flat = _flat_headings(text, spans, {*underlined, *numbered})
     alone = {*apart}  # in a run of lines, what is short or in capitals is mostly the head of a table
     flat = {at: found for at, found in flat.items() if spans[at] in alone or found.confidence >= _CERTAIN}
     used = {heading.rank for found in (numbered, flat) for heading in found.values()} | {
@@ -193,3 +224,150 @@ def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
         return False
     before, least = (last[same], 1) if same < len(last) else (0, 0)
     return least <= number[same] - before <= _GAP and all(part <= _GAP for part in number[same + 1 :])
+
+
+class _FlatHeading(NamedTuple):
+    """A paragraph that is taken for a heading.
+
+    Attributes:
+        title: As a reader sees it.
+        rank: The smaller, the higher in the tree; as that of `_Heading`.
+        confidence: Above 0 and below 1.
+    """
+
+    title: str
+    rank: int
+    confidence: float
+
+
+def _flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container[int] = ()) -> dict[int, _FlatHeading]:
+    """The paragraphs that are headings, by their place.
+
+    Args:
+        text: Of the document.
+        spans: Its paragraphs.
+        known: Places of those that are headings for better reasons.
+    """
+    listed = _listed(text, spans)
+    found: dict[int, _FlatHeading] = {}
+    for at, (start, end) in enumerate(spans):
+        line = text[start:end].strip()
+        below = text[slice(*spans[at + 1])] if at + 1 < len(spans) else ""
+        if at in known or not below or len(line) > _LONGEST_TITLE + 4 or "\n" in line or "\r" in line:
+            continue
+        kind, title = _kind(line, below, listed)
+        if kind:
+            found[at] = _FlatHeading(title, _RANK[kind], _CONFIDENCE[kind])
+    found = _without_running(found)
+    short = [at for at, heading in found.items() if heading.rank == _RANK["short"]]
+    if len(short) < _LEAST_SHORT:
+        found = {at: heading for at, heading in found.items() if at not in short}
+    return _with_text_below(found, len(spans), known)
+
+
+def _without_running(found: dict[int, _FlatHeading]) -> dict[int, _FlatHeading]:
+    """Without titles that stand on page after page."""
+    times = Counter(_key(heading.title) for heading in found.values())
+    return {at: heading for at, heading in found.items() if times[_key(heading.title)] < _RUNNING}
+
+
+def _kind(line: str, below: str, listed: Container[str]) -> tuple[str, str]:
+    if bold := _BOLD.fullmatch(line):
+        title = bold["title"].strip()
+        return ("bold", title) if _WORD.search(title) and not _SENTENCE_END.search(title) else ("", "")
+    if _key(line) in listed:
+        return "listed", line
+    words = _WORD.findall(line)
+    letters = sum(map(len, words))
+    if not words or letters < 4 or _SIGNS.search(line) or line[-1] in ".!?:" or letters < 0.6 * len(line):
+        return "", ""
+    if line.isupper():
+        return ("", "") if below.isupper() else ("capitals", line)
+    starts = line[0].isupper() or line[0].isdigit()
+    over_prose = len(below) >= _PROSE and _SENTENCE_END.search(below.rstrip()) is not None
+    return ("short", line) if starts and over_prose and len(words) <= _MOST_WORDS else ("", "")
+
+
+def _listed(text: str, spans: Sequence[tuple[int, int]]) -> set[str]:
+    """The titles of a table of contents."""
+    titles: set[str] = set()
+    for start, end in spans:
+        lines = text[start:end].splitlines()
+        titles.update(_key(title) for line in lines if (title := _contents_title(line.strip())))
+    return titles if len(titles) >= _LEAST_LISTED else set()
+
+
+def _contents_title(line: str) -> str:
+    """What a line of a table of contents lists; dots, blanks or a tab part it from the number of its page."""
+    page = _PAGE.search(line)
+    rest = line[: page.start()] if page else ""
+    title = rest.rstrip(". \t")
+    leader = rest[len(title) :]
+    dots = leader.strip()
+    parted = _DOTS.fullmatch(dots) if dots else len(leader) > 2 or "\t" in leader
+    return title if parted and len(title) > 1 and title[0].isalnum() else ""
+
+
+def _key(title: str) -> str:
+    return " ".join(title.casefold().split())
+
+
+def _with_text_below(found: dict[int, _FlatHeading], count: int, known: Container[int]) -> dict[int, _FlatHeading]:
+    """Without rows of headings that nothing stands below: lists, addresses, title pages."""
+
+    def leads(at: int) -> bool:
+        """Whether text, or a deeper heading that has text, comes next."""
+        below = at + 1
+        if below >= count:
+            return False
+        if below in found:
+            return found[below].rank > found[at].rank and leads(below)
+        return below not in known or found[at].rank <= _RANK["capitals"]
+
+    return {at: heading for at, heading in found.items() if leads(at)}
+
+
+def _run_on_paragraphs(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    r"""Spans of the paragraphs in a run of lines.
+
+    >>> wide = "The fox hunts mice in the meadow behind the mill, and it hears them\n"
+    >>> text = f"1 Foxes\n{wide}under the snow.\n{wide}from far away."
+    >>> [text[a:b][:13] for a, b in _run_on_paragraphs(text, 0, len(text))]
+    ['1 Foxes', 'The fox hunts', 'The fox hunts']
+    """
+    places = [start + place for place in line_starts(text[start:end])]
+    lines = [text[a:b].strip() for a, b in pairwise(places)]
+    margin = sorted(map(len, lines))[4 * len(lines) // 5]
+    if len(lines) == 1 or margin < _NARROWEST:
+        return [(start, end)]
+    begins = [place for place, first in zip(places, _firsts(lines, margin), strict=False) if first]
+    return [(a, trimmed_end(text, a, b)) for a, b in pairwise([*begins, end])]
+
+
+def _firsts(lines: Sequence[str], margin: int) -> list[bool]:
+    """Of each line, whether a paragraph begins with it."""
+    titles = _may_be_titles(lines, _SHORT * margin)
+    firsts = [True]
+    for at, (line, below) in enumerate(pairwise(lines)):
+        fits = len(f"{line} {below.split()[0]}") <= _FULL * margin
+        ends = _SENTENCE_END.search(line) is not None and (fits or len(line) >= _WHOLE or titles[at + 1])
+        firsts.append((ends and _begins(below)) or (firsts[at] and titles[at]) or _ITEM.match(below) is not None)
+    return firsts
+
+
+def _may_be_titles(lines: Sequence[str], short: float) -> list[bool]:
+    """Of each line, whether it is short and stands over a full one or over another title."""
+    found = [False] * len(lines)
+    for at in range(len(lines) - 2, -1, -1):
+        line, below = lines[at : at + 2]
+        over = found[at + 1] or (len(below) >= short and _begins(below))
+        found[at] = (
+            over and len(line) < min(short, _LONGEST_TITLE) and _begins(line) and _TITLE.fullmatch(line) is not None
+        )
+    return found
+
+
+def _begins(line: str) -> bool:
+    """Whether a sentence or a title may begin here."""
+    first = line.lstrip(_QUOTES)[:1]
+    return first.isalnum() and not first.islower()

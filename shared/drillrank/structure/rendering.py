@@ -1,9 +1,49 @@
-"""Readable text of a block, built line by line."""
+"""The visible blocks of a format with markup: where each stands, and its text line by line."""
 
 from __future__ import annotations
 
-from drillrank.structure.document import BlockKind
-from drillrank.structure.scan import Shown
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from drillrank.structure.document import Block, BlockKind, Scan
+from drillrank.structure.lines import trimmed_end
+
+
+class Shown(NamedTuple):
+    """A visible block of a format with markup.
+
+    Attributes:
+        start: Offset of its first character, markup included.
+        kind: What the block is.
+        rendering: Its readable text.
+        level: Level of a heading, from 1 on.
+    """
+
+    start: int
+    kind: BlockKind
+    rendering: str
+    level: int = 0
+
+
+def spread(text: str, shown: Sequence[Shown]) -> Scan:
+    """Give each visible block the source up to the next one, so that no markup stands alone.
+
+    Args:
+        text: The source.
+        shown: The visible blocks, starts rising.
+    """
+    blocks: list[Block] = []
+    headings: list[tuple[int, str]] = []
+    ends = [block.start for block in shown[1:]] + [len(text)]
+    start = len(text) - len(text.lstrip())
+    for block, end in zip(shown, ends, strict=False):
+        blocks.append(Block(block.kind, start, trimmed_end(text, start, end), block.rendering))
+        if block.kind == "heading":
+            headings.append((block.level, " ".join(block.rendering.split())))
+        start = end
+    if not shown and text.strip():
+        blocks.append(Block("other", start, trimmed_end(text, start, len(text)), ""))
+    return Scan(blocks, headings)
 
 
 class Rendering:
@@ -60,39 +100,3 @@ class Rendering:
         if any(cell.strip() for cell in cells):
             self._lines.append(self._prefix + " | ".join(cells))
             self._prefix = ""
-
-
-class Writer(Rendering):
-    """Writes the visible blocks of a source one after the other.
-
-    Attributes:
-        shown: The blocks so far that show something, and all headings; levels are not set.
-        hidden: Whether text is left out for now.
-        kind: Kind of the block that is being written.
-    """
-
-    def __init__(self, hidden: bool = False) -> None:
-        super().__init__()
-        self.shown: list[Shown] = []
-        self.hidden = hidden
-        self.kind: BlockKind = "paragraph"
-        self._start = -1
-
-    def begin(self, kind: BlockKind) -> None:
-        """End the block so far, and begin another where it is touched first."""
-        text = self.text()
-        if text or self.kind == "heading":
-            self.shown.append(Shown(self._start, self.kind, text))
-        self.clear()
-        self.kind = kind
-        self._start = -1
-
-    def touch(self, at: int) -> None:
-        """The block begins here at the latest."""
-        if self._start < 0:
-            self._start = at
-
-    def add(self, text: str) -> None:
-        """Text that continues the line, unless it is hidden."""
-        if not self.hidden:
-            super().add(text)

@@ -11,7 +11,7 @@ import transformers
 from tokenizers import Tokenizer, processors
 
 from drillrank.likelihood import HuggingFaceModel, LanguageModel, load_language_model
-from drillrank.likelihood.conversion import convert
+from drillrank.likelihood.ct2 import convert
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_fallback, byte_level, pairs, unigram, word_piece
 

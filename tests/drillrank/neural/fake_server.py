@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ class FakeServer:
         requests: Path and payload of every POST.
         keys: What each request sent as its `Authorization`.
         faults: What the next POSTs do in place of answering: a status, or a function of the answer that changes it.
-        slow: Seconds that every POST takes.
+        slow: Seconds that every POST takes; or a function of how many came before it.
         most: Requests that were under way at once.
     """
 
@@ -38,11 +39,12 @@ class FakeServer:
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         self.requests: list[tuple[str, Any]] = []
         self.keys: list[str | None] = []
-        self.faults: list[int | str | Callable[[Any], Any]] = []
+        self.faults: list[int | str | Callable[[Any], Any] | None] = []
         self.card: dict[str, Any] = {"id": "tiny", "owned_by": OWNERS[engine]}
         if engine in ("vllm", "sglang"):
             self.card |= {"root": str(folder), "max_model_len": 300}
-        self.slow, self.under_way, self.most = 0.0, 0, 0
+        self.slow: float | Callable[[int], float] = 0.0
+        self.under_way, self.most = 0, 0
         self._lock = threading.Lock()
         self._server = self._start(port)
         self.port = self._server.server_address[1]
@@ -64,13 +66,14 @@ class FakeServer:
             def do_POST(self) -> None:
                 payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with fake._lock:
+                    slow = fake.slow(len(fake.requests)) if callable(fake.slow) else fake.slow
                     fake.requests.append((self.path, payload))
                     fake.keys.append(self.headers.get("Authorization"))
                     fake.under_way += 1
                     fake.most = max(fake.most, fake.under_way)
                     fault = fake.faults.pop(0) if fake.faults else None
                 try:
-                    time.sleep(fake.slow)
+                    time.sleep(slow)
                     if fault == "drop":
                         self.close_connection = True
                     elif isinstance(fault, int):
@@ -88,8 +91,9 @@ class FakeServer:
                 self.send_header("Content-Length", str(len(body)))
                 if status == 429:
                     self.send_header("Retry-After", "0")
-                self.end_headers()
-                self.wfile.write(body)
+                with suppress(ConnectionError):  # who asked has left
+                    self.end_headers()
+                    self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None:
                 pass

@@ -17,9 +17,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Request
-from drillrank.likelihood.budget import allot
-from drillrank.likelihood.prompt_tokens import fit_to_budgets
-from drillrank.likelihood.text_tokenizer import TextTokenizer, Tokenised
+from drillrank.likelihood.tokenizer import TextTokenizer, Tokenised, allot, fit_to_budgets
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
 

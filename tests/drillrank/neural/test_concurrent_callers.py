@@ -1,7 +1,8 @@
-"""Callers who come while a model computes are computed together, and get the scores that they have alone."""
+"""Callers on any number of threads and tasks take turns: each gets exactly what it gets alone."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,94 +10,143 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from drillrank import UPR
+from drillrank import UPR, PromptRank, load_language_model
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import Request
-from drillrank.likelihood.base import NextTokenRequest
+from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, Request
+from drillrank.likelihood.ct2 import convert
 from drillrank.prompts import Evidence
+from tests.drillrank.neural.conftest import saved
 
 DOCUMENTS = ["The old town of Basel lies on the Rhine.", "Zürich is a river town.", "café", "Europe " * 40]
-QUESTIONS = [f"{word} {number}?" for number, word in enumerate(["which river", "who wrote it", "what", "where"] * 2)]
+QUESTIONS = [f"{word} {number}?" for number, word in enumerate(["which river", "who wrote it", "what", "where"] * 4)]
+PATIENCE = 60.0
 
 
 def requests_of(question):
     return [Request(("Passage: ", Evidence(document), " Question:"), question) for document in DOCUMENTS]
 
 
-class Held:
-    """Holds the model's first turn back until as many calls as wanted stand behind it."""
-
-    def __init__(self, model, monkeypatch):
-        self.turns = []
-        self.begun = threading.Event()
-        self._shared = model.engine._turns
-        compute = self._shared._compute
-
-        def held(requests, work):
-            self.turns.append(len(requests))
-            first = not self.begun.is_set()
-            self.begun.set()
-            end = time.monotonic() + 30
-            while first and len(self._shared._waiting) < self.wanted and time.monotonic() < end:
-                time.sleep(0.001)
-            return compute(requests, work)
-
-        monkeypatch.setattr(self._shared, "_compute", held)
-
-    def together(self, first, others):
-        """Run one call, and the others while it is computed."""
-        self.wanted = len(others)
-        with ThreadPoolExecutor(len(others) + 1) as threads:
-            ahead = threads.submit(first)
-            assert self.begun.wait(30)
-            behind = [threads.submit(other) for other in others]
-            return [ahead, *behind]
+@pytest.fixture(scope="module", params=["t5-tied", "gpt2"])
+def folder(request, tmp_path_factory):
+    return saved(request.param, tmp_path_factory)
 
 
-def test_likelihoods_of_calls_that_gather(model, monkeypatch):
-    alone = [model.log_likelihood(requests_of(question)) for question in QUESTIONS]
-    held = Held(model, monkeypatch)
-    calls = [lambda question=question: model.log_likelihood(requests_of(question)) for question in QUESTIONS]
-    found = held.together(calls[0], calls[1:])
-    for own, expected in zip(found, alone, strict=True):
-        for one, other in zip(own.result(30), expected, strict=True):
-            assert one.tokens == other.tokens
-            np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
-    assert held.turns == [len(DOCUMENTS), len(DOCUMENTS) * (len(QUESTIONS) - 1)]
+@pytest.fixture(scope="module")
+def model(folder):
+    return HuggingFaceModel(str(folder), dtype="float32")
 
 
-def test_a_budget_that_cannot_be_met_is_the_fault_of_its_caller_alone(model, monkeypatch):
-    bad = [Request(("x ", Evidence("y")), "who?", max_tokens=1)]
-    expected = model.log_likelihood(requests_of(QUESTIONS[0]))
-    held = Held(model, monkeypatch)
-    good = lambda: model.log_likelihood(requests_of(QUESTIONS[0]))  # noqa: E731
-    ahead, wrong, right = held.together(good, [lambda: model.log_likelihood(bad), good])
-    with pytest.raises(InvalidInput):
-        wrong.result(30)
-    for found in (ahead, right):
-        for one, other in zip(found.result(30), expected, strict=True):
-            np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
+def in_sixteen_threads(function, arguments):
+    """What a function returns for each argument, called from sixteen threads that begin together."""
+    barrier = threading.Barrier(16)
+
+    def call(argument):
+        barrier.wait(PATIENCE)
+        return function(argument)
+
+    with ThreadPoolExecutor(16) as threads:
+        return list(threads.map(call, arguments))
 
 
-def test_other_temperatures_and_next_tokens_have_turns_of_their_own(model, monkeypatch):
-    asked = [NextTokenRequest(("Is it relevant? ",), ("a", "b"))]
-    warm = model.log_likelihood(requests_of("what?"), temperature=2.0)
-    told = model.next_tokens(asked)
-    held = Held(model, monkeypatch)
-    _, first, second = held.together(
-        lambda: model.log_likelihood(requests_of("what?")),
-        [lambda: model.log_likelihood(requests_of("what?"), temperature=2.0), lambda: model.next_tokens(asked)],
-    )
-    np.testing.assert_allclose(first.result(30)[0].log_probs, warm[0].log_probs, atol=1e-4)
-    np.testing.assert_allclose(second.result(30)[0].values, told[0].values, atol=1e-4)
-    assert held.turns == [4, 4, 1]
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int8"])
+def test_sixteen_threads_find_exactly_what_one_finds(folder, kind, tmp_path):
+    if kind == "int8":
+        pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
+        model = load_language_model(convert(str(folder), str(tmp_path / "int8")))
+    else:
+        model = HuggingFaceModel(str(folder), dtype=kind, device="cpu")
+
+    def scores(question):
+        answers = model.next_tokens([NextTokenRequest(("Is it relevant? ", Evidence(question)), ("a", "b"))])
+        found = [*model.log_likelihood(requests_of(question)), *model.log_likelihood([("Basel", question)])]
+        return [*(one.log_probs.tolist() for one in found), answers[0].values.tolist()]
+
+    alone = [scores(question) for question in QUESTIONS]
+    for _ in range(3):
+        assert in_sixteen_threads(scores, QUESTIONS) == alone
 
 
 def test_rankings_of_many_users_are_those_of_each(model):
     ranker = UPR(model)
-    expected = [ranker.rank(question, DOCUMENTS) for question in QUESTIONS]
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda question: ranker.rank(question, DOCUMENTS), QUESTIONS))
-    for own, other in zip(found, expected, strict=True):
-        assert [item.passage.text for item in own] == [item.passage.text for item in other]
-        np.testing.assert_allclose([item.score for item in own], [item.score for item in other], atol=1e-4)
+
+    def rank(question):
+        return [(item.passage.text, item.score) for item in ranker.rank(question, DOCUMENTS)]
+
+    assert in_sixteen_threads(rank, QUESTIONS) == [rank(question) for question in QUESTIONS]
+
+
+def test_an_error_is_that_of_its_caller_alone(model):
+    def score(number):
+        if number % 2:
+            with pytest.raises(InvalidInput):
+                model.log_likelihood([Request(("x ", Evidence("y")), "who?", max_tokens=1)])
+        return [one.total for one in model.log_likelihood(requests_of("who?"))]
+
+    assert in_sixteen_threads(score, range(16)) == [score(0)] * 16
+
+
+class Gate:
+    """Holds up a model's worker until it is opened."""
+
+    def __init__(self, model):
+        self.order = []
+        self.begun, self.opened = asyncio.Event(), threading.Event()
+        self._model = model
+
+    def hold(self, loop):
+        loop.call_soon_threadsafe(self.begun.set)
+        assert self.opened.wait(PATIENCE)
+
+    async def __aenter__(self):
+        self._held = asyncio.create_task(self._model.run_in_worker(self.hold, asyncio.get_running_loop()))
+        await self.begun.wait()
+        return self
+
+    async def __aexit__(self, *_):
+        self.opened.set()
+        await self._held
+
+
+async def test_first_come_first_served_and_a_cancelled_task_gives_its_place_up(model):
+    async with Gate(model) as gate:
+        tasks = [asyncio.create_task(model.run_in_worker(gate.order.append, number)) for number in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks[::3]:
+            task.cancel()
+        await asyncio.sleep(0)
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(one, asyncio.CancelledError) for one in found] == [number % 3 == 0 for number in range(20)]
+    assert gate.order == [number for number in range(20) if number % 3]
+
+
+async def test_a_hundred_tasks_leave_the_loop_and_its_threads_free(model):
+    """They wait for the model's own thread, and for no thread of the loop's, of which there are few."""
+    upr, paths = UPR(model), PromptRank(model)
+    async with Gate(model) as gate:
+        tasks = [asyncio.create_task(upr.arank(question, DOCUMENTS)) for question in QUESTIONS * 5]
+        tasks += [asyncio.create_task(paths.arank(question, [])) for question in QUESTIONS[:5]]
+        tasks += [asyncio.create_task(upr.arank_many([question], [DOCUMENTS])) for question in QUESTIONS]
+        await asyncio.sleep(0)
+        other = asyncio.to_thread(time.monotonic)
+        assert await asyncio.wait_for(other, PATIENCE / 2) > 0
+        assert not gate.opened.is_set()
+    beats = 0
+
+    async def beat():
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0.001)
+
+    beating = asyncio.create_task(beat())
+    found = await asyncio.gather(*tasks)
+    beating.cancel()
+    assert beats > 10
+    expected = upr.rank(QUESTIONS[0], DOCUMENTS)
+    np.testing.assert_array_equal([item.score for item in found[0]], [item.score for item in expected])
+
+
+async def test_what_runs_on_the_worker_may_ask_the_model(model):
+    """Threads of the function's own would wait for it for ever; it asks on its own."""
+    found = await asyncio.wait_for(model.run_in_worker(model.log_likelihood, requests_of("who?")), PATIENCE)
+    assert [one.total for one in found] == [one.total for one in model.log_likelihood(requests_of("who?"))]

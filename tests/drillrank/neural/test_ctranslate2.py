@@ -15,13 +15,13 @@ from scipy.stats import kendalltau
 
 from drillrank import UPR, load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
-from drillrank.likelihood.ctranslate2_model import LIMITS
-from drillrank.likelihood.engine import NotFinite
+from drillrank.likelihood.ct2 import LIMITS
+from drillrank.likelihood.local import NotFinite
 from tests.drillrank.neural.conftest import loaded, saved
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
 
-from drillrank.likelihood.conversion import convert  # noqa: E402
+from drillrank.likelihood.ct2 import convert  # noqa: E402
 
 LONG = "The old town of Basel lies on the Rhine. " * 40
 

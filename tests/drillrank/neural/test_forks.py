@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from drillrank.likelihood.conversion import convert
+from drillrank.likelihood.ct2 import convert
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 
@@ -42,17 +42,51 @@ assert scores(rankers[0]) == before
 """
 
 
-def forked(*specs: str) -> tuple[float, list[str]]:
-    """How far scores of the child are from the parent's, and its warnings."""
+WHILE_SCORING = """
+import json, os, signal, sys, threading, warnings
+from drillrank import UPR, load_language_model
+
+warnings.simplefilter("ignore")
+texts, ranker = json.loads(sys.argv[1]), UPR(load_language_model(sys.argv[2]))
+scores = lambda: [found.score for found in ranker.rank("Which river flows past the tower?", texts)]
+before, ends = scores(), threading.Event()
+
+def score():
+    while not ends.is_set():
+        assert scores() == before
+
+threads = [threading.Thread(target=score) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for number in range(100):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # it used to wait for ever
+        os._exit(int(max(abs(one - other) for one, other in zip(before, scores())) > 1e-4))
+    assert os.waitpid(child, 0)[1] == 0, f"child {number} was ended, or found something else"
+ends.set()
+for thread in threads:
+    thread.join()
+assert scores() == before
+"""
+
+
+def run(script: str, texts: list[str], *specs: str) -> str:
+    """What a process of its own prints last."""
     done = subprocess.run(
-        [sys.executable, "-c", FORKED, json.dumps(TEXTS), *specs],
+        [sys.executable, "-c", script, json.dumps(texts), *specs],
         env=os.environ | {"OMP_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    furthest, told = json.loads(done.stdout.splitlines()[-1])
+    return (done.stdout.splitlines() or [""])[-1]
+
+
+def forked(*specs: str) -> tuple[float, list[str]]:
+    """How far scores of the child are from the parent's, and its warnings."""
+    furthest, told = json.loads(run(FORKED, TEXTS, *specs))
     return furthest, told
 
 
@@ -71,6 +105,12 @@ def test_ctranslate2_loads_its_model_again(folder, tmp_path):
     furthest, [said] = forked(convert(str(folder), str(tmp_path / "converted"), quantization="float32"))
     assert furthest < 1e-4
     assert "computes on one thread" in said
+
+
+@pytest.mark.parametrize("kind", ["hf", "ct2"])
+def test_a_hundred_forks_while_other_threads_score(folder, tmp_path, kind):
+    spec = f"hf:{folder}" if kind == "hf" else convert(str(folder), str(tmp_path / "converted"))
+    run(WHILE_SCORING, TEXTS[:12], spec)
 
 
 def test_the_embedded_model_needs_nothing():

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request, load_language_model
-from drillrank.likelihood.causal import CausalEngine
-from drillrank.likelihood.engine import NotFinite
-from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.likelihood.local import NotFinite
+from drillrank.likelihood.tokenizer import TextTokenizer
+from drillrank.likelihood.torch_engine import TorchEngine
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, between, saved, wrapped
 from tests.drillrank.neural.float64 import Network, of_ids
@@ -33,34 +33,34 @@ def model(folder):
     return HuggingFaceModel(str(folder), dtype="float32")
 
 
-def test_a_model_that_cannot_share_is_found_out_and_scored_plainly():
-    torch.manual_seed(3)
-    size = {"vocab_size": 400, "hidden_size": 32, "n_layer": 2, "n_head": 4}
-    network = transformers.BloomForCausalLM(transformers.BloomConfig(**size)).eval()  # positions from the mask (ALiBi)
-    for parameter in network.parameters():
-        parameter.data *= 3
-    tokenizer = TextTokenizer(wrapped(between(byte_level(["<unk>", "</s>"]), "</s> $A"), eos_token="</s>"))
-    engine = CausalEngine(network, tokenizer, eos_id=1, window=None, batch_tokens=None)
-    requests = [Request((Evidence("The Rhine is a river."), end), "which river?") for end in (" Ask.", " Question:")]
-    together = engine.log_likelihood(requests, 1.0, False)
-    assert engine._shares is False
-    for request, result in zip(requests, together, strict=True):
-        [alone] = engine.log_likelihood([request], 1.0, False)
-        np.testing.assert_allclose(result.log_probs, alone.log_probs, atol=1e-4)
+def read_by(network, tokenizer, requests):
+    """Likelihoods by a network in memory."""
+    model = HuggingFaceModel("in-memory", dtype="float32")
+    model._engine = TorchEngine(network, tokenizer, window=None, batch_tokens=None)
+    return model.log_likelihood(requests, include_eos=False)
 
 
-def test_a_sliding_window_is_respected():
+@pytest.mark.parametrize("sharing", [True, False])
+def test_a_sliding_window_is_respected(sharing):
+    """With and without a common beginning: within the window it is computed once."""
     torch.manual_seed(4)
     size = {"vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    network = transformers.MistralForCausalLM(transformers.MistralConfig(**size, **heads, sliding_window=12)).eval()
+    window = 200 if sharing else 12
+    network = transformers.MistralForCausalLM(transformers.MistralConfig(**size, **heads, sliding_window=window)).eval()
     for parameter in network.parameters():
         parameter.data *= 3
     tokenizer = TextTokenizer(wrapped(between(byte_level(["<unk>", "<s>"]), "<s> $A")))
-    engine = CausalEngine(network, tokenizer, eos_id=None, window=None, batch_tokens=None)
-    context, target = "The old town of Basel lies on the Rhine, a river of Europe.", "which river?"
-    together = engine.log_likelihood([Request((Evidence(context), end), target) for end in ("", " Ask.")], 1.0, False)
-    whole = [*tokenizer.prefix, *tokenizer(f"{context} {target}").ids]
+    context, target = "The old town of Basel lies on the Rhine, a river of Europe. " * 2, "which river?"
+    read = []
+    hook = network.register_forward_pre_hook(
+        lambda _, __, inputs: read.append(inputs["input_ids"].shape), with_kwargs=True
+    )
+    requests = [Request((Evidence(context), end), target) for end in ("", *(f" Ask {i}." for i in range(4)))]
+    together = read_by(network, tokenizer, requests)
+    hook.remove()
+    assert len(read) == (2 if sharing else 1)
+    whole = [*tokenizer.prefix, *tokenizer(f"{context}{target}").ids]
     weights = {name: weight.numpy() for name, weight in network.state_dict().items()}
     count = len(together[0].log_probs)
     expected = of_ids(Network(network.config.to_dict(), weights), whole[:-count], whole[-count:])

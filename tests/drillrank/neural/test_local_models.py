@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from drillrank import BRMGR, UPR, MonoT5
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import NextTokenRequest, Request, load_language_model
-from drillrank.likelihood.causal import CausalEngine
-from drillrank.likelihood.ctranslate2_engine import CTranslate2Seq2Seq
-from drillrank.likelihood.decoder_only import DecoderOnly
-from drillrank.likelihood.prompt_tokens import fit_to_budgets
+from drillrank.likelihood.tokenizer import fit_to_budgets
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
@@ -50,7 +47,7 @@ def model(request, folder):
 
 def usable(temperature, model):
     """CTranslate2 scores an encoder-decoder's targets at temperature 1 alone."""
-    return 1.0 if isinstance(model.engine, CTranslate2Seq2Seq) else temperature
+    return 1.0 if model.spec.startswith("ct2:") and model.include_eos_by_default else temperature
 
 
 @hypothesis
@@ -67,28 +64,18 @@ def test_agrees_with_one_at_a_time_in_float64(model, yardstick, pairs, include_e
 
 
 @hypothesis
-@given(
-    related, st.randoms(), st.sampled_from([1, 40, 100_000]), st.booleans(), st.booleans(), st.sampled_from([1, 1.4])
-)
-def test_a_score_depends_on_its_request_alone(model, asked, random, batch_tokens, sharing, include_eos, temperature):
-    """Neither on its neighbours, nor on the order, the batches, and whether prefixes are shared."""
+@given(related, st.randoms(), st.sampled_from([1, 40, 400]), st.booleans(), st.sampled_from([1, 1.4]))
+def test_a_score_depends_on_its_request_alone(model, asked, random, batch_tokens, include_eos, temperature):
+    """Neither on its neighbours, nor on the order, the batches, and what prefixes are shared."""
     settings = {"include_eos": include_eos, "temperature": usable(temperature, model)}
     alone = [model.log_likelihood([request], **settings)[0] for request in asked]
     order = random.choices(range(len(asked)), k=len(asked) + 2)  # some left out, some twice
-    engine = model.engine
-    changed = {"batch_tokens": batch_tokens, "batch_targets": max(1, batch_tokens // 4)}
-    if isinstance(engine, CausalEngine):
-        assert engine._shares
-        changed["_shares"] = sharing
-    before = {name: getattr(engine, name) for name in changed}
-    try:
-        vars(engine).update(changed)
-        together = model.log_likelihood([asked[i] for i in order], **settings)
-    finally:
-        vars(engine).update(before)
-    for i, found in zip(order, together, strict=True):
-        np.testing.assert_allclose(found.log_probs, alone[i].log_probs, atol=1e-4)
-        assert (found.tokens, found.cut_tokens) == (alone[i].tokens, alone[i].cut_tokens)
+    in_batches = load_language_model(model.spec, **model.options | {"batch_tokens": batch_tokens})
+    for other in (model, in_batches):
+        together = other.log_likelihood([asked[i] for i in order], **settings)
+        for i, found in zip(order, together, strict=True):
+            np.testing.assert_allclose(found.log_probs, alone[i].log_probs, atol=1e-4)
+            assert (found.tokens, found.cut_tokens) == (alone[i].tokens, alone[i].cut_tokens)
 
 
 @pytest.mark.parametrize("folder", ["llama"], indirect=True)
@@ -117,7 +104,7 @@ def test_lists_are_scored_as_each_alone(model, lists, include_eos):
 def test_control_tokens_in_a_document_are_text(model, control):
     ids = model.engine.tokenizer(f"a {control} b{control}").ids
     tokenizer = model.engine.tokenizer
-    special = {*tokenizer.prefix, *tokenizer.suffix, model.engine.eos_id}
+    special = {*tokenizer.prefix, *tokenizer.suffix, tokenizer.eos_id}
     assert not special & set(ids), [tokenizer.token_names[i] for i in ids]
 
 
@@ -150,8 +137,7 @@ def test_a_document_limit_equals_the_shorter_document(model):
 @pytest.mark.parametrize("limit", range(1, 8))
 def test_a_target_follows_a_cut_prompt_as_it_follows_the_shorter_one(model, limit):
     request = Request((Evidence("Basel lies on the Rhine, a river. \n", limit),), "who?")
-    causal = isinstance(model.engine, DecoderOnly)
-    [fitted] = fit_to_budgets([request], model.engine.tokenizer, None, with_targets=causal)
+    [fitted] = fit_to_budgets([request], model.engine.tokenizer, None, with_targets=not model.include_eos_by_default)
     [cut] = model.log_likelihood([request])
     [shorter] = model.log_likelihood([(fitted.text, "who?")])
     assert cut.tokens == shorter.tokens
@@ -199,7 +185,7 @@ def test_eight_threads_give_serial_results(model):
         return [result.total for result in model.log_likelihood(pair)]
 
     with ThreadPoolExecutor(8) as pool:
-        np.testing.assert_allclose(list(pool.map(work, pairs)), expected, atol=1e-4)  # they share batches
+        assert list(pool.map(work, pairs)) == expected
 
 
 def test_loading_is_lazy_and_pickling_drops_the_weights(model):

@@ -8,8 +8,7 @@ import transformers
 from tokenizers.processors import TemplateProcessing
 
 from drillrank.likelihood import NextTokenRequest, Request
-from drillrank.likelihood.prompt_tokens import as_one_string, fit_to_budgets, prompts_alone
-from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
 from drillrank.prompts import Evidence, Wording
 from tests.drillrank.neural.test_budgets import Simple
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level

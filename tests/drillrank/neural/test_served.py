@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
 from drillrank.prompts import Evidence
-from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.test_trusted_wording import CHAT
@@ -271,7 +271,7 @@ def test_an_address_where_nobody_is():
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
     model = load_language_model(f"http://127.0.0.1:{port}/v1#tiny", retries=1)
-    with pytest.raises(ServerFailure, match=r"could not be asked: .*refused.*Does the server run"):
+    with pytest.raises(ServerFailure, match=r"could not be asked: .*connection.*failed.*Does the server run"):
         UPR(model).rank("who?", ["The Rhine."])
 
 

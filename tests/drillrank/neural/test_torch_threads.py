@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from drillrank.likelihood.torch_threads import require_torch
+from drillrank.likelihood.process import require_torch
 
 LOAD = """
 import logging, os

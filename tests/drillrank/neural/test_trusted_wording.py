@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from drillrank import UPR, MonoT5, Passage, Path, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.likelihood.prompt_tokens import fit_to_budgets
-from drillrank.likelihood.text_tokenizer import TextTokenizer
+from drillrank.likelihood.tokenizer import TextTokenizer, fit_to_budgets
 from drillrank.prompts import Evidence, Wording, prompt_text
 from tests.drillrank.neural.conftest import FAMILIES, saved
 from tests.drillrank.neural.float64 import Yardstick, of_ids
@@ -65,6 +64,21 @@ def _names(text: str) -> list[str]:
         found += [name] if name else []
         at += len(name or "x")
     return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("added", ["<think>", "[TOOL_CALLS]", "<|user|>"])
+def test_added_markup_that_is_not_special_is_text_in_a_document_and_markup_in_wording(kind, added):
+    host = transformers.PreTrainedTokenizerFast(tokenizer_object=KINDS[kind](["<s>", "</s>"]), unk_token="<unk>")
+    host.add_tokens(["  ", "Baselland", "..."])
+    plain = TextTokenizer(host)(f"a {added} b").ids
+    host.add_tokens([added])
+    ours, id_ = TextTokenizer(host), host.convert_tokens_to_ids(added)
+    assert id_ not in ours(f"a {added} b").ids
+    assert ours(f"a {added} b").ids == plain
+    assert ours(added, ours.marks((Wording(added),))).ids.count(id_) == 1
+    for word in ("Baselland", "..."):  # which any text may hold
+        assert host.convert_tokens_to_ids(word) in ours(f"a {word} b").ids
 
 
 @settings(deadline=None)
@@ -136,7 +150,7 @@ def test_what_a_template_says_for_a_model_that_thinks_first_stands_in_front_of_t
         "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}<think>\n\n</think>\n\n"
         "{% endif %}{{ m.content | trim }}<|im_end|>\n{% endfor %}"
     )
-    said = TextTokenizer(tokenizer).chat.worded(Request((Evidence(" \n"), "  Who? ", Wording(" ")), "x"))
+    said = TextTokenizer(tokenizer).in_chat(Request((Evidence(" \n"), "  Who? ", Wording(" ")), "x"))
     assert prompt_text(said.prompt) == (
         "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
     )
@@ -154,7 +168,7 @@ def test_a_template_that_is_of_no_use_is_a_clear_error(chatting, template, match
     tokenizer = transformers.AutoTokenizer.from_pretrained(chatting)
     tokenizer.chat_template = template
     with pytest.raises(InvalidInput, match=match):
-        TextTokenizer(tokenizer).chat.worded(Request(("a",), "b"))
+        TextTokenizer(tokenizer).in_chat(Request(("a",), "b"))
 
 
 def test_the_first_token_is_put_in_front_once(tmp_path_factory):

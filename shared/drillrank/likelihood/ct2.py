@@ -1,0 +1,331 @@
+"""Models that CTranslate2 computes on a CPU: tokens, targets and scores as on torch, without shared prefixes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from drillrank.errors import InvalidInput, check_positive, invalid_input, require
+from drillrank.files import whole_folder
+from drillrank.likelihood.huggingface import longest_input, longest_target
+from drillrank.likelihood.local import Engine, LocalModel, Reading, by_length, in_halves
+from drillrank.likelihood.process import keep_in_children, used_before_fork, warn_of_one_thread
+from drillrank.likelihood.tokenizer import TextTokenizer
+
+logger = logging.getLogger(__name__)
+
+LIMITS = "drillrank.json"
+"""File beside a converted model: how much it can read, which CTranslate2's own configuration does not say."""
+_VOCABULARIES = ("shared_vocabulary.json", "vocabulary.json")
+_QUANTIZATIONS = ("int8", "int8_float32", "int16", "float32")
+_COMPUTE_TYPES = ("default", "auto", *_QUANTIZATIONS)
+_BATCH_TOKENS = 2048
+_LOGIT_BYTES = 256 * 2**20  # of float32 logits at once: a decoder's are computed at every token
+
+_Values = npt.NDArray[np.float64]
+
+
+class CTranslate2Model(LocalModel["CTranslate2Engine"]):
+    """An encoder-decoder or decoder-only model that `convert` has converted.
+
+    Prompts, budgets and scores are those of the same model as `"hf:"`; prefixes are not shared, and an encoder-decoder
+    scores targets of several tokens at temperature 1 alone.
+
+    Args:
+        directory: Of the converted model, with the tokenizer's files in it.
+        compute_type: `"default"`: as converted; `"int8"`, `"float32"` ..., or `"auto"`: the fastest that the CPU has.
+        threads: CPU threads; None for CTranslate2's own choice, which `OMP_NUM_THREADS` sets.
+        batch_tokens: Tokens of one batch after padding; None for what suits a CPU.
+        max_length: Longest prompt in tokens, special tokens included; None for the model's own limit. Documents are
+            shortened to it, instructions never.
+        chat: Whether each prompt is the user's turn of a conversation and what is scored the assistant's, by the
+            tokenizer's chat template.
+
+    Scores are natural log-probabilities per token of the model's own vocabulary.
+
+    Raises:
+        MissingExtra: ctranslate2 or transformers is not installed.
+        InvalidInput: an option cannot be used, or, at the first use, the directory.
+    """
+
+    kind = "ct2"
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        compute_type: str = "default",
+        threads: int | None = None,
+        batch_tokens: int | None = None,
+        max_length: int | None = None,
+        chat: bool = False,
+    ) -> None:
+        if compute_type not in _COMPUTE_TYPES:
+            raise InvalidInput(f"compute_type is one of {', '.join(_COMPUTE_TYPES)}; not {compute_type!r:.200}.")
+        if threads is not None:
+            check_positive(threads=threads)
+        require("ctranslate2", "ct2")
+        require("transformers", "ct2")
+        super().__init__(directory, locals())
+
+    def _load(self) -> CTranslate2Engine:
+        import ctranslate2
+        import transformers
+
+        place = Path(self._name)
+        if not ctranslate2.contains_model(str(place)):
+            raise InvalidInput(
+                f"{self._name!r} holds no model of CTranslate2: convert one, as in "
+                "drillrank.likelihood.ct2.convert(model, directory)."
+            )
+        with invalid_input(f"The tokenizer's files (tokenizer.json, tokenizer_config.json) must lie in {self._name!r}"):
+            host = transformers.AutoTokenizer.from_pretrained(place)
+            tokenizer = TextTokenizer(host)
+            _check_vocabulary(place, tokenizer)
+        limits = _read(place / LIMITS)
+        threads = self._options["threads"] or 0
+        if used_before_fork() and threads != 1:
+            threads = 1
+            warn_of_one_thread()
+        encoder_decoder = "decoder_start_token" in _read(place / "config.json")
+        kind = ctranslate2.Translator if encoder_decoder else ctranslate2.Generator
+        with invalid_input(f"CTranslate2 cannot load {self._name!r}"):
+            model = kind(str(place), device="cpu", compute_type=self._options["compute_type"], intra_threads=threads)
+        logger.info("Loaded %s by CTranslate2 in %s.", self._name, model.compute_type)
+        longest = host.model_max_length if host.model_max_length < 10_000_000 else None
+        return CTranslate2Engine(
+            model,
+            tokenizer,
+            window=self._options["max_length"] or limits.get("max_length", longest),
+            start=[0, *tokenizer.prefix] if encoder_decoder else None,
+            longest_target=limits.get("longest_target"),
+            batch_tokens=self._options["batch_tokens"] or _BATCH_TOKENS,
+        )
+
+
+class CTranslate2Engine(Engine):
+    """A loaded `ctranslate2.Generator` or `ctranslate2.Translator`; of `start`, it puts the first token by itself."""
+
+    def __init__(self, model: Any, tokenizer: TextTokenizer, **limits: Any) -> None:
+        super().__init__(model, tokenizer, **limits)
+        self.batch_targets = max(1, _LOGIT_BYTES // (4 * len(tokenizer.token_names)))
+        self._process = os.getpid()
+        keep_in_children(self)
+
+    @property
+    def left_behind(self) -> bool:
+        """True in another process: CTranslate2 computes on threads of its own."""
+        return self._process != os.getpid()
+
+    def read(self, readings: Sequence[Reading], temperature: float | None) -> list[_Values]:
+        """As `Engine.read`.
+
+        Raises:
+            InvalidInput: several target tokens of an encoder-decoder, at another temperature than 1.
+        """
+        single = [i for i, one in enumerate(readings) if self.start is not None and len({*one.at}) == 1]
+        whole = [i for i, one in enumerate(readings) if self.start is not None and len({*one.at}) > 1]
+        if whole and temperature != 1:
+            raise InvalidInput(
+                f"CTranslate2 scores the targets of an encoder-decoder at temperature 1, not {temperature!r}: leave "
+                'it out, or load the model by "hf:".'
+            )
+        found: list[_Values] = [np.empty(0)] * len(readings)
+        if self.start is None:
+            self._decode(readings, temperature, found)
+        self._score_targets(readings, whole, found)
+        self._score_first_tokens(readings, single, temperature, found)
+        return found
+
+    def _decode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:
+        """Logits of whole sequences, each once, read where a token is predicted."""
+        members: dict[tuple[int, ...], list[int]] = {}
+        for i, one in enumerate(readings):
+            members.setdefault(tuple(one.ids[: one.at[-1] + 1]), []).append(i)
+        sequences = list(members)
+
+        def run(batch: list[int]) -> None:
+            logits = np.asarray(self.model.forward_batch([list(sequences[at]) for at in batch]))
+            for at, row in zip(batch, logits, strict=True):
+                for i in members[sequences[at]]:
+                    found[i] = _log_probs(row[readings[i].at], readings[i].wanted, temperature)
+
+        self._in_batches(run, list(map(len, sequences)), min(self.batch_tokens, self.batch_targets))
+
+    def _score_targets(self, readings: Sequence[Reading], whole: Sequence[int], found: list[_Values]) -> None:
+        """Targets of several tokens behind what the encoder reads."""
+        members: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        for i in whole:
+            members.setdefault((readings[i].source, tuple(readings[i].wanted)), []).append(i)
+        pairs, prefix, end = list(members), self.tokenizer.prefix, self.tokenizer.eos_id
+
+        def run(batch: list[int]) -> None:
+            some = [pairs[at] for at in batch]
+            # The end-of-sequence token is scored behind every target, whether or not it is wanted.
+            targets = [target[:-1] if target[-1] == end else target for _, target in some]
+            scored = self.model.score_batch(
+                [self._named(source) for source, _ in some],
+                [self._named([*prefix, *target]) for target in targets],
+                max_input_length=0,
+            )
+            for pair, result in zip(some, scored, strict=True):
+                for i in members[pair]:
+                    found[i] = np.array(result.log_probs[len(prefix) : len(prefix) + len(pair[1])])
+
+        lengths = [len(source) + len(target) for source, target in pairs]
+        self._in_batches(run, lengths, self.batch_tokens, [len(target) for _, target in pairs])
+
+    def _score_first_tokens(
+        self, readings: Sequence[Reading], single: Sequence[int], temperature: float | None, found: list[_Values]
+    ) -> None:
+        """Single tokens right behind what the encoder reads: by the logits of the first step."""
+        members: dict[tuple[int, ...], list[int]] = {}
+        for i in single:
+            members.setdefault(readings[i].source, []).append(i)
+        sources, start = list(members), self._named(self.tokenizer.prefix)
+
+        def run(batch: list[int]) -> None:
+            written = self.model.translate_batch(
+                [self._named(sources[at]) for at in batch],
+                target_prefix=[start] * len(batch) if start else None,
+                beam_size=1,
+                min_decoding_length=0,  # or the end-of-sequence token is ruled out
+                max_decoding_length=len(start) + 1,
+                max_input_length=0,
+                return_logits_vocab=True,
+            )
+            for at, result in zip(batch, written, strict=True):
+                for i in members[sources[at]]:
+                    logits = np.asarray(result.logits[0][-1])[None].repeat(len(readings[i].wanted), axis=0)
+                    found[i] = _log_probs(logits, readings[i].wanted, temperature)
+
+        self._in_batches(run, list(map(len, sources)), self.batch_tokens)
+
+    def _in_batches(
+        self, run: Callable[[list[int]], None], lengths: list[int], budget: int, counts: list[int] | None = None
+    ) -> None:
+        """Run batches.
+
+        Raises:
+            InvalidInput: a prompt or a target has more tokens than the model has positions.
+        """
+        try:
+            for batch in by_length(lengths, budget, counts, self.batch_targets if counts else 0):
+                in_halves(run, batch)
+        except RuntimeError as error:
+            if "position" not in str(error):
+                raise
+            raise InvalidInput(
+                f"A prompt or a question is longer than the model can read: give the option max_length. ({error})"
+            ) from error
+
+    def _named(self, ids: Sequence[int]) -> list[str]:
+        """Tokens by their names in the vocabulary, each of which is that of one token."""
+        return [self.tokenizer.token_names[id_] for id_ in ids]
+
+
+def _log_probs(logits: npt.NDArray[np.float32], ids: Sequence[int], temperature: float | None) -> _Values:
+    """Log-softmax of each row at its target in float64, shape (targets,); without a temperature, the logits."""
+    rows = np.arange(len(ids))
+    if temperature is None:
+        return logits[rows, ids].astype(np.float64)
+    wide = logits / np.float32(temperature)
+    wide -= wide.max(axis=1, keepdims=True)
+    chosen = wide[rows, ids].astype(np.float64)
+    found: _Values = chosen - np.log(np.exp(wide, out=wide).sum(axis=1, dtype=np.float64))
+    return found
+
+
+def _check_vocabulary(place: Path, tokenizer: TextTokenizer) -> None:
+    """Reject a tokenizer whose tokens are not the model's, which CTranslate2 knows by their names.
+
+    Raises:
+        InvalidInput: they are another's.
+    """
+    for file in (place / name for name in _VOCABULARIES if (place / name).is_file()):
+        known = json.loads(file.read_text(encoding="utf-8"))
+        if tokenizer.token_names[: tokenizer.text_tokens] != known[: tokenizer.text_tokens]:
+            raise InvalidInput(f"The tokenizer in {str(place)!r} is that of another model than {file.name}.")
+
+
+def _read(place: Path) -> dict[str, Any]:
+    """What a file of JSON says; nothing if there is none.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    with invalid_input(f"{place} cannot be read"):
+        return dict(json.loads(place.read_text(encoding="utf-8"))) if place.is_file() else {}
+
+
+def convert(
+    model: str, directory: str, *, quantization: str = "int8", revision: str | None = None, overwrite: bool = False
+) -> str:
+    """Convert a model, and put its tokenizer beside it.
+
+    CTranslate2's own command is not enough beside transformers 5, which says of every T5 that its embeddings are tied:
+    the logits of a Flan-T5, whose are not, would be divided by the root of its width.
+
+    Args:
+        model: Model id or directory.
+        directory: Where to write.
+        quantization: Of the weights: `"int8"`, `"int8_float32"`, `"int16"` or `"float32"`.
+        revision: Branch, tag or commit of the model.
+        overwrite: Whether a directory that is there may be replaced.
+
+    Returns:
+        The specification of the converted model, `"ct2:<directory>"`.
+
+    Raises:
+        MissingExtra: ctranslate2, torch or transformers is not installed.
+        InvalidInput: CTranslate2 does not know this kind of model, or the directory cannot be written.
+
+    >>> convert("google/flan-t5-base", "flan-t5-base-int8", quantization="int4")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: quantization is one of int8, int8_float32, int16, float32; not 'int4'.
+    """
+    if quantization not in _QUANTIZATIONS:
+        raise InvalidInput(f"quantization is one of {', '.join(_QUANTIZATIONS)}; not {quantization!r}.")
+    converters = require("ctranslate2.converters", "ct2")
+    require("torch", "hf")
+    transformers = require("transformers", "hf")
+
+    class Converter(converters.TransformersConverter):  # type: ignore[misc, name-defined]
+        def load_model(self, *arguments: Any, **options: Any) -> Any:
+            loaded = super().load_model(*arguments, **options)
+            config = loaded.config
+            if hasattr(config, "scale_decoder_outputs"):
+                config.tie_word_embeddings = config.scale_decoder_outputs
+            if config.model_type == "bart" and not hasattr(config, "normalize_before"):
+                config.normalize_before = False  # which only old checkpoints still say
+            self.tokens = config.vocab_size
+            return loaded
+
+        def load_tokenizer(self, *arguments: Any, **options: Any) -> Any:
+            loaded = super().load_tokenizer(*arguments, **options)
+            loaded.add_tokens([f"<no-token-{id_}>" for id_ in range(len(loaded), self.tokens)])  # rows without a name
+            return loaded
+
+    if Path(directory).exists() and not overwrite:
+        raise InvalidInput(f"{directory!r} is there already: give overwrite=True to replace it, or another directory.")
+    with invalid_input(f"{model!r} cannot be converted to {directory!r}"), whole_folder(Path(directory)) as place:
+        config = transformers.AutoConfig.from_pretrained(model, revision=revision)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
+        Converter(model, revision=revision).convert(str(place), quantization=quantization, force=True)
+        tokenizer.save_pretrained(place)
+        own = json.loads((place / "config.json").read_text(encoding="utf-8"))
+        of_strings = {name: "" if name.endswith("_token") and value is None else value for name, value in own.items()}
+        (place / "config.json").write_text(
+            json.dumps(of_strings, indent=2), encoding="utf-8"
+        )  # a missing token stops it
+        limits = {"max_length": longest_input(config, tokenizer), "longest_target": longest_target(config)}
+        (place / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
+    return f"ct2:{directory}"

@@ -1,0 +1,557 @@
+"""Prompts as token ids: text tokenised as data, control tokens where the wording is trusted, documents cut to budgets.
+
+A Hugging Face tokenizer maps a literal `</s>` inside a document to the end-of-sequence token, and fast tokenizers
+share their truncation and padding settings between threads. `TextTokenizer` is a private copy whose control tokens have
+names that no text can hold; it never truncates or pads, and special tokens are added by hand. Those of trusted wording
+are given these names before the whole is tokenised at once.
+
+A beginning of a text can have more tokens than the text's own first ones, or fewer: a cut makes words fall apart, and
+one character can have several tokens. So every beginning is tokenised before it counts as short enough.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from drillrank.errors import InvalidInput, require
+from drillrank.likelihood.base import NextTokenRequest, Request
+from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
+from drillrank.text import without_surrogates
+
+_SECRET = 17  # characters of a control token's name here
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+_GUESSES = 4  # then the search for a length halves what is left
+_QUESTION, _ANSWER = "drillrank-asks-this", "drillrank-answers-this"
+
+Marks = tuple[tuple[int, int], ...]
+"""Where the control tokens of a text stand: offsets of the first character and behind the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenised:
+    """Token ids of a text, and the characters that each token covers.
+
+    Attributes:
+        ids: Token ids, shape (tokens,).
+        starts: Offset of each token's first character.
+        ends: Offset behind each token's last character.
+    """
+
+    ids: list[int]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+
+class TextTokenizer:
+    """A tokenizer for text alone, made from a Hugging Face tokenizer.
+
+    Attributes:
+        prefix: Ids that the tokenizer puts in front of a text, such as a beginning-of-sequence token.
+        suffix: Ids that it puts behind a text, such as an end-of-sequence token.
+        eos_id: The end-of-sequence token, or None.
+        text_tokens: One more than the highest id of a token that text may become.
+        token_names: The name of each id.
+
+    Raises:
+        InvalidInput: the tokenizer has no fast backend, or surrounds a text in a way that is not understood.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise InvalidInput(f"{type(tokenizer).__name__} has no fast tokenizer, which exact offsets need.")
+        serialised, self._secret_names = _without_control_tokens(backend.to_str())
+        self._backend = require("tokenizers", "hf").Tokenizer.from_str(serialised)
+        longest_first = sorted(self._secret_names, key=lambda name: -len(name))  # as the tokenizer itself matches them
+        self._control = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self._marks_in = lru_cache(256)(self._find)  # candidates share their wording
+        self._host = tokenizer
+        self.text_tokens = max(self._backend.get_vocab(with_added_tokens=False).values(), default=-1) + 1
+        self.token_names: list[str] = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+        self.eos_id: int | None = tokenizer.eos_token_id
+        unknown = getattr(self._backend.model, "unk_token", None)
+        self._unknown = {tokenizer.unk_token_id, None if unknown is None else self._backend.token_to_id(unknown)}
+        bare = self("a").ids
+        whole: list[int] = tokenizer("a")["input_ids"]
+        places = [at for at in range(len(whole) - len(bare) + 1) if whole[at : at + len(bare)] == bare]
+        if not places:
+            raise InvalidInput(f"The special tokens of {type(tokenizer).__name__} around a text are not understood.")
+        self.prefix, self.suffix = whole[: places[0]], whole[places[0] + len(bare) :]
+
+    def __call__(self, text: str, marks: Marks = ()) -> Tokenised:
+        """Tokenise one text."""
+        return self.batch([text], [marks])[0]
+
+    def batch(self, texts: Sequence[str], marks: Sequence[Marks] | None = None) -> list[Tokenised]:
+        """Tokenise texts; each as it would be alone. A lone surrogate is read as U+FFFD.
+
+        Args:
+            texts: Any texts.
+            marks: Which control tokens in each are meant as such; None for texts that are all data.
+        """
+        marks = marks or [()] * len(texts)
+        named = [
+            self._with_secret_names(without_surrogates(text), some) for text, some in zip(texts, marks, strict=True)
+        ]
+        tokenised = []
+        for encoding, some in zip(self._backend.encode_batch(named, add_special_tokens=False), marks, strict=True):
+            offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+            if some:
+                offsets = _original(offsets, some)
+            tokenised.append(Tokenised(encoding.ids, offsets[:, 0], offsets[:, 1]))
+        return tokenised
+
+    def marks(self, prompt: Prompt) -> Marks:
+        """Where in the prompt's text its trusted wording holds control tokens."""
+        found: list[tuple[int, int]] = []
+        at = 0
+        for part in prompt:
+            if isinstance(part, Wording):
+                found += [(at + start, at + end) for start, end in self._marks_in(part)]
+            at += len(_text(part))
+        return tuple(found)
+
+    def started(self, ids: list[int]) -> list[int]:
+        """A tokenised prompt behind the tokens of `prefix`, unless its wording begins with them, as in a chat."""
+        return ids if ids[: len(self.prefix)] == self.prefix else [*self.prefix, *ids]
+
+    def answer_id(self, answer: str | int) -> int:
+        """The id of the one token that an answer is: its text, its name in the vocabulary, or its id.
+
+        Raises:
+            InvalidInput: it is no token of this model, or several.
+        """
+        if isinstance(answer, int):
+            if not 0 <= answer < len(self.token_names):
+                raise InvalidInput(f"The model has no token {answer}: its {len(self.token_names)} begin with 0.")
+            return answer
+        ids = self(answer).ids
+        if len(ids) == 1 and ids[0] not in self._unknown:
+            return ids[0]
+        if answer in self.token_names:
+            return self.token_names.index(answer)
+        names = ", ".join(repr(self.token_names[id_]) for id_ in ids)
+        raise InvalidInput(
+            f"The answer {answer!r:.200} is {names:.200} to this model, and one token is needed: give a word that is "
+            "one, its name in the vocabulary, or its id; with a blank in front if it follows one."
+        )
+
+    def answer_text(self, answer: str | int) -> str:
+        """The text of the one token that an answer is.
+
+        Raises:
+            InvalidInput: as `answer_id`.
+        """
+        text: str = self._host.decode([self.answer_id(answer)])
+        return text
+
+    def defused(self, text: str) -> str:
+        """A text for a server that takes control tokens in it for such: each is broken by a zero-width space."""
+        return self._control.sub(lambda found: f"{found[0][0]}\u200b{found[0][1:]}", text)
+
+    def in_chat(self, request: Request) -> Request:
+        """The request with its prompt as the user's turn; what follows it begins the assistant's.
+
+        Raises:
+            InvalidInput: the tokenizer has no chat template, or one that changes what is said.
+        """
+        before, between, trims = self._chat
+        parts = list(request.prompt)
+        for places, strip in ((range(len(parts)), str.lstrip), (range(len(parts) - 1, -1, -1), str.rstrip)):
+            for place in places if trims else ():
+                text, part = strip(_text(parts[place])), parts[place]
+                parts[place] = Evidence(text, part.max_tokens) if isinstance(part, Evidence) else type(part)(text)
+                if text:
+                    break
+        prompt = (Wording(before), *parts, Wording(between))
+        return Request(prompt, request.target, request.max_tokens, chat=True)
+
+    @cached_property
+    def _chat(self) -> tuple[str, str, bool]:
+        """What the chat template writes before a question and between it and its answer; whether it trims questions.
+
+        It is rendered with an answer in it, so that a model that thinks first reads that it has done so.
+        """
+        name = getattr(self._host, "name_or_path", "") or type(self._host).__name__
+        if not getattr(self._host, "chat_template", None):
+            raise InvalidInput(
+                f"{name!r} has no chat template: leave chat out, or take a model that was tuned to chat."
+            )
+        turns = [{"role": "user", "content": f" {_QUESTION} "}, {"role": "assistant", "content": _ANSWER}]
+        try:
+            text = self._host.apply_chat_template(turns, tokenize=False)
+        except Exception as error:  # of the template's own code
+            raise InvalidInput(f"The chat template of {name!r} cannot be used: {error!s:.200}") from error
+        before, question, rest = text.partition(_QUESTION)
+        between, answer, _ = rest.partition(_ANSWER)
+        if not question or not answer:
+            raise InvalidInput(
+                f"The chat template of {name!r} does not say question and answer as they are: {text!r:.200}."
+            )
+        trims = not (before.endswith(" ") and between.startswith(" "))
+        return (before, between, True) if trims else (before[:-1], between[1:], False)
+
+    def _find(self, wording: str) -> Marks:
+        return tuple(match.span() for match in self._control.finditer(wording))
+
+    def _with_secret_names(self, text: str, marks: Marks) -> str:
+        pieces, at = [], 0
+        for start, end in marks:
+            pieces += [text[at:start], self._secret_names[text[start:end]]]
+            at = end
+        return "".join([*pieces, text[at:]])
+
+
+def _text(part: str | Evidence) -> str:
+    return part.text if isinstance(part, Evidence) else part
+
+
+def _original(offsets: npt.NDArray[np.int64], marks: Marks) -> npt.NDArray[np.int64]:
+    """Offsets in a text with secret names, as offsets in the text without."""
+    ends = np.array([end for _, end in marks])
+    longer = np.cumsum([_SECRET - (end - start) for start, end in marks])
+    before = np.searchsorted(ends + longer, offsets, side="right")  # names that end at an offset or in front of it
+    shifted: npt.NDArray[np.int64] = offsets - np.concatenate([[0], longer])[before]
+    return shifted
+
+
+def _controls(token: dict[str, Any]) -> bool:
+    """Whether an added token is markup, such as `<s>` or `<think>`; words, blanks and marks of any text are not."""
+    letters = [letter.isalnum() for letter in token["content"].strip().strip("▁")]
+    return token["special"] or (any(letters) and not all(letters))
+
+
+def _without_control_tokens(serialised: str) -> tuple[str, dict[str, str]]:
+    """The same tokenizer with unguessable names for its control tokens, and nothing added, cut or padded; the names."""
+    parts = json.loads(serialised)
+    model = parts["model"]
+    vocabulary = model["vocab"]
+    pieces = {*vocabulary} if isinstance(vocabulary, dict) else {piece for piece, _ in vocabulary}
+    # What stands for a byte controls nothing, though some tokenizers list it so: any text may need it.
+    parts["added_tokens"] = [
+        token
+        for token in parts["added_tokens"]
+        if not (_BYTE.fullmatch(token["content"]) and token["content"] in pieces)
+    ]
+    renamed = {
+        token["content"]: f"\0{secrets.token_hex((_SECRET - 1) // 2)}"
+        for token in parts["added_tokens"]
+        if _controls(token)
+    }
+    for token in parts["added_tokens"]:
+        if token["content"] in renamed:
+            token |= {"content": renamed[token["content"]], "normalized": token["normalized"] and token["special"]}
+    if isinstance(vocabulary, dict):
+        model["vocab"] = {renamed.get(piece, piece): id_ for piece, id_ in vocabulary.items()}
+    else:
+        model["vocab"] = [[renamed.get(piece, piece), score] for piece, score in vocabulary]
+    if model.get("unk_token") in renamed:
+        model["unk_token"] = renamed[model["unk_token"]]
+    parts |= {"post_processor": None, "truncation": None, "padding": None}
+    return json.dumps(parts), renamed
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A prompt that keeps its budgets.
+
+    Attributes:
+        text: The prompt's text after shortening, without what follows it.
+        tokens: The prompt and what follows it, tokenised as one string.
+        in_prompt: How many of the tokens are the prompt's; a token that the target begins with is the target's.
+        cut_tokens: Tokens of documents that were left out.
+    """
+
+    text: str
+    tokens: Tokenised
+    in_prompt: int
+    cut_tokens: int
+
+
+def prompts_alone(requests: Sequence[NextTokenRequest]) -> list[Request]:
+    """Prompts that nothing follows."""
+    return [Request(request.prompt, "", request.max_tokens, request.chat) for request in requests]
+
+
+def fit_to_budgets(
+    requests: Sequence[Request], tokenizer: TextTokenizer, window: int | None, *, with_targets: bool
+) -> list[Fitted]:
+    """Shorten each prompt's documents until its budget and the model's window are met.
+
+    What is kept of a document is a beginning of it that fits and uses its budget up, or does not fit with one token
+    more; nothing, if not even its first character fits.
+
+    Args:
+        requests: Their prompts; `max_tokens` counts the prompt without its target.
+        tokenizer: Counts the tokens.
+        window: Tokens that prompt and target may have together, special tokens left out; None for no limit.
+        with_targets: Whether the target follows the prompt in the same string; it is never shortened.
+
+    Raises:
+        InvalidInput: a budget leaves nothing of a document, or the target or the fixed wording alone is too long; or a
+            conversation is wanted of a model without a chat template.
+    """
+    requests = [tokenizer.in_chat(request) if request.chat else request for request in requests]
+    texts = [
+        (_joined(prompt_text(request.prompt), request, with_targets), tokenizer.marks(request.prompt))
+        for request in requests
+    ]
+    distinct = list(dict.fromkeys(texts))
+    tokens = tokenizer.batch([text for text, _ in distinct], [marks for _, marks in distinct])
+    tokenised = dict(zip(distinct, tokens, strict=True))
+    return [
+        _Fitting(request, tokenised[text], tokenizer, window, with_targets).fitted()
+        for request, text in zip(requests, texts, strict=True)
+    ]
+
+
+def as_one_string(
+    requests: Sequence[Request], tokenizer: TextTokenizer, window: int | None, end: Sequence[int] = ()
+) -> Iterator[tuple[list[int], int, int]]:
+    """Each prompt and its target as a decoder-only model reads them: ids, where the target begins, tokens left out.
+
+    Args:
+        requests: Prompts, with targets or with empty ones.
+        tokenizer: Of the model.
+        window: Tokens of the longest string, special ones included; None for no limit.
+        end: Ids behind the target.
+
+    Raises:
+        InvalidInput: a target has nothing in front of it; or as `fit_to_budgets`.
+    """
+    left = None if window is None else window - len(tokenizer.prefix) - len(end)
+    for item in fit_to_budgets(requests, tokenizer, left, with_targets=bool(requests[0].target)):
+        before = tokenizer.started(item.tokens.ids)
+        first = len(before) - len(item.tokens.ids) + item.in_prompt
+        if not first:
+            raise InvalidInput("A decoder-only model needs some text, or a first token, in front of the target.")
+        yield [*before, *end], first, item.cut_tokens
+
+
+def _joined(prompt: str, request: Request, with_target: bool) -> str:
+    """The target as it follows the prompt: a blank between them, unless either brings one or a chat template says."""
+    if not with_target:
+        return prompt
+    joined = request.chat or not prompt or prompt[-1].isspace() or request.target[0].isspace()
+    return f"{prompt}{request.target}" if joined else f"{prompt} {request.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A prompt whose documents keep some of their tokens.
+
+    Attributes:
+        text: The prompt.
+        tokens: The prompt and what follows it.
+        in_prompt: Tokens of the prompt.
+        lengths: Tokens of each document.
+        over: By how many tokens the worst of all limits is exceeded; 0 or less if all are kept.
+    """
+
+    text: str
+    tokens: Tokenised
+    in_prompt: int
+    lengths: list[int]
+    over: int
+
+
+class _Fitting:
+    """One prompt on its way to its budgets; what a document keeps is counted in tokens of the whole, uncut string."""
+
+    def __init__(
+        self, request: Request, tokens: Tokenised, tokenizer: TextTokenizer, window: int | None, with_target: bool
+    ) -> None:
+        self._request = request
+        self._ends = tokens.ends
+        self._tokenizer = tokenizer
+        self._window = window
+        self._with_target = with_target
+        self._limits = [part.max_tokens for part in request.prompt if isinstance(part, Evidence)]
+        self._spans = _token_spans(request.prompt, tokens)
+        self._tried: dict[Prompt, _Attempt] = {}
+        self._whole = self._attempt(request.prompt, tokens)
+
+    def fitted(self) -> Fitted:
+        whole = self._whole
+        if whole.over <= 0:
+            return Fitted(whole.text, whole.tokens, whole.in_prompt, 0)
+        if not any(whole.lengths):
+            raise self._refusal()
+        keep = allot(whole.lengths, self._limits, None)
+        for number, limit in enumerate(self._limits):
+            if limit is not None and whole.lengths[number] > limit:
+                keep[number] = self._within(keep, number, limit)
+        if (over := self._keeping(keep).over) > 0:
+            keep = self._together(keep, over)
+        kept = self._keeping(keep)
+        complete = map(self._complete, range(len(keep)), keep)
+        return Fitted(kept.text, kept.tokens, kept.in_prompt, sum(whole.lengths) - sum(complete))
+
+    def _within(self, keep: list[int], number: int, limit: int) -> int:
+        """What a document may keep for its own limit."""
+
+        def over(size: int) -> int:
+            return self._keeping([*keep[:number], size, *keep[number + 1 :]]).lengths[number] - limit
+
+        return longest(over, 0, self._whole.lengths[number] - 1, limit)
+
+    def _together(self, keep: list[int], over: int) -> list[int]:
+        """What the documents may keep for the limits of the whole; each that has something keeps something."""
+        least = sum(size > 0 for size in keep)
+
+        def shared(total: int) -> list[int]:
+            return allot(keep, [None] * len(keep), total)
+
+        total = longest(lambda total: self._keeping(shared(total)).over, least - 1, sum(keep) - 1, sum(keep) - over)
+        if total < least:
+            raise self._refusal()
+        return shared(total)
+
+    def _keeping(self, keep: Sequence[int]) -> _Attempt:
+        """The prompt with so many tokens of each document."""
+        parts: list[str | Evidence] = []
+        at, number = 0, 0
+        for part in self._request.prompt:
+            if isinstance(part, Evidence):
+                first, last = self._spans[number]
+                kept = self._complete(number, keep[number])
+                end = len(part.text) if kept == last - first else int(self._ends[first + kept - 1]) - at if kept else 0
+                parts.append(Evidence(part.text[:end]))
+                number += 1
+            else:
+                parts.append(part)
+            at += len(_text(part))
+        prompt = tuple(parts)
+        if prompt not in self._tried:
+            text = _joined(prompt_text(prompt), self._request, self._with_target)
+            self._tried[prompt] = self._attempt(prompt, self._tokenizer(text, self._tokenizer.marks(prompt)))
+        return self._tried[prompt]
+
+    def _complete(self, number: int, keep: int) -> int:
+        """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
+        first, last = self._spans[number]
+        if keep == last - first:
+            return keep
+        return int(np.searchsorted(self._ends, self._ends[first + keep])) - first  # where that token's character begins
+
+    def _attempt(self, prompt: Prompt, tokens: Tokenised) -> _Attempt:
+        text = prompt_text(prompt)
+        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right"))
+        lengths = [last - first for first, last in _token_spans(prompt, tokens)]
+        over = [length - limit for length, limit in zip(lengths, self._limits, strict=True) if limit is not None]
+        if self._request.max_tokens is not None:
+            over.append(in_prompt - self._request.max_tokens)
+        if self._window is not None:
+            over.append(len(tokens.ids) - self._window)
+        return _Attempt(text, tokens, in_prompt, lengths, max(over, default=0))
+
+    def _refusal(self) -> InvalidInput:
+        """Whose fault it is that nothing fits."""
+        bare = self._keeping([0] * len(self._spans))
+        target = len(bare.tokens.ids) - bare.in_prompt
+        if self._window is not None and target >= self._window:
+            return InvalidInput(
+                f"The question, or what else is scored, has {target} tokens, and the model reads {self._window} at "
+                "once, the prompt among them: shorten it, or take a model with a longer window. It begins with "
+                f"{self._request.target[:40]!r}."
+            )
+        limits = {"of the prompt": self._request.max_tokens, "that the model reads at once": self._window}
+        allowed = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
+        wording = max((part for part in self._request.prompt if isinstance(part, str)), key=len, default="")
+        return InvalidInput(
+            f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows "
+            f"it {target}, and {allowed} are allowed: shorten the instruction, the demonstrations or the question, or "
+            f"allow more tokens. The longest of them begins with {wording[:40]!r}."
+        )
+
+
+def _token_spans(prompt: Prompt, tokens: Tokenised) -> list[tuple[int, int]]:
+    """First token and the one behind the last of each document."""
+    spans, at = [], 0
+    for part in prompt:
+        end = at + len(_text(part))
+        if isinstance(part, Evidence):
+            # A token may begin with the blank in front of a document: it belongs to it if it ends inside.
+            first, last = np.searchsorted(tokens.ends, (at, end), side="right")
+            spans.append((int(first), int(last)))
+        at = end
+    return spans
+
+
+def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | None) -> list[int]:
+    """Tokens that each document may keep: its own limit first, then the longest ones give way.
+
+    Args:
+        lengths: Tokens of each document.
+        limits: Limit of each document, or None.
+        total: Limit of all documents together, or None.
+
+    Returns:
+        One number per document, at most its length; the documents that remain longest are equally long.
+
+    Raises:
+        InvalidInput: a document that has text would keep nothing of it.
+
+    >>> allot([300, 50, 90], [230, 230, 230], 200)
+    [75, 50, 75]
+    >>> allot([300, 50, 90], [230, 230, 230], None)
+    [230, 50, 90]
+    """
+    kept = [
+        length if limit is None else max(0, min(length, limit)) for length, limit in zip(lengths, limits, strict=True)
+    ]
+    if total is not None:
+        left, waiting = max(total, 0), len(kept)
+        for position in sorted(range(len(kept)), key=kept.__getitem__):  # what short ones leave goes to longer ones
+            kept[position] = min(kept[position], left // waiting)
+            left -= kept[position]
+            waiting -= 1
+    for position, (length, keep) in enumerate(zip(lengths, kept, strict=True)):
+        if length and not keep:
+            raise InvalidInput(
+                f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens) within the "
+                "budget: allow more tokens for the prompt or the document, or shorten the instruction or the "
+                "demonstrations."
+            )
+    return kept
+
+
+def longest(over: Callable[[int], int], fits: int, most: int, guess: int) -> int:
+    """A size that fits, and that uses its limit up or does not fit with one more.
+
+    Lengths of texts cut to a size mostly grow with it, but need not. Whatever they do, the search ends after
+    `_GUESSES` + log2(most - fits) + 1 tries.
+
+    Args:
+        over: By how many tokens a size exceeds its limit; below 0 where there is room.
+        fits: A size that fits, not tried.
+        most: The largest size that is wanted.
+        guess: The size to try first; the others follow from what it is over.
+
+    >>> longest(lambda size: size - 7, 0, 100, guess=50)
+    7
+    >>> longest(lambda size: 4 * -(-size // 4) - 6, 0, 100, guess=6)  # four tokens for a character, so eight are over
+    4
+    """
+    too_long, tries = most + 1, 0
+    while too_long - fits > 1:
+        size = min(max(guess, fits + 1), too_long - 1) if tries < _GUESSES else (fits + too_long) // 2
+        tries += 1
+        excess = over(size)
+        if excess > 0:
+            too_long = size
+        else:
+            fits = size
+        if excess == 0:
+            break
+        guess = size - excess
+    return fits

@@ -1,0 +1,314 @@
+"""Servers that attack whoever asks them, and what must not leave this process; over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from contextlib import suppress
+
+import pytest
+
+from drillrank import UPR, Relevance, limits, load_language_model
+from drillrank.errors import DrillrankWarning, InvalidInput, ServerFailure
+from tests.drillrank.neural.conftest import saved
+from tests.drillrank.neural.fake_server import FakeServer
+from tests.drillrank.neural.test_trusted_wording import CHAT
+
+SECRET = "sk-0123456789-SECRET"
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+class Hostile:
+    """Answers every connection, in a thread of its own, by a function of the socket."""
+
+    def __init__(self, answer):
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.answer = answer
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.listening.getsockname()[1]}/v1#tiny"
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=(self.listening.accept()[0],), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            self.answer(connection, connection.recv(1 << 20))
+
+
+@pytest.fixture
+def hostile():
+    started = []
+
+    def start(answer) -> Hostile:
+        started.append(Hostile(answer))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.listening.close()
+
+
+def with_body(body: bytes, *headers: bytes) -> bytes:
+    return HEAD + b"".join(header + b"\r\n" for header in headers) + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def drip(connection, _):
+    connection.sendall(HEAD + b"Content-Length: 9999\r\n\r\n")
+    while True:
+        connection.sendall(b" ")
+        time.sleep(0.1)
+
+
+def drip_headers(connection, _):
+    connection.sendall(HEAD + b"X: ")
+    while True:
+        connection.sendall(b"x")
+        time.sleep(0.1)
+
+
+def endless(connection, _):
+    connection.sendall(HEAD + b"\r\n[")
+    while True:
+        connection.sendall(b"1," * 100_000)
+
+
+def bomb(connection, _):
+    connection.sendall(with_body(gzip.compress(b"[" + b" " * 80_000_000 + b"]"), b"Content-Encoding: gzip"))
+
+
+def large(connection, _):
+    connection.sendall(with_body(b'{"data":[{"id":"tiny","more":"' + b"x" * 65_000_000 + b'"}]}'))
+
+
+def deep(connection, _):
+    connection.sendall(with_body(b'{"data":' + b"[" * 100_000))
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [
+        (drip, "timed out: no whole answer within 1 seconds"),
+        (drip_headers, "timed out: no whole answer within 1 seconds"),
+        (endless, "answered with more than 64000000 bytes"),
+        (large, "answered with more than 64000000 bytes"),
+        (bomb, "answered in a compression, which was not asked for"),
+        (deep, "answered, but not as a server that lists its models does"),
+    ],
+)
+def test_an_answer_has_limits(hostile, answer, match):
+    timeout = 1.0 if answer in (drip, drip_headers) else 20.0
+    with pytest.raises(ServerFailure, match=match) as caught:
+        load_language_model(hostile(answer).address, timeout=timeout, retries=0).count_tokens("Basel")
+    assert len(str(caught.value)) < 400
+
+
+def test_the_limit_may_be_raised(hostile, monkeypatch):
+    monkeypatch.setattr(limits, "ANSWER_BYTES", 70_000_000)
+    assert load_language_model(hostile(large).address).server.engine == "An OpenAI-compatible server"
+
+
+def echo(connection, request):
+    headers = request.decode().split("\r\n\r\n")[0]
+    body = json.dumps({"error": {"message": f"refused: {headers} \x1b[31m\u202e {'document ' * 10_000}"}}).encode()
+    connection.sendall(b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def echo_as_text(connection, request):
+    connection.sendall(with_body(request[request.index(b"Authorization") :]))
+
+
+@pytest.mark.parametrize("answer", [echo, echo_as_text])
+@pytest.mark.parametrize("key", [SECRET, f"{SECRET}\n", f"{SECRET}\nX-Injected: 1", f"{SECRET}\u2028"])
+def test_no_error_holds_the_key_escapes_or_much_of_what_was_sent(hostile, monkeypatch, answer, key):
+    monkeypatch.setenv("DRILLRANK_API_KEY", key)
+    model = load_language_model(hostile(answer).address, retries=0)
+    with pytest.raises((ServerFailure, InvalidInput)) as caught:
+        UPR(model).rank("who?", ["The Rhine."])
+    error: BaseException | None = caught.value
+    assert len(str(error)) < 400
+    assert str(error).isprintable()
+    while error:
+        assert "0123456789" not in f"{error!r}"
+        error = error.__cause__
+
+
+def test_a_mounted_key_ends_with_a_newline(tmp_path_factory, monkeypatch):
+    server = FakeServer("vllm", saved("qwen2", tmp_path_factory))
+    monkeypatch.setenv("DRILLRANK_API_KEY", f"{SECRET}\n")
+    assert UPR(load_language_model(server.address)).rank("who?", ["The Rhine."])
+    server.stop()
+    assert {*server.keys} == {f"Bearer {SECRET}"}
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:PASS@host/v1", "http://:PASS@host/v1", "http://PASS@host/v1", "http://host/v1?key=PASS"]
+)
+def test_an_address_with_a_password_is_refused_without_it(url):
+    with pytest.raises(InvalidInput, match="without a login") as caught:
+        load_language_model(f"{url}#tiny")
+    assert "PASS" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://host:99999999/v1", "http://ho\nst/v1"])
+def test_an_address_that_is_none_is_an_error_of_ours(url):
+    with pytest.raises(InvalidInput, match="A server's address is"):
+        load_language_model(f"{url}#tiny")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return saved("qwen2", tmp_path_factory)
+
+
+@pytest.fixture
+def vllm(folder):
+    server = FakeServer("vllm", folder)
+    yield server
+    server.stop()
+
+
+def test_a_refusal_does_not_wait_for_slow_siblings(vllm):
+    model = load_language_model(vllm.address, prompts_per_request=1, concurrency=4, retries=0)
+    UPR(model).rank("who?", ["Basel"])
+    vllm.requests.clear()
+    vllm.slow = lambda number: 0.0 if number == 3 else 20.0
+    vllm.faults = [None, None, None, 400]
+    started = time.perf_counter()
+    with pytest.raises(ServerFailure, match="answered 400"):
+        UPR(model).rank("who?", [f"Basel {number}" for number in range(8)])
+    assert time.perf_counter() - started < 10
+    time.sleep(0.2)
+    assert len(vllm.requests) == 4  # none of those that waited was sent
+
+
+def test_retries_end_with_the_deadline(vllm):
+    model = load_language_model(vllm.address, timeout=2.0, retries=100)
+    UPR(model).rank("who?", ["Basel"])
+    vllm.faults = [503] * 200
+    started = time.perf_counter()
+    with pytest.raises(ServerFailure, match="answered 503"):
+        UPR(model).rank("who?", ["The Rhine."])
+    assert time.perf_counter() - started < 10
+    vllm.faults.clear()
+    vllm.slow = lambda _: 20.0  # is not asked again: it would have all the more to do
+    vllm.requests.clear()
+    with pytest.raises(ServerFailure, match="timed out"):
+        UPR(model).rank("who?", ["The Rhine."])
+    assert len(vllm.requests) == 1
+
+
+async def test_a_caller_who_leaves_stops_the_requests(vllm):
+    model = load_language_model(vllm.address, prompts_per_request=1, concurrency=2)
+    UPR(model).rank("who?", ["Basel"])
+    vllm.requests.clear()
+    vllm.slow = lambda _: 0.5
+    texts = [f"Basel {number}" for number in range(20)]
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(model.run_in_worker(UPR(model).rank, "who?", texts), 0.3)
+    await asyncio.sleep(1.5)
+    assert len(vllm.requests) == 2
+    vllm.slow = lambda _: 0.0
+    assert len(await model.run_in_worker(UPR(model).rank, "who?", texts)) == 20
+
+
+async def test_many_callers_on_one_loop_do_not_starve_its_other_work(vllm):
+    model = load_language_model(vllm.address, prompts_per_request=1, concurrency=4)
+    UPR(model).rank("who?", ["Basel"])
+    vllm.slow = lambda _: 0.05
+    asking = [asyncio.ensure_future(model.run_in_worker(UPR(model).rank, "who?", [f"B {n}"])) for n in range(100)]
+    await asyncio.sleep(0.1)
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "another's work"), 0.5) == "another's work"
+    assert len(await asyncio.gather(*asking)) == 100
+    assert vllm.most <= 4
+
+
+FORKS = """
+import json, os, signal, sys, threading, warnings
+from drillrank import UPR, load_language_model
+warnings.filterwarnings("ignore", category=DeprecationWarning)  # Python 3.12 warns of threads
+model = load_language_model(sys.argv[1], prompts_per_request=1, concurrency=2)
+texts = [[f"Basel {number} " * (1 + number % 5), "The Rhine."] for number in range(12)]
+def scores(number):
+    return [item.score for item in UPR(model).rank("who?", texts[number % 12])]
+right = [scores(number) for number in range(12)]
+asking = True
+def ask():
+    number = 0
+    while asking:
+        number += 1
+        assert scores(number) == right[number % 12], "swapped in the parent"
+threads = [threading.Thread(target=ask) for _ in range(2)] if sys.argv[2] == "busy" else []
+for thread in threads:
+    thread.start()
+for number in range(100):
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        os._exit(0 if [scores(number + other) for other in range(4)] == [right[(number + other) % 12]
+                 for other in range(4)] else 1)
+    assert all(scores(number + 5 + other) == right[(number + 5 + other) % 12] for other in range(4)), "in the parent"
+    status = os.waitpid(child, 0)[1]
+    assert status == 0, f"fork {number}: the child ended with {status}"
+asking = False
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.parametrize("parent", ["idle", "busy"])
+def test_a_hundred_forks_get_the_right_answers(hostile, folder, parent):
+    card = {"id": "tiny", "owned_by": "vllm", "root": str(folder)}
+
+    def answer(connection, request):
+        """Keeps the connection, as servers do; what it says depends on the tokens alone."""
+        reading = connection.makefile("rb")
+        while request:
+            head, _, body = request.partition(b"\r\n\r\n")
+            length = int(re.search(rb"(?i)content-length: (\d+)", head + b"content-length: 0")[1])
+            prompts = json.loads(body + reading.read(length - len(body)))["prompt"] if length else []
+            choices = [
+                {
+                    "index": number,
+                    "prompt_token_ids": ids,
+                    "prompt_logprobs": [
+                        {str(id_): {"logprob": -sum(ids[: at + 1]) / 1000}} for at, id_ in enumerate(ids)
+                    ],
+                }
+                for number, ids in enumerate(prompts)
+            ]
+            connection.sendall(with_body(json.dumps({"data": [card], "choices": choices}).encode()))
+            request = connection.recv(1 << 20)
+
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, hostile(answer).address, parent],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_half_a_character_reaches_a_server_that_takes_text(folder):
+    server = FakeServer("ollama", folder)
+    server.tokenizer.chat_template = CHAT
+    settings = {"positive": "e", "negative": "s", "chat": True}
+    ranker = Relevance(load_language_model(server.address), template="{query} {text}.", settings=settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)  # the server may give neither answer
+        ranker.rank("who?", ["Basel \ud83e"])
+    server.stop()
+    assert "Basel \ufffd" in server.requests[0][1]["messages"][0]["content"]

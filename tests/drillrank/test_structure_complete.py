@@ -1,0 +1,485 @@
+"""A document of each format that has one of everything: each part is in the text, as what the table says."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from drillrank import parse_document, read_document
+from drillrank.structure import Document
+from tests.pdf_files import Mark, Text, lines, pdf_of
+from tests.word_files import word_file
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+C = "http://schemas.openxmlformats.org/drawingml/2006/chart"
+A = "http://schemas.openxmlformats.org/drawingml/2006/main"
+D = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
+M = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+P = "http://schemas.openxmlformats.org/presentationml/2006/main"
+MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+WPS = "http://schemas.microsoft.com/office/word/2010/wordprocessingShape"
+WP = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"
+SPACES = f'xmlns:w="{W}" xmlns:r="{R}" xmlns:c="{C}" xmlns:a="{A}" xmlns:dgm="{D}" xmlns:m="{M}" xmlns:mc="{MC}"'
+SPACES += f' xmlns:wps="{WPS}" xmlns:wp="{WP}" xmlns:p="{P}"'
+
+CHART = (
+    f"<c:chartSpace {SPACES}><c:chart><c:title><a:p><a:r><a:t>chart title</a:t></a:r></a:p></c:title><c:ser>"
+    "<c:tx><c:v>sales</c:v></c:tx><c:cat><c:v>spring</c:v><c:v>autumn</c:v></c:cat>"
+    "<c:val><c:v>17</c:v><c:v>23</c:v></c:val></c:ser></c:chart></c:chartSpace>"
+)
+DIAGRAM = (
+    f"<dgm:dataModel {SPACES}><dgm:pt><dgm:t><a:p><a:r><a:t>diagram node</a:t></a:r></a:p></dgm:t></dgm:pt>"
+    "</dgm:dataModel>"
+)
+
+
+def run(text: str) -> str:
+    return f"<w:r><w:t>{text}</w:t></w:r>"
+
+
+def paragraph(*content: str) -> str:
+    return f"<w:p>{''.join(content)}</w:p>"
+
+
+def box(text: str) -> str:
+    inside = f"<wps:wsp><wps:txbx><w:txbxContent>{paragraph(run(text))}</w:txbxContent></wps:txbx></wps:wsp>"
+    drawing = (
+        f"<w:drawing><wp:inline><a:graphic><a:graphicData>{inside}</a:graphicData></a:graphic></wp:inline></w:drawing>"
+    )
+    return f'<mc:AlternateContent><mc:Choice Requires="wps">{drawing}</mc:Choice></mc:AlternateContent>'
+
+
+def drawing(content: str) -> str:
+    return (
+        f"<w:drawing><wp:inline><a:graphic><a:graphicData>{content}</a:graphicData></a:graphic></wp:inline></w:drawing>"
+    )
+
+
+def relations(*named: tuple[str, str, str]) -> str:
+    found = "".join(f'<Relationship Id="{id_}" Type="{R}/{kind}" Target="{part}"/>' for id_, kind, part in named)
+    return (
+        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{found}</Relationships>'
+    )
+
+
+def repacked(content: bytes, parts: dict[str, str]) -> bytes:
+    """The archive with these parts added or replaced."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(file, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, parts.pop(name, None) or before.read(name))
+        for name, text in parts.items():
+            after.writestr(name, text)
+    return file.getvalue()
+
+
+def word() -> bytes:
+    note = '<w:r><w:footnoteReference w:id="1"/></w:r><w:r><w:endnoteReference w:id="1"/></w:r>'
+    note += '<w:r><w:commentReference w:id="1"/></w:r>'
+    body = [
+        '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>a heading</w:t></w:r></w:p>',
+        paragraph(run("a paragraph"), note),
+        paragraph(
+            f'<w:hyperlink w:anchor="none">{run("a link")}</w:hyperlink>', f"<w:ins>{run('an insertion')}</w:ins>"
+        ),
+        "<w:tbl>"
+        + "".join(f"<w:tr><w:tc>{paragraph(run(text))}</w:tc></w:tr>" for text in ("column head", "a cell"))
+        + "</w:tbl>",
+        f"<w:sdt><w:sdtContent>{paragraph(run('a control'))}</w:sdtContent></w:sdt>",
+        paragraph(f"<w:r>{box('a text box')}</w:r>"),
+        paragraph("<m:oMath><m:r><m:t>a = b</m:t></m:r></m:oMath>"),
+        paragraph(f"<w:r>{drawing('<c:chart r:id=' + chr(34) + 'chart' + chr(34) + '/>')}</w:r>"),
+        paragraph(f"<w:r>{drawing('<dgm:relIds r:dm=' + chr(34) + 'diagram' + chr(34) + '/>')}</w:r>"),
+    ]
+    notes = {
+        f"{kind}s": f'<w:{kind}s {SPACES}><w:{kind} w:id="1">{paragraph(run(f"a {kind}"))}</w:{kind}></w:{kind}s>'
+        for kind in ("footnote", "endnote", "comment")
+    }
+    running = {
+        f"{kind}1": f"<w:{short} {SPACES}>{paragraph(run(f'a {kind} line'))}</w:{short}>"
+        for kind, short in (("header", "hdr"), ("footer", "ftr"))
+    }
+    parts = {f"word/{name}.xml": text for name, text in {**notes, **running, "chart": CHART, "data": DIAGRAM}.items()}
+    named = [(name, name.rstrip("1"), f"{name}.xml") for name in (*notes, *running)]
+    parts["word/_rels/document.xml.rels"] = relations(
+        ("s", "styles", "styles.xml"),
+        ("chart", "chart", "chart.xml"),
+        ("diagram", "diagramData", "data.xml"),
+        *named,
+    )
+    parts["word/document.xml"] = f"<w:document {SPACES}><w:body>{''.join(body)}</w:body></w:document>"
+    return repacked(word_file([("a", 1)]), parts)
+
+
+def shape(text: str, place: str = "") -> str:
+    ph = f'<p:ph type="{place}"/>' if place else ""
+    said = f"<p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody>"
+    return f'<p:sp><p:nvSpPr><p:cNvPr id="1"/><p:nvPr>{ph}</p:nvPr></p:nvSpPr>{said}</p:sp>'
+
+
+def frame(content: str) -> str:
+    return f"<p:graphicFrame><a:graphic><a:graphicData>{content}</a:graphicData></a:graphic></p:graphicFrame>"
+
+
+def presentation() -> bytes:
+    cell = "<a:tc><a:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></a:txBody></a:tc>"
+    table = "".join(f"<a:tr>{cell.format(text)}</a:tr>" for text in ("column head", "a cell"))
+    shapes = [
+        shape("a title", "title"),
+        shape("a paragraph"),
+        f"<p:grpSp>{shape('in a group')}<p:grpSp>{shape('in a group of a group')}</p:grpSp></p:grpSp>",
+        frame(f"<a:tbl>{table}</a:tbl>"),
+        frame('<c:chart r:id="chart"/>'),
+        frame('<dgm:relIds r:dm="diagram"/>'),
+        '<p:pic><p:nvPicPr><p:cNvPr id="2" descr="a described picture"/></p:nvPicPr></p:pic>',
+        shape("7", "sldNum"),
+    ]
+    slide = f"<p:sld {SPACES}><p:cSld><p:spTree>{''.join(shapes)}</p:spTree></p:cSld></p:sld>"
+    notes = f"<p:notes {SPACES}><p:spTree>{shape('a note', 'body')}{shape('7', 'sldNum')}</p:spTree></p:notes>"
+    comments = f"<p:cmLst {SPACES}><p:cm><p:text>a comment</p:text></p:cm></p:cmLst>"
+    parts = {
+        "_rels/.rels": relations(("a", "officeDocument", "ppt/presentation.xml")),
+        "ppt/presentation.xml": f'<p:presentation {SPACES}><p:sldIdLst><p:sldId id="256" r:id="one"/></p:sldIdLst>'
+        "</p:presentation>",
+        "ppt/_rels/presentation.xml.rels": relations(("one", "slide", "slides/slide1.xml")),
+        "ppt/slides/slide1.xml": slide,
+        "ppt/slides/_rels/slide1.xml.rels": relations(
+            ("chart", "chart", "../charts/chart.xml"),
+            ("diagram", "diagramData", "../data.xml"),
+            ("notes", "notesSlide", "../notes.xml"),
+            ("comments", "comments", "../comments.xml"),
+        ),
+        "ppt/charts/chart.xml": CHART,
+        "ppt/data.xml": DIAGRAM,
+        "ppt/notes.xml": notes,
+        "ppt/comments.xml": comments,
+    }
+    return packed(parts)
+
+
+def packed(parts: dict[str, str]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return file.getvalue()
+
+
+PAGE = """<!doctype html><html><head><meta charset="utf-8"><title>hidden title</title><style>p {}</style></head><body>
+<header>a header</header><nav>hidden navigation</nav><h1>a heading</h1><p>a paragraph with <a href="x">a link</a>,
+<b>bold</b> and <ruby>base<rt>reading</rt></ruby></p><ul><li>an item<ol><li>a deeper item</li></ol></li></ul>
+<dl><dt>a term</dt><dd>a definition</dd></dl><table><caption>a caption</caption><tr><th>column head</th></tr>
+<tr><td>a cell</td></tr></table><pre>some  code</pre><blockquote>a quote</blockquote><figure>
+<img alt="a described picture"><figcaption>a legend</figcaption></figure>
+<details><summary>a summary</summary>closed details</details>
+<form><label>a label</label><select><option>a choice</option></select><textarea>typed text</textarea>
+<button>a button</button></form><math><mi>x</mi></math>
+<aside>an aside</aside><svg><title>hidden</title><text>a drawing</text></svg>
+<footer>a footer</footer><p hidden>hidden text</p>
+<script>hidden()</script></body></html>"""
+
+BOOK = {
+    "META-INF/container.xml": '<container><rootfiles><rootfile full-path="in/a.opf"/></rootfiles></container>',
+    "in/a.opf": '<package><manifest><item id="1" href="a&amp;b.xhtml"/><item id="gone" href="gone.xhtml"/></manifest>'
+    '<spine><itemref idref="1"/></spine></package>',
+    "in/a&b.xhtml": '<html xmlns:epub="http://www.idpf.org/2007/ops"><body><h1>a heading</h1><p>a paragraph</p>'
+    '<aside epub:type="footnote" hidden="hidden">a note</aside><img alt="a described picture"/></body></html>',
+}
+
+LATEX = r"""\documentclass{article}
+\title[a short title]{a long title}\author[s]{an author\thanks{some thanks}}\date{a date}\newcommand{\hidden}{hidden}
+\keywords{a keyword}
+\begin{document}\maketitle
+\begin{abstract}an abstract\end{abstract}
+\section[short heading]{a heading}\label{hidden}
+a paragraph\footnote[3]{a footnote} with \emph{emphasis}, \textcolor{red}{colour}, \href{http://a.b}{a link},
+\verb|some code|, $x = y$ and \cite[p.~3]{key}. % hidden
+\begin{itemize}\item[first] an item\item another\end{itemize}
+\begin{table}\caption[hidden]{a caption}\begin{tabular}{ll}column head & b\\ a cell & \multicolumn{2}{c}{a wide cell}
+\end{tabular}\end{table}
+\begin{figure}\includegraphics{hidden}\caption{a legend}\end{figure}
+\begin{equation}e = m\end{equation}
+\begin{verbatim}verbatim  text\end{verbatim}
+\begin{quote}a quote\end{quote}\parbox{3cm}{a box}\marginpar{a margin}
+\appendix\section{an appendix}
+\begin{thebibliography}{9}\bibitem{key} a reference\end{thebibliography}
+\end{document}"""
+
+MARKDOWN = """---
+front: matter
+---
+# a heading
+
+a paragraph with [a link](http://a.b), ![a described picture](x.png), `some code` and <span>inline markup</span>[^1]
+
+- an item
+  1. a deeper item
+- [ ] a task
+
+> a quote
+
+| column head |
+|---|
+| a cell |
+
+```py
+fenced code
+```
+
+    indented code
+
+<div>block markup</div>
+
+***
+
+under a line
+===
+
+[^1]: a footnote
+
+[ref]: http://a.b 'a reference'
+"""
+
+TEXT = """A TITLE
+
+an opening
+
+1. First heading
+
+a paragraph
+
+- an item
+
+Name   Value
+a      1
+
+Underlined
+========
+
+last"""
+
+
+def printed() -> bytes:
+    page = [Text("A heading", y=72, size=18, bold=True), *lines("a paragraph which goes on for a while. " * 8)]
+    page += [Text("• an item", y=220)]
+    page += [Text(text, x, y) for y in (300, 312, 324) for text, x in (("a cell", 72), ("12", 300), ("13", 420))]
+    pdf = pdf_of([page, lines("another page")], [Mark("A heading", 0)])
+    stream = next(at for at, body in enumerate(pdf.objects) if b"A heading" in body and b"stream" in body)
+    turned = b"".join(
+        b"\nBT /R 10 Tf %s Tm (%s) Tj ET" % (matrix, text)
+        for matrix, text in [
+            (b"0 1 -1 0 40 300", b"upwards"),
+            (b"0 -1 1 0 580 300", b"downwards"),
+            (b"-1 0 0 -1 400 60", b"upside down"),
+            (b"0.7 0.7 -0.7 0.7 300 100", b"slanted"),
+        ]
+    )
+    body = pdf.objects[stream].partition(b"stream\n")[2].removesuffix(b"\nendstream") + turned
+    pdf.objects[stream] = b"<< /Length %d >>\nstream\n%s\nendstream" % (len(body), body)
+    return pdf.content()
+
+
+# What each is kept as: the kind of the block that holds it, or None where it is left out on purpose.
+HTML = {
+    "a heading": "heading",
+    "a paragraph": "paragraph",
+    "a link": "paragraph",
+    "bold": "paragraph",
+    "reading": "paragraph",
+    "an item": "list",
+    "a deeper item": "list",
+    "a term": "list",
+    "a definition": "list",
+    "a caption": "table",
+    "column head": "table",
+    "a cell": "table",
+    "some  code": "code",
+    "a quote": "paragraph",
+    "a described picture": "paragraph",
+    "a legend": "paragraph",
+    "a summary": "paragraph",
+    "closed details": "paragraph",
+    "a label": "paragraph",
+    "a choice": "paragraph",
+    "typed text": "paragraph",
+    "a button": "paragraph",
+    "x": "paragraph",
+    "an aside": "paragraph",
+    "a drawing": "paragraph",
+    "a header": "paragraph",
+    "a footer": "paragraph",
+    "hidden": None,
+}
+TEX = {
+    "a long title": "paragraph",
+    "an author": "paragraph",
+    "some thanks": "paragraph",
+    "a date": "paragraph",
+    "a keyword": "paragraph",
+    "an abstract": "paragraph",
+    "a heading": "heading",
+    "a paragraph": "paragraph",
+    "a footnote": "paragraph",
+    "emphasis": "paragraph",
+    "colour": "paragraph",
+    "a link": "paragraph",
+    "some code": "paragraph",
+    "x = y": "paragraph",
+    "key": "paragraph",
+    "first": "list",
+    "an item": "list",
+    "a caption": "table",
+    "column head": "table",
+    "a wide cell": "table",
+    "a legend": "paragraph",
+    "e = m": "paragraph",
+    "verbatim  text": "code",
+    "a quote": "paragraph",
+    "a box": "paragraph",
+    "a margin": "paragraph",
+    "an appendix": "heading",
+    "References": "heading",
+    "a reference": "paragraph",
+    "hidden": None,
+}
+MD = {
+    "front: matter": "other",
+    "a heading": "heading",
+    "a paragraph": "paragraph",
+    "a link": "paragraph",
+    "a described picture": "paragraph",
+    "some code": "paragraph",
+    "inline markup": "paragraph",
+    "an item": "list",
+    "a deeper item": "list",
+    "a task": "list",
+    "a quote": "paragraph",
+    "column head": "table",
+    "a cell": "table",
+    "fenced code": "code",
+    "indented code": "code",
+    "block markup": "other",
+    "under a line": "heading",
+    "a footnote": "paragraph",
+    "a reference": "other",
+}
+PLAIN = {
+    "A TITLE": "heading",
+    "an opening": "paragraph",
+    "First heading": "paragraph",
+    "a paragraph": "paragraph",
+    "an item": "paragraph",
+    "Name   Value": "paragraph",
+    "Underlined": "heading",
+    "last": "paragraph",
+}
+DOCX = {
+    "a heading": "heading",
+    "a paragraph": "paragraph",
+    "a link": "paragraph",
+    "an insertion": "paragraph",
+    "column head": "table",
+    "a cell": "table",
+    "a control": "paragraph",
+    "a text box": "paragraph",
+    "a = b": "paragraph",
+    "chart title": "paragraph",
+    "sales | 17 | 23": "paragraph",
+    "diagram node": "paragraph",
+    "a footnote": "list",
+    "an endnote": "list",
+    "a comment": "paragraph",
+    "a header line": "paragraph",
+    "a footer line": "paragraph",
+}
+DOCX["a endnote"] = DOCX.pop("an endnote")
+PPTX = {
+    "a title": "heading",
+    "a paragraph": "paragraph",
+    "in a group": "paragraph",
+    "in a group of a group": "paragraph",
+    "column head": "table",
+    "a cell": "table",
+    "chart title": "table",
+    "spring": "table",
+    "| sales | 17 | 23 |": "table",
+    "diagram node": "table",
+    "a described picture": "paragraph",
+    "a note": "paragraph",
+    "a comment": "paragraph",
+    "7\n": None,
+}
+EPUB = {
+    "a heading": "heading",
+    "a paragraph": "paragraph",
+    "a note": "paragraph",
+    "a described picture": "paragraph",
+}
+PDF = {
+    "A heading": "heading",
+    "a paragraph": "paragraph",
+    "an item": "list",
+    "a cell": "table",
+    "another page": "paragraph",
+    "upwards": "paragraph",
+    "downwards": "paragraph",
+    "upside down": "paragraph",
+    "slanted": "paragraph",
+}
+
+FILES = {
+    "docx": (word, DOCX, "mammoth"),
+    "pptx": (presentation, PPTX, ""),
+    "epub": (lambda: packed(BOOK), EPUB, ""),
+    "pdf": (printed, PDF, "liteparse"),
+    "html": (PAGE.encode, HTML, ""),
+    "tex": (LATEX.encode, TEX, ""),
+    "md": (MARKDOWN.encode, MD, ""),
+    "txt": (TEXT.encode, PLAIN, ""),
+}
+
+
+def kinds(document: Document, part: str) -> list[str]:
+    """Of the blocks that show a text."""
+    blocks = [block for section in document.sections() for block in document.blocks(section)]
+    return [block.kind for block in blocks if part in document.readable(block)]
+
+
+@pytest.mark.parametrize("ending", FILES)
+def test_nothing_is_lost(ending: str, tmp_path: Path) -> None:
+    make, parts, library = FILES[ending]
+    if library:
+        pytest.importorskip(library, reason="needs the extra of this format")
+    file = tmp_path / f"all.{ending}"
+    file.write_bytes(make())
+    document = read_document(file)
+    assert "".join(document.slice(section) for section in document.sections()) == document.text
+    found = {part: (kinds(document, part) or [None])[0] for part in parts}
+    assert found == parts
+
+
+def test_a_page_is_read_in_the_encoding_that_it_declares(tmp_path: Path) -> None:
+    for charset, encoding in (("iso-8859-1", "cp1252"), ("shift_jis", "shift_jis"), ("iso-2022-jp", "iso-2022-jp")):
+        text = "“é”" if encoding == "cp1252" else "東京は都"
+        file = tmp_path / "a.html"
+        file.write_bytes(f'<html><head><meta charset="{charset}"></head><p>{text}</p></html>'.encode(encoding))
+        assert text in read_document(file).text
+    file.write_bytes('<html><meta charset="iso-8859-1"><p>é</p></html>'.encode())  # which it is not
+    assert "<p>é</p>" in read_document(file).text
+
+
+def test_a_book_without_one_of_its_chapters_is_read_with_a_warning(tmp_path: Path) -> None:
+    spine = '<itemref idref="1"/><itemref idref="gone"/><itemref idref="unknown"/>'
+    file = tmp_path / "a.epub"
+    file.write_bytes(packed(BOOK | {"in/a.opf": BOOK["in/a.opf"].replace('<itemref idref="1"/>', spine)}))
+    with pytest.warns(match=r"2 chapters of .*a\.epub are not in it"):
+        assert "a paragraph" in read_document(file).text
+
+
+def test_a_title_with_a_short_form() -> None:
+    document = parse_document(r"\title[a]{Long title}\begin{document}\section[b]{Heading}Text.\end{document}", "latex")
+    assert document.readable(document.sections()[0]) == "Long title"
