@@ -260,7 +260,7 @@ def test_query_and_passage_are_data(query, text, title):
     MonoT5(model).rank(query, [Passage(text, title=title)])
     [request] = model.requests
     assert prompt_text(request.prompt) == paper_prompt(query, Passage(text, title=title))
-    assert request.answers == ("true", "false")
+    assert request.answers == (" true", " false")  # behind the prompt of what is no encoder-decoder
 
 
 def test_placeholders_in_query_and_passage_stay():
