@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, log_softmax
 
-from drillrank import MonoT5, Passage, Relevance, load_language_model
+from drillrank import Passage, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnswers
@@ -183,24 +183,6 @@ def test_an_instruction_stands_where_the_publisher_puts_it(preset):
 def test_an_instruction_that_nothing_would_read_is_refused(preset):
     with pytest.raises(InvalidInput, match="would be read nowhere"):
         Relevance("hf:x", preset=preset, instruction="I")
-
-
-@pytest.mark.parametrize("folder", ["t5-tied"], indirect=True)
-def test_monot5_is_a_preset(tmp_path_factory, folder):
-    from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
-
-    place = tmp_path_factory.mktemp("monot5")
-    save_tiny_monot5(place, [("Which river?", "The Rhine.", True), ("Which river?", "Emma is a novel.", False)])
-    model = HuggingFaceModel(str(place), dtype="float32")
-    texts = ["Emma is a novel.", "The Rhine.", Passage("The Rhine " * 400, title="Emma")]
-    old, new = (ranker.rank("Which river?", texts) for ranker in (MonoT5(model), Relevance(model, preset="monot5")))
-    assert [item.score for item in new] == pytest.approx([item.score for item in old], abs=1e-5)
-    assert [item.details["position"] for item in new] == [item.details["position"] for item in old]
-    assert [item.details["cut_tokens"] for item in new] == [item.details["cut_tokens"] for item in old]
-    for one, other in zip(old, new, strict=True):
-        assert (other.details["positive"], other.details["negative"]) == pytest.approx(
-            (one.details["log_true"], one.details["log_false"]), abs=1e-4
-        )
 
 
 @pytest.mark.parametrize("folder", ["qwen2", "t5-tied"], indirect=True)
