@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import threading
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -133,23 +132,6 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingExtra(
             f'{module!r} is not available: {cause}. To install it: pip install "drillrank[{extra}]"'
         ) from cause
-
-
-@contextmanager
-def mute_logger(name: str) -> Iterator[None]:
-    """Around the import of a dependency: its debugging messages stay out of the application's log.
-
-    A level that the application has set for it, before or afterwards, stands.
-
-    >>> with mute_logger("a.dependency"):
-    ...     logging.getLogger("a.dependency").setLevel(logging.DEBUG)
-    >>> logging.getLogger("a.dependency").level == logging.INFO
-    True
-    """
-    logger = logging.getLogger(name)
-    before = logger.level
-    yield
-    logger.setLevel(before or logging.INFO)
 
 
 @contextmanager

@@ -416,7 +416,7 @@ def _own_text(node: _Node) -> list[Part]:
 def find_text(text: str, wanted: str, start: int = 0) -> tuple[int, int] | None:
     r"""Where a text stands in another from an offset on: as it is, else whatever white space is in it; else nowhere.
 
-    >>> find_text("The deep\\nsea is dark.", "deep sea", 2), find_text("The sea.", "The deep sea")
+    >>> find_text("The deep\nsea is dark.", "deep sea", 2), find_text("The sea.", "The deep sea")
     ((4, 12), None)
     """
     at = text.find(wanted, start)

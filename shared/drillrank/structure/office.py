@@ -162,10 +162,15 @@ def _diagram(data: Element) -> Iterator[list[str]]:
     yield from ([_text(paragraph)] for paragraph in _below(data, "p") if _text(paragraph))
 
 
+def _main(package: _Package, usual: str) -> str:
+    """The part that all others belong to."""
+    return next((name for kind, name in package.related("").values() if kind == "officeDocument"), usual)
+
+
 def _docx(package: _Package) -> Converted:
     """Give mammoth what was read within limits, and what it does not know as text."""
     mammoth = require("mammoth", "office")
-    main = next((name for kind, name in package.related("").values() if kind == "officeDocument"), "word/document.xml")
+    main = _main(package, "word/document.xml")
     document, related = package.tree(main), package.related(main)
     _spell_out(package, document, related)
     body = document.find(f"{_WORD}body")
@@ -226,7 +231,7 @@ def _no_image(image: Any) -> dict[str, str]:  # noqa: ARG001  # mammoth's own wo
 
 def _pptx(package: _Package) -> Converted:
     """Each slide is a section, and a page."""
-    main = next(name for kind, name in package.related("").values() if kind == "officeDocument")
+    main = _main(package, "ppt/presentation.xml")
     related = package.related(main)
     slides = [related.get(_attribute(slide, "id"), ("", ""))[1] for slide in _below(package.tree(main), "sldId")]
     return joined_pages(
