@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import UnigramModel
 from drillrank.passages import Passage, Path
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
-from drillrank.settings import keyword_arguments
 
 texts = st.text(max_size=5) | st.sampled_from(["a red fox", "a river", "{path}", " ", "?!"])
 paths = st.lists(st.lists(st.builds(Passage, texts, title=texts), min_size=1, max_size=3).map(Path), max_size=4)

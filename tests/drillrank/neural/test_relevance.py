@@ -14,11 +14,11 @@ from scipy.special import expit, log_softmax
 
 from drillrank import MonoT5, Passage, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnswers
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.base import rescaled
 from drillrank.rerank.relevance import ANSWER_PRESETS
-from drillrank.settings import keyword_arguments
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import FAMILIES as NETWORKS
 from tests.drillrank.neural.float64 import Yardstick
