@@ -16,8 +16,18 @@ from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
-from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
-from drillrank.views.summaries import Summarize
+from drillrank.views import (
+    MAX_TOKENS,
+    MIN_TOKENS,
+    VIEWS,
+    Chunking,
+    Context,
+    MultiViewChunker,
+    SectionChunk,
+    Summarizer,
+    View,
+    ViewWriter,
+)
 from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM, identity
 from langchain_ext.pages import join_pages
@@ -44,20 +54,21 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
             run that surrounds the splitter, if there is one.
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         show_progress: Whether a bar counts the LLM calls.
-        views: Views to make; `raw` is always among them.
+        views: Views to make: `raw`, which the others lead to, `keywords`, `summary`.
         chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
             section, up to `max_tokens`), or `"fixed"` (the same across sections).
-        max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences.
-        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        max_tokens: Largest size of a chunk, by default what most encoders read; longer sections are cut between
+            paragraphs, then sentences. None for no limit.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent; None for none.
         context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
-        summarizer: Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for example,
-            or a function from texts to summaries.
+        summarizer: Makes the summaries, in the LLM's place too: a function from texts to summaries, for example a
+            `drillrank.views.HuggingFaceSummarizer`.
         namespace: Of all documents.
         namespace_key: Key of the documents' metadata that holds the namespace of each.
         settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
 
     Raises:
-        InvalidInput: unknown views, `raw` not among them, settings that do not go together, or a document without a
+        InvalidInput: unknown views, none, settings that do not go together, or a document without a
             namespace under `namespace_key`.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
@@ -70,10 +81,10 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     _: KW_ONLY
     llm: Runnable[Any, Any] | None = None
     chunking: Chunking = "section"
-    max_tokens: int | None = None
-    min_tokens: int | None = None
+    max_tokens: int | None = MAX_TOKENS
+    min_tokens: int | None = MIN_TOKENS
     context: Sequence[Context] = ()
-    summarizer: Summarizer | Summarize | None = None
+    summarizer: Summarizer | None = None
     namespace: str | None = None
     namespace_key: str | None = None
     cache: MutableMapping[str, str] | None = None
@@ -92,7 +103,12 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
             min_tokens=self.min_tokens,
             context=self.context,
             summarizer=self.summarizer,
-            writer=ViewWriter(who, {} if self.cache is None else self.cache, on_failure=self._settings.on_failure),
+            writer=ViewWriter(
+                who,
+                {} if self.cache is None else self.cache,
+                on_failure=self._settings.on_failure,
+                max_calls=self._settings.max_calls,
+            ),
             settings=self._settings,
         )
 
@@ -141,7 +157,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
         }
         for chunk in chunks:
             names: dict[str, Any] = {"source_id": document.name, "section_text": chunk.text if chunk.context else None}
-            metadata = document.metadata_of(chunk, self._settings, **names | around[chunk.section_id])
+            metadata = document.metadata_of(chunk, self._settings, **names | around.get(chunk.section_id, {}))
             yield Document(
                 id=chunk.id, page_content=chunk.indexed_text, metadata={"start_index": chunk.start, **metadata}
             )

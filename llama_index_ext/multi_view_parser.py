@@ -33,8 +33,18 @@ from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
-from drillrank.views import VIEWS, Chunking, Context, MultiViewChunker, SectionChunk, Summarizer, View, ViewWriter
-from drillrank.views.summaries import Summarize
+from drillrank.views import (
+    MAX_TOKENS,
+    MIN_TOKENS,
+    VIEWS,
+    Chunking,
+    Context,
+    MultiViewChunker,
+    SectionChunk,
+    Summarizer,
+    View,
+    ViewWriter,
+)
 from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext.pages import join_pages
 
@@ -80,20 +90,21 @@ class MultiViewNodeParser(Component, NodeParser):
             namespace, the document's id, the section and the view only.
         include_metadata: Whether nodes carry the document's metadata.
         include_prev_next_rel: Whether raw nodes are linked to their neighbours.
-        views: Views to make; `raw` is always among them.
+        views: Views to make: `raw`, which the others lead to, `keywords`, `summary`.
         chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
             section, up to `max_tokens`), or `"fixed"` (the same across sections).
-        max_tokens: Largest size of a chunk; longer sections are cut between paragraphs, then sentences.
-        min_tokens: Neighbouring sections of fewer tokens are joined under their parent.
+        max_tokens: Largest size of a chunk, by default what most encoders read; longer sections are cut between
+            paragraphs, then sentences. None for no limit.
+        min_tokens: Neighbouring sections of fewer tokens are joined under their parent; None for none.
         context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
-        summarizer: Makes the summaries, in the LLM's place too: a `drillrank.views.HuggingFaceSummarizer`, for example,
-            or a function from texts to summaries.
+        summarizer: Makes the summaries, in the LLM's place too: a function from texts to summaries, for example a
+            `drillrank.views.HuggingFaceSummarizer`.
         namespace: Of all documents.
         namespace_key: Key of the documents' metadata that holds the namespace of each.
         settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
 
     Raises:
-        InvalidInput: unknown views, `raw` not among them, settings that do not go together, or a document without a
+        InvalidInput: unknown views, none, settings that do not go together, or a document without a
             namespace under `namespace_key`.
 
     >>> document = Document(text="# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
@@ -107,12 +118,12 @@ class MultiViewNodeParser(Component, NodeParser):
     id_func: Callable[[int, BaseNode], str] | None = Field(  # type: ignore[assignment]  # the host's has no "none"
         default=None, description="From a running number and the document to a node id."
     )
-    views: tuple[View, ...] = Field(default=VIEWS, description="Views to make; raw is always among them.")
+    views: tuple[View, ...] = Field(default=VIEWS, description="Views to make.")
     chunking: Chunking = Field(default="section", description="What is indexed as one thing.")
-    max_tokens: int | None = Field(default=None, description="Largest size of a chunk.")
-    min_tokens: int | None = Field(default=None, description="Sections of fewer tokens are joined.")
+    max_tokens: int | None = Field(default=MAX_TOKENS, description="Largest size of a chunk.")
+    min_tokens: int | None = Field(default=MIN_TOKENS, description="Sections of fewer tokens are joined.")
     context: tuple[Context, ...] = Field(default=(), description="What stands in front of the raw text in the index.")
-    summarizer: Summarizer | Summarize | None = Field(default=None, description="Makes the summaries.")
+    summarizer: Summarizer | None = Field(default=None, description="Makes the summaries.")
     namespace: str | None = Field(default=None, description="Of all documents.")
     namespace_key: str | None = Field(default=None, description="Metadata key of each document's namespace.")
     settings: InstanceOf[SplitterSettings] = Field(default=SplitterSettings(), description="What is rarely touched.")
@@ -191,7 +202,7 @@ class MultiViewNodeParser(Component, NodeParser):
         who = (identity(self.llm) or self._own) if self.llm else ""
         chunker = self._chunker(
             FrameworkLLM(self.llm, "write a view") if self.llm else None,
-            ViewWriter(who, self.cache, on_failure=self.settings.on_failure),
+            ViewWriter(who, self.cache, on_failure=self.settings.on_failure, max_calls=self.settings.max_calls),
         )
         documents = list(map(self._uncut, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")

@@ -160,28 +160,28 @@ def written(tmp_path, **files):
 @pytest.mark.parametrize(
     "statement",
     [
-        "from drillrank.views.packing import cut",
-        "import drillrank.views.packing",
-        "from drillrank.views import packing",
-        "from ..views.packing import cut",
-        "def later():\n    from drillrank.views import packing",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import drillrank.views.packing",
-        "try:\n    from drillrank.views import packing\nexcept ImportError:\n    pass",
+        "from drillrank.views.chunks import cut",
+        "import drillrank.views.chunks",
+        "from drillrank.views import chunks",
+        "from ..views.chunks import cut",
+        "def later():\n    from drillrank.views import chunks",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import drillrank.views.chunks",
+        "try:\n    from drillrank.views import chunks\nexcept ImportError:\n    pass",
     ],
 )
 def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, statement):
-    edges = written(tmp_path, data__words=statement, views__packing="")
-    assert "drillrank.views.packing" in {one.module for one in edges["drillrank.data.words"]}
+    edges = written(tmp_path, data__words=statement, views__chunks="")
+    assert "drillrank.views.chunks" in {one.module for one in edges["drillrank.data.words"]}
 
 
 @pytest.mark.parametrize(
     ("importer", "target", "wrong"),
     [
-        ("drillrank.text", "drillrank.views.packing", True),
+        ("drillrank.text", "drillrank.views.chunks", True),
         ("drillrank.rerank.upr", "drillrank.views", True),
-        ("drillrank.views.section_views", "drillrank.views.packing", False),
-        ("drillrank.views.section_views", "drillrank.text", False),
-        ("drillrank.views.section_views", "drillrank", True),
+        ("drillrank.views.views", "drillrank.views.chunks", False),
+        ("drillrank.views.views", "drillrank.text", False),
+        ("drillrank.views.views", "drillrank", True),
         ("llama_index_ext.upr", "langchain_ext._llm", True),
         ("llama_index_ext.upr", "drillrank", False),
         ("drillrank.hosts.keys", "llama_index_ext", True),
@@ -194,14 +194,14 @@ def test_the_order_of_packages(importer, target, wrong):
 @pytest.mark.parametrize(
     ("importer", "target", "name", "wrong"),
     [
-        ("drillrank.views.section_views", "drillrank.evaluation._checks", "", True),
+        ("drillrank.views.views", "drillrank.evaluation._checks", "", True),
         ("drillrank.evaluation.metrics", "drillrank.evaluation._checks", "check", False),
         ("drillrank.evaluation", "drillrank.evaluation._checks", "check", False),
         ("drillrank.evaluationist.metrics", "drillrank.evaluation._checks", "", True),
         ("llama_index_ext.upr", "langchain_ext._llm", "", True),
         ("llama_index_ext.upr", "llama_index.core._private", "", True),
-        ("drillrank.views.section_views", "drillrank.views.packing", "_cut", True),
-        ("drillrank.views.section_views", "drillrank", "__version__", False),
+        ("drillrank.views.views", "drillrank.views.chunks", "_cut", True),
+        ("drillrank.views.views", "drillrank", "__version__", False),
     ],
 )
 def test_private_modules_and_names(importer, target, name, wrong):
@@ -214,9 +214,9 @@ def test_private_modules_and_names(importer, target, name, wrong):
         ("drillrank.hosts.keys", "llama_index.core.schema", True),
         ("drillrank.hosts.keys", "langchain_core", True),
         ("drillrank.hosts.keys", "pydantic", True),
-        ("drillrank.views.section_views", "no_such_library", True),
-        ("drillrank.views.section_views", "pyromark", False),
-        ("drillrank.views.section_views", "json", False),
+        ("drillrank.views.views", "no_such_library", True),
+        ("drillrank.views.views", "pyromark", False),
+        ("drillrank.views.views", "json", False),
         ("langchain_ext.upr", "langchain_core.documents", False),
         ("langchain_ext.upr", "langchain_community.retrievers", True),
         ("langchain_ext.upr", "llama_index.core", True),

@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from drillrank.errors import InvalidInput, LLMFailure, check_positive
@@ -410,6 +411,30 @@ def _function(handlers: Handlers | None, request: Any, asynchronous: bool = Fals
     if handler is None:
         raise InvalidInput(f"Nobody answers a {type(request).__name__} here: pass a handler for it.")
     return functools.partial(handler, request)
+
+
+def together(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
+    """Several generators of requests as one, so that all of their requests can be answered at the same time.
+
+    >>> def shout(word):
+    ...     (reply,) = yield [Ask(word)]
+    ...     return reply.text
+    >>> run(together([shout("a"), shout("b")]), str.upper)
+    ['A', 'B']
+    """
+    results: dict[int, Result] = {}
+    answers: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(several)))
+    while len(results) < len(several):
+        asking: dict[int, Sequence[Any]] = {}
+        for number, own in answers.items():
+            try:
+                asking[number] = several[number].send(own)  # type: ignore[arg-type]  # None begins
+            except StopIteration as stop:  # noqa: PERF203  # how a generator ends
+                results[number] = stop.value
+        if asking:
+            answered = iter((yield [request for requests in asking.values() for request in requests]))
+        answers = {number: list(islice(answered, len(requests))) for number, requests in asking.items()}
+    return [results[number] for number in range(len(several))]
 
 
 def _llm_method(llm: LLM | None, *names: str) -> Callable[[Ask], tuple[Any, ...]]:

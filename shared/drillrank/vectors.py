@@ -270,3 +270,14 @@ def embedded(embed: Embed, texts: Sequence[str]) -> Floats:
             f"{vectors.shape}."
         )
     return vectors
+
+
+def of_unit_length(vectors: Floats) -> Floats:
+    """Each row divided by its Euclidean length; a zero vector stays zero.
+
+    >>> of_unit_length(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit

@@ -22,11 +22,15 @@ BENCHMARKS = (
     "tuned",
     "nulls",
     "first_stage",
+    "never_worse",
     "hipporag",
     "generated",
+    "papers",
     "drilldown",
     "inner_references",
     "views",
+    "readme_folder",
+    "written_views",
     "flat_headings",
     "financebench",
     "loaded_pages",
@@ -47,7 +51,7 @@ BENCHMARKS = (
     "static_embeddings",
     "sums",
 )
-WITHOUT_DATA = ("light", "nulls", "financebench", "loaded_pages", "pdf_folder", "store_scale")
+WITHOUT_DATA = ("light", "nulls", "financebench", "loaded_pages", "pdf_folder", "store_scale", "readme_folder")
 
 
 def main(arguments: list[str]) -> int:

@@ -25,8 +25,7 @@ from rich.table import Table
 
 from drillrank import Corpus, Passage, PathSearch, PromptRank
 from drillrank.vectors import BM25Index, top
-from drillrank.views.index import MultiViewIndex, ViewText
-from drillrank.views.section_views import VIEWS
+from drillrank.views import VIEWS, MultiViewIndex, ViewText
 from tests.linked_passages import linked_passages, questions, word
 
 from .data import multihop_pool, read

@@ -13,7 +13,7 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation.metrics import evidence_f1, recall
 from drillrank.llm import Usage
 from drillrank.text import count_tokens
-from drillrank.views.summaries import summaries
+from drillrank.views import summaries
 
 from .drilldown_baselines import BASELINES, Method, baseline, bm25, dense
 from .long_documents import Paper, papers

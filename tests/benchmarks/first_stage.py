@@ -118,14 +118,14 @@ def compared(
             found[f"{name}, {prior}"] = with_prior
         for shown, ranked_lists in found.items():
             rankings[shown] = [[item.passage.id for item in ranking] for ranking in ranked_lists]
-    hits = {name: _hits(ranked, asked) for name, ranked in rankings.items()}
-    better = np.stack([max(hits["first stage"][k], hits["UPR"][k], key=np.mean) for k in range(len(CUTS))])
-    for name, own in hits.items():
+    of_each = {name: hits(ranked, asked) for name, ranked in rankings.items()}
+    better = np.stack([max(of_each["first stage"][k], of_each["UPR"][k], key=np.mean) for k in range(len(CUTS))])
+    for name, own in of_each.items():
         gains = [] if name in ("first stage", "UPR") else [_gain(own[k] - better[k]) for k in range(len(CUTS))]
         yield name, [*(f"{share:.3f}" for share in own.mean(axis=1)), *gains]
 
 
-def _hits(rankings: list[list[str]], asked: list[dict[str, Any]]) -> Hits:
+def hits(rankings: Sequence[Sequence[str]], asked: Sequence[dict[str, Any]]) -> Hits:
     """Whether a gold passage is among the first k, shape (cuts, questions)."""
     return np.array([[hit(r, item["gold"], k) for r, item in zip(rankings, asked, strict=True)] for k in CUTS], int)
 

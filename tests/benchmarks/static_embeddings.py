@@ -46,7 +46,8 @@ def distilled(folder: Path, into: Path) -> None:
     start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
     rows = []
     with torch.inference_mode():
-        for tokens in torch.arange(len(tokenizer)).split(1024):
+        for first in range(0, len(tokenizer), 1024):
+            tokens = torch.arange(first, min(first + 1024, len(tokenizer)))
             ids = torch.stack([torch.full_like(tokens, start), tokens, torch.full_like(tokens, end)], dim=1)
             rows.append(model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.mean(dim=1).numpy())
     vectors = np.concatenate(rows)

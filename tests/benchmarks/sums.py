@@ -78,7 +78,7 @@ def main(
         for name in (*experts, *neural):
             lm = experts.get(name) or load_language_model(neural[name], dtype="bfloat16")
             scores[name], seconds[name] = _asked(name, lm, asked, texts, Path(outcomes or kept / "outcomes.jsonl"))
-    sums = [("unigram", name) for name in (*neural, "m2v", "words and MiniLM")]
+    sums: list[tuple[str, ...]] = [("unigram", name) for name in (*neural, "m2v", "words and MiniLM")]
     sums += [(lexical, name) for name in neural for lexical in ("m2v", "words and MiniLM")]
     sums += [("unigram", "words and MiniLM", name) for name in neural]
     columns = [f"{data}, {column}" for data in DATASETS for column in ("1st half, top-1", "2nd half, top-1", "3", "5")]

@@ -19,7 +19,7 @@ from rich.table import Table
 from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.evaluation.metrics import evidence_f1, hit, recall, recall_all
 from drillrank.vectors import BM25Index, TextIndex, TfidfIndex, top
-from drillrank.views import VIEWS, MultiViewIndex, paragraphs, section_chunks, whole_sections
+from drillrank.views import VIEWS, Chunker, MultiViewIndex, section_chunks
 
 from .data import multihop_pool, read
 from .long_documents import papers
@@ -111,12 +111,12 @@ def _drilled(questions: int | None) -> Iterator[tuple[str, Figures]]:
 
 
 def _viewed(questions: int | None) -> Iterator[tuple[str, Figures]]:
-    cutters = {"sections": whole_sections(), "paragraphs with context": paragraphs()}
+    cutters = {"sections": Chunker(), "paragraphs with context": Chunker("paragraph")}
     for name, cutter in cutters.items():
         found: dict[int, list[float]] = {k: [] for k in VIEWED}
         for paper in load("longdoc/qasper", questions):
             context = BOTH if "context" in name else ()
-            chunks = section_chunks(paper.document, paper.id, VIEWS, cutter=cutter, context=context)
+            chunks = section_chunks(paper.document, paper.id, VIEWS, chunker=cutter, context=context)
             spans = {chunk.id: (chunk.start, chunk.end) for chunk in chunks if chunk.view == "raw"}
             index = MultiViewIndex(chunks)
             for query, evidence in paper.questions:

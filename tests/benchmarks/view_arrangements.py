@@ -11,13 +11,10 @@ from drillrank.evaluation.evidence import paragraphs as evidence_paragraphs
 from drillrank.structure import Document, parse_document
 from drillrank.views import (
     VIEWS,
+    Chunker,
     Context,
-    Cutter,
     View,
-    content_aware_fixed,
-    paragraphs,
     section_chunks,
-    whole_sections,
 )
 
 from .data import read
@@ -99,7 +96,7 @@ def plain_fixed(words: int) -> Arrangement:
 
 
 def ours(
-    cutter: Cutter,
+    chunker: Chunker,
     views: Sequence[View] = ("raw",),
     context: Collection[Context] = (),
     weights: Mapping[str, float] | None = None,
@@ -107,7 +104,7 @@ def ours(
     """What `section_chunks` makes; `views` are those that are searched, `weights` those of `merge_views`."""
 
     def arrange(paper: Paper) -> Chunks:
-        made = section_chunks(paper.document, paper.id, {"raw", *views}, cutter=cutter, context=context)
+        made = section_chunks(paper.document, paper.id, ("raw", *views), chunker=chunker, context=context)
         raw = [chunk for chunk in made if chunk.view == "raw"]
         place = {chunk.id: position for position, chunk in enumerate(raw)}
         texts = {
@@ -121,6 +118,9 @@ def ours(
 
 
 BOTH: tuple[Context, ...] = ("headings", "keywords")
+WHOLE = Chunker(max_tokens=None, min_tokens=None)
+PAPER = "sections, three views"
+DEFAULT = "by default: 512 tokens, small ones joined, three views"
 SECTIONS = "sections, small ones joined, with context, three views"
 PARAGRAPHS = "paragraphs with context, three views"
 
@@ -128,20 +128,22 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     "fixed 100": plain_fixed(100),
     "fixed 200": plain_fixed(200),
     "fixed 300": plain_fixed(300),
-    "content-aware FLC 270": ours(content_aware_fixed(270)),
-    "content-aware FLC 270, three views": ours(content_aware_fixed(270), VIEWS),
-    "sections": ours(whole_sections()),
-    "sections, keywords only": ours(whole_sections(), ("keywords",)),
-    "sections, summary only": ours(whole_sections(), ("summary",)),
-    "sections, raw + keywords": ours(whole_sections(), ("raw", "keywords")),
-    "sections, raw + summary": ours(whole_sections(), ("raw", "summary")),
-    "sections, keywords + summary": ours(whole_sections(), ("keywords", "summary")),
-    "sections, three views": ours(whole_sections(), VIEWS),
-    "sections with context": ours(whole_sections(), context=BOTH),
-    "sections with context, three views": ours(whole_sections(), VIEWS, BOTH),
-    SECTIONS: ours(whole_sections(min_tokens=300), VIEWS, BOTH),
-    "paragraphs": ours(paragraphs()),
-    "paragraphs with context": ours(paragraphs(), context=BOTH),
-    "paragraphs, three views": ours(paragraphs(), VIEWS),
-    PARAGRAPHS: ours(paragraphs(), VIEWS, BOTH),
+    "content-aware FLC 270": ours(Chunker("content_aware_fixed", 270)),
+    "content-aware FLC 270, three views": ours(Chunker("content_aware_fixed", 270), VIEWS),
+    "sections": ours(WHOLE),
+    "sections, keywords only": ours(WHOLE, ("keywords",)),
+    "sections, summary only": ours(WHOLE, ("summary",)),
+    "sections, raw + keywords": ours(WHOLE, ("raw", "keywords")),
+    "sections, raw + summary": ours(WHOLE, ("raw", "summary")),
+    "sections, keywords + summary": ours(WHOLE, ("keywords", "summary")),
+    PAPER: ours(WHOLE, VIEWS),
+    "sections with context, three views": ours(WHOLE, VIEWS, BOTH),
+    SECTIONS: ours(Chunker(max_tokens=None, min_tokens=300), VIEWS, BOTH),
+    "by default, raw only": ours(Chunker()),
+    DEFAULT: ours(Chunker(), VIEWS),
+    "by default, with context": ours(Chunker(), VIEWS, BOTH),
+    "paragraphs": ours(Chunker("paragraph", None)),
+    "paragraphs with context": ours(Chunker("paragraph", None), context=BOTH),
+    "paragraphs, three views": ours(Chunker("paragraph", None), VIEWS),
+    PARAGRAPHS: ours(Chunker("paragraph", None), VIEWS, BOTH),
 }

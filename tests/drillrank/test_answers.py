@@ -12,7 +12,7 @@ from drillrank import SelfAsk
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
-from drillrank.views.llm_views import parse_keywords
+from drillrank.views import parse_keywords
 from tests.drillrank.test_structure_linear import lines_run
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))

@@ -14,7 +14,7 @@ from drillrank import BRMGR, UPR, Passage
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import Request, UnigramModel
-from drillrank.prompts import Evidence
+from drillrank.prompts import Evidence, prompt_text
 
 QUESTION = "which river crosses the town?"
 texts = st.text(max_size=8) | st.sampled_from(["a red fox", "the river", "the town {text} {question}", "fox fox", "?!"])
@@ -272,3 +272,39 @@ def test_bad_options_are_refused_at_once(options):
 def test_bad_input_is_a_clear_error(arguments):
     with pytest.raises(InvalidInput):
         BRMGR().rank(*arguments)
+
+
+@pytest.mark.parametrize("preset", ["brmgr", "paper"])
+def test_the_preset_conditions_on_the_question_alone_whatever_the_model(hash_model, preset):
+    found, wrote = ["a red fox", "a river"], ["the fox is red", "rivers"]
+    model = hash_model()
+    ranking = BRMGR(model, preset=preset).rank("which fox?", found, wrote)
+    prompts = {prompt_text(request.prompt) for request in model.requests if request.target == "which fox?"}
+    assert prompts == {f"passage: {text}. Please write a question based on this passage." for text in found}
+    with_words = BRMGR(preset=preset).rank("which fox?", found, wrote)
+    without = BRMGR(preset=preset).rank("which fox?", found[::-1], wrote)
+    scores = [{i.passage.text: i.details["generated_score"] for i in each} for each in (with_words, without)]
+    assert scores[0][wrote[0]] == pytest.approx(scores[1][wrote[0]])
+    assert {item.details["origin"] for item in ranking} == {"generated", "retrieved"}
+
+
+def test_each_passage_of_a_pair_names_the_other_one():
+    ranking = BRMGR().rank("which fox?", ["a red fox", "a river"], ["the fox is red"])
+    by_id = {item.passage.id: item for item in ranking}
+    for item in ranking:
+        partner = item.details["partner"]
+        assert partner is None or by_id[partner].details["partner"] == item.passage.id
+    assert [item.details["partner"] is None for item in ranking] == [False, False, True]
+
+
+def test_generated_passages_can_be_scored_by_the_question(hash_model):
+    found, wrote = ["a red fox"], ["the fox is red", "rivers are wet"]
+    ranking = BRMGR(hash_model(), settings={"generated_score": "question"}).rank("which fox?", found, wrote)
+    expected = {item.passage.text: item.score for item in UPR(hash_model()).rank("which fox?", wrote)}
+    for item in ranking:
+        if item.details["origin"] == "generated":
+            assert item.details["generated_score"] == pytest.approx(expected[item.passage.text])
+    with pytest.raises(InvalidInput, match="generated_score"):
+        BRMGR(settings={"generated_score": "words"})
+    with pytest.raises(InvalidInput, match="preset"):
+        BRMGR(preset="upr")

@@ -254,6 +254,7 @@ def test_a_passage_is_a_paragraph_under_its_headings():
         ("", "Intro.", []),
         ("Sea > Fish", "Cod.", ["Sea", "Fish"]),
         ("Sea > Fish", "- one\n- two", ["Sea", "Fish"]),
+        ("Land", "# Land", ["Land"]),
     ]
     for one in corpus:
         assert text[one.metadata["start"] : one.metadata["end"]] == one.text
@@ -261,7 +262,7 @@ def test_a_passage_is_a_paragraph_under_its_headings():
     page = parse_document("<h1>A</h1><p>The <b>red</b> fox.</p>")
     corpus.add([page, page])
     assert [one.text for one in corpus][-1] == "The red fox."
-    assert len(corpus) == 4
+    assert len(corpus) == 5
     assert corpus.document("sea") == parse_document(text)
     for missing in ("land", corpus.search("fox")[0].passage.id):
         with pytest.raises(InvalidInput, match="no document"):

@@ -86,18 +86,28 @@ def test_trouble_is_one_warning(answer, said):
     assert len(caught) == 1
 
 
+def test_equal_answers_count_once_where_they_come_first():
+    found = quietly(
+        lambda: run(
+            generated_passages("q", 4, ["1 {question}", "2 {question}", "3 {question}", "4 {question}"]),
+            {"1 q": "A b", "2 q": "c", "3 q": "a  B", "4 q": ""}.get,
+        )
+    )
+    assert [passage.text for passage in found] == ["A b", "c"]
+
+
 def test_each_prompt_is_asked_with_the_question_and_again_if_there_are_more_passages():
     asked = []
-    run(generated_passages(QUESTION, 8), lambda prompt: asked.append(prompt) or "an answer")
+    run(generated_passages(QUESTION, 12), lambda prompt: asked.append(prompt) or "an answer")
     assert (
         asked[:2]
-        == asked[6:]
+        == asked[10:]
         == [
             f"Provide a background document from Wikipedia to answer the given question.\n\n{QUESTION}\n\n",
             f"Generate a background document from Wikipedia to answer the given question.\n\n{QUESTION}\n\n",
         ]
     )
-    assert len(set(asked)) == 6
+    assert len(set(asked)) == 10  # as many passages as BRMGR's paper asks for, of an LLM that answers each alike
     assert all(prompt.endswith(f".\n\n{QUESTION}\n\n") for prompt in asked)
 
 

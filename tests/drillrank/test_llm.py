@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.hosts.models import reported_tokens
-from drillrank.llm import Ask, Fetch, Memo, Reply, Retrieve, Usage, arun, run, strip_reasoning
+from drillrank.llm import Ask, Fetch, Memo, Reply, Retrieve, Usage, arun, run, strip_reasoning, together
 from drillrank.text import count_tokens
 
 prompts = st.text("ab é!?", max_size=5)
@@ -756,3 +756,16 @@ def test_parts_of_a_report_add_up_and_the_first_report_that_has_a_number_counts(
 )
 def test_reasoning_is_stripped(answer, text):
     assert strip_reasoning(answer) == text
+
+
+@given(st.lists(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4), max_size=5))
+def test_together_equals_one_after_the_other(scripts):
+    def asks(rounds):
+        heard = []
+        for prompts in rounds:
+            heard += [reply.text for reply in (yield list(map(Ask, prompts)))]
+        return heard
+
+    assert run(together([asks(rounds) for rounds in scripts]), str.upper) == [
+        run(asks(rounds), str.upper) for rounds in scripts
+    ]

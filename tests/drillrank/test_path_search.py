@@ -35,7 +35,7 @@ def graphs(draw, max_size=6):
 
 
 def ranker(model):
-    return PromptRank(model, instructions=[INSTRUCTION])
+    return PromptRank(model, **({"instructions": [INSTRUCTION]} if model.reads_instructions else {}))
 
 
 def whole_prompt(passages):
@@ -84,7 +84,7 @@ def follow(passages, path, branch):
     known = {passage.id: passage for passage in passages}
     found = [known[link] for link in dict.fromkeys(path[-1].links) if link in known and known[link] not in path]
     cheap = ranker(UnigramModel().fit([passage.text for passage in passages]))
-    scores = [round(score, 9) for [[score]] in cheap.score_prompts(QUERY, [Path((*path, new)) for new in found])]
+    scores = [round(score, 9) for [[score], *_] in cheap.score_prompts(QUERY, [Path((*path, new)) for new in found])]
     return [found[i] for i in sorted(range(len(found)), key=lambda i: -scores[i])[:branch]]
 
 

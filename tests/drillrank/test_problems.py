@@ -12,7 +12,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.generation import generated_passages
 from drillrank.llm import arun, run
 from drillrank.structure import parse_document
-from drillrank.views import ViewWriter
+from drillrank.views import Chunker, ViewWriter
 
 LONG = " ".join(f"Sentence number {n} about stones." for n in range(60))
 BOOK = f"# Rhine\n\nThe Rhine is 1,230 km long.\n\nIt rises in the Alps.\n\n# Stones\n\n{LONG}\n\nThey are hard."
@@ -128,8 +128,8 @@ generated = {"question": QUESTION, "on_failure": "raise"}
             ).requests(QUESTION, [BOOK]),
             summarising,
         ),
-        (lambda: writer.write(parse_document(BOOK), views=["keywords"]), down),
-        (lambda: writer.write(parse_document(f"# A\n\n{LONG * 2}"), views=["summary"]), down),
+        (lambda: writer.write([Chunker()(parse_document(BOOK))], views=["keywords"]), down),
+        (lambda: writer.write([Chunker()(parse_document(f"# A\n\n{LONG * 2}"))], views=["summary"]), down),
         (lambda: generated_passages(**generated), down),
     ],
     ids=["choices", "summaries of the outline", "keywords", "summaries", "generation"],
@@ -168,7 +168,7 @@ def test_blank_summaries_and_keywords_are_failures_too():
             lambda prompt: " ",
         )
     with pytest.raises(LLMFailure, match="nothing to use"):
-        run(writer.write(parse_document(BOOK), views=["keywords"]), lambda prompt: " ")
+        run(writer.write([Chunker()(parse_document(BOOK))], views=["keywords"]), lambda prompt: " ")
     with pytest.raises(InvalidInput, match="on_failure"):
         ViewWriter(on_failure="stop")
     with pytest.raises(InvalidInput, match="on_failure"):

@@ -15,7 +15,7 @@ from drillrank.rerank.demonstrations import path_prompt
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
 from drillrank.rerank.relevance import MONOT5_PROMPT
 from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
-from drillrank.views import llm_views
+from drillrank.views import KEYWORD_PROMPT, SUMMARY_PROMPT
 
 fragments = st.sampled_from(
     ["{text}", "{title}", "{path}", "{0}", "{", "}", "{{x}}", "%s", "$a", "\\1", "word", " ", "\n"]
@@ -177,8 +177,8 @@ def test_the_text_of_a_prompt_is_all_of_it(parts):
 @pytest.mark.parametrize(
     ("prompt", "placeholders"),
     [
-        (llm_views.SUMMARY_PROMPT, ["section_name", "section_text"]),
-        (llm_views.KEYWORD_PROMPT, ["section_name", "section_text"]),
+        (SUMMARY_PROMPT, ["section_name", "section_text"]),
+        (KEYWORD_PROMPT, ["section_name", "section_text"]),
         (self_ask.ANSWER_PROMPT, ["contents", "question"]),
         (settings.SECTION_PROMPT, ["outline", "question"]),
         (settings.PARAGRAPH_PROMPT, ["paragraphs", "question"]),

@@ -13,7 +13,7 @@ from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import PreparedCache, StoredChunk, _runs, rebuilt
 from drillrank.structure import breadcrumb
-from drillrank.views import make_cutter
+from drillrank.views import Chunker
 
 blocks = st.sampled_from(
     [
@@ -48,7 +48,7 @@ cutters = st.sampled_from(
 
 
 def pieces_of(text: str, cutter: tuple, ends: bool = True, separator: str = " > ") -> list[StoredChunk]:
-    units = make_cutter(*cutter)(parse_document(text, "markdown"))
+    units = Chunker(*cutter)(parse_document(text, "markdown"))
     metadata = {"source": "a.md"}
     return [
         StoredChunk(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end if ends else None, metadata)
@@ -147,7 +147,7 @@ def test_whole_documents_are_parsed_as_what_they_are():
 @pytest.mark.parametrize("ends", [True, False])
 def test_renderings_have_the_span_of_their_piece(ends):
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
-    units = make_cutter("section")(parse_document(page, "html"))
+    units = Chunker("section")(parse_document(page, "html"))
     pieces = [
         StoredChunk(u.text, breadcrumb(u.path), u.start, u.end if ends else None, {"source": "a.html"}) for u in units
     ]

@@ -16,7 +16,7 @@ import pytest
 from drillrank import UPR, Passage, parse_document, text
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import LISTED
-from drillrank.views import make_cutter, section_chunks
+from drillrank.views import Chunker, section_chunks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = """# Foxes
@@ -55,8 +55,8 @@ def handbook_scores() -> list[float]:
 
 
 def chunks() -> list[tuple[str, int, int]]:
-    cutter = make_cutter("section", max_tokens=20)
-    made = section_chunks(parse_document(DOCUMENT), "animals.md", ["raw"], cutter=cutter)
+    cutter = Chunker("section", max_tokens=20)
+    made = section_chunks(parse_document(DOCUMENT), "animals.md", ["raw"], chunker=cutter)
     return [(chunk.id, chunk.start, chunk.end) for chunk in made]
 
 

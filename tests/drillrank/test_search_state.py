@@ -166,7 +166,7 @@ def test_every_path_says_whether_nothing_matched(nothing):
 def test_pruned_paths_follow_with_the_distances_of_the_pruning_model():
     texts = ["red fox river", "red fox", "fox", "town"]
     paths = [PathWithPrior(Path((Passage(text),)), 0.0) for text in texts]
-    plain = PromptRank(UnigramModel(mu=3), instructions=["{path}"])
+    plain = PromptRank(UnigramModel(mu=3))
     alone = [item.score for item in PathScorer(plain, texts, None).ranked(QUERY, paths)]
     cut = [item.score for item in PathScorer(plain, texts, 2).ranked(QUERY, paths)]
     gaps = np.diff([item.score for item in PathScorer(PromptRank(), texts, None).ranked(QUERY, paths)])

@@ -31,8 +31,7 @@ from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank import PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.settings import as_json, as_settings
-from drillrank.views import MultiViewChunker, MultiViewIndex
-from drillrank.views.settings import ViewSettings
+from drillrank.views import MultiViewChunker, MultiViewIndex, ViewSettings
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.drillrank.conftest import HashModel
 
@@ -74,7 +73,9 @@ BAD = {
     "missing_prompt": "no place",
     "separator": None,
     "join_pages": "perhaps",
-    "views": ["keywords"],
+    "views": ["title"],
+    "exclude": "References",
+    "merge": "best",
     "chunking": "unknown",
     "max_tokens": 0,
     "min_tokens": 0,

@@ -177,7 +177,8 @@ PAGE = """<!doctype html><html><head><meta charset="utf-8"><title>hidden title</
 <img alt="a described picture"><figcaption>a legend</figcaption></figure>
 <details><summary>a summary</summary>closed details</details>
 <form><label>a label</label><select><option>a choice</option></select><textarea>typed text</textarea>
-<button>a button</button></form><math><mi>x</mi></math><aside>an aside</aside>
+<button>a button</button></form><math><mi>x</mi></math>
+<aside>an aside</aside><svg><title>hidden</title><text>a drawing</text></svg>
 <footer>a footer</footer><p hidden>hidden text</p>
 <script>hidden()</script></body></html>"""
 
@@ -308,6 +309,7 @@ HTML = {
     "a button": "paragraph",
     "x": "paragraph",
     "an aside": "paragraph",
+    "a drawing": "paragraph",
     "a header": "paragraph",
     "a footer": "paragraph",
     "hidden": None,

@@ -90,7 +90,7 @@ def test_levels_in_sectioning_elements(text, expected):
         ("<p>x<sub>i</sub> &amp; y &#8211; &lt;z&gt;", [("paragraph", "xi & y – <z>")]),
         ("<p><img alt='An image'> <img src=x></p>", [("paragraph", "An image")]),
         (
-            "<p>a</p><script>b</script><style>c</style><noscript>d</noscript><svg><text>e</text></svg>",
+            "<p>a</p><script>b</script><style>c</style><noscript>d</noscript><svg><title>e</title></svg>",
             [("paragraph", "a")],
         ),
         ("<p>a<nav>b</nav><ul role=menu><li>c</ul><template>d</template>", [("paragraph", "a")]),

@@ -24,6 +24,7 @@ from drillrank.structure.imported import (
     document_from_unstructured,
     rebuilt_levels,
 )
+from drillrank.views import MultiViewChunker
 
 DATA = Path(__file__).parent / "data" / "parsed"
 HARBOUR = ("Harbour report",)
@@ -136,7 +137,7 @@ def test_pageindex_over_pages_keeps_titles_pages_and_summaries():
         prompts.append(prompt)
         return "Deep Sea" if "section names" in prompt else "1"
 
-    (found,) = D3(llm, settings={"summarizer": tree}).retrieve("Is it dark?", [tree.document])
+    (found,) = D3(llm, settings={"summarizer": tree.summaries}).retrieve("Is it dark?", [tree.document])
     assert "All about the sea." in prompts[0]
     assert "Its depth." in prompts[0]
     assert "dark" in found.passage.text
@@ -213,3 +214,61 @@ def test_rebuilding_keeps_titles_and_what_had_levels(headings):
     assert all(after >= before for (before, _), (after, _) in zip(headings, found, strict=True))
     if len({level for level, _ in headings[1:]}) > 1:
         assert found == headings
+
+
+def test_text_of_a_node_behind_its_children_is_its_own():
+    child = {"title": "Whales", "text": "Whales\n\nThey  sing."}
+    other = {"title": "Cod", "text": "Cod\n\nThey are eaten."}
+    text = "Sea\n\nIt is wide.\n\nWhales\n\nThey sing.\n\nIt is deep.\n\nCod\n\nThey are eaten.\n\nIt is salty."
+    document = document_from_pageindex([{"title": "Sea", "text": text, "nodes": [child, other]}]).document
+    bodies = {section.heading: document.body(section).split("\n\n")[1:] for section in document.sections()}
+    bodies = {heading: [part for part in parts if part] for heading, parts in bodies.items()}
+    assert bodies == {
+        "Sea": ["It is wide.", "It is deep.", "It is salty."],
+        "Whales": ["They  sing."],
+        "Cod": ["They are eaten."],
+    }
+
+
+def test_titles_are_found_as_words_and_first_alone_on_their_lines():
+    page = "The seaside has a sea view.\n\nSea\n\nIt is wide."
+    document = document_from_pageindex([{"title": "Sea", "start_index": 1}], [page]).document
+    [before, sea] = document.sections()
+    assert document.slice(before).strip() == "The seaside has a sea view."
+    assert document.body(sea).strip() == "It is wide."
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~ py"])
+def test_code_that_a_page_leaves_open_swallows_no_pages(fence):
+    pages = [f"# One\n\n{fence}\nx = 1", "# Two\n\nText.", "# Three\n\n```\ny\n```"]
+    document = document_from_llamaparse([{"md": page} for page in pages])
+    assert [section.heading for section in document.sections()] == ["One", "Two", "Three"]
+
+
+@pytest.mark.parametrize("rows", [[["a"]], [["a", "b"], ["1", "2"], ["3", "4"]]])
+def test_tables_have_a_head_that_chunks_may_repeat(rows):
+    cells = [
+        {"start_row_offset_idx": at, "start_col_offset_idx": column, "text": text}
+        for at, row in enumerate(rows)
+        for column, text in enumerate(row)
+    ]
+    body = {"body": {"children": [{"$ref": "#/tables/0"}]}}
+    html = "<table>" + "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows) + "</table>"
+    elements = [{"type": "Table", "text": "a", "metadata": {"text_as_html": html}}]
+    read_docling = document_from_docling({**body, "tables": [{"label": "table", "data": {"table_cells": cells}}]})
+    for document in (read_docling, document_from_unstructured(elements)):
+        assert [line.strip("| ").split(" | ") for line in document.text.splitlines() if "---" not in line] == rows
+        assert document.text.splitlines()[1].startswith("| ---")
+        assert MultiViewChunker(max_tokens=8).chunks([("a", document)])
+
+
+def test_what_docling_says_of_pictures_and_forms():
+    notes = [{"kind": "description", "text": "A fox in snow."}]
+    saved = {
+        "body": {"children": [{"$ref": "#/pictures/0"}, {"$ref": "#/form_items/0"}]},
+        "pictures": [{"label": "picture", "annotations": notes, "prov": [{"page_no": 2}]}],
+        "form_items": [{"label": "form", "graph": {"cells": [{"text": "Name"}, {"text": "Fox"}]}}],
+    }
+    document = document_from_docling(saved)
+    assert document.text == "A fox in snow.\n\nName\n\nFox"
+    assert document.page_numbers(0, 5) == (2, 2)

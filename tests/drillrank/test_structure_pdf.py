@@ -67,11 +67,24 @@ def test_rows_of_tables_keep_their_cells_apart(read):
     assert kinds.count("table") == 1
 
 
-def test_two_columns_are_read_one_after_the_other(read):
-    left = [Text(f"left {number} " + "fox " * 11, 72, 100 + 12 * number) for number in range(20)]
-    right = [Text(f"right {number} " + "hen " * 9, 320, 100 + 12 * number) for number in range(20)]
-    text = read(pdf_of([[run for pair in zip(left, right, strict=True) for run in pair]])).text
-    assert text.index("left 19") < text.index("right 0")
+@pytest.mark.parametrize(("places", "words"), [((72, 320), 11), ((60, 240, 420), 7)])
+def test_columns_are_read_one_after_the_other(read, places, words):
+    columns = [
+        [Text(f"c{column} r{number} " + "fox " * words, x, 100 + 12 * number) for number in range(20)]
+        for column, x in enumerate(places)
+    ]
+    title = Text("A line over all of the columns of the page, as a title is, from left to right", 60, 60, size=12)
+    document = read(pdf_of([[title, *(run for row in zip(*columns, strict=True) for run in row)]]))
+    found = re.findall(r"c\d r\d+", document.text)
+    assert found == [f"c{column} r{number}" for column in range(len(places)) for number in range(20)]
+
+
+def test_three_columns_of_a_table_stay_rows(read):
+    cells = [
+        [Text(f"{name} {n}", x, 100 + 12 * n) for n in range(20)] for name, x in (("a", 60), ("b", 240), ("c", 420))
+    ]
+    document = read(pdf_of([[run for row in zip(*cells, strict=True) for run in row]]))
+    assert "| a 7 | b 7 | c 7 |" in document.text
 
 
 def test_running_lines_and_page_numbers_are_left_out(read):

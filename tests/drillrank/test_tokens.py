@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from drillrank import D3, SelfAsk, parse_document
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.text import count_tokens, token_counter
-from drillrank.views import make_cutter
+from drillrank.views import Chunker
 
 any_text = st.text(st.characters(codec=None))  # lone surrogates too
 TEXT = "# Zürich\n\nThe <b>Limmat</b> leaves the lake here: 3,600 m³/min.\r\n\n\tcode = f(x)  # 東京 🦊 Ῥῆνος\n"
@@ -120,7 +120,7 @@ def test_a_function_a_tokenizer_or_a_model_counts_where_the_user_names_it(tokens
     assert count("one two three") == 3
     assert count is not count_tokens
     document = "# One\n\nRain falls.\n\n# Two\n\nSnow melts, and the water runs."
-    units = make_cutter("fixed", max_tokens=6, tokens=tokens)(parse_document(document))
+    units = Chunker("fixed", max_tokens=6, tokens=tokens)(parse_document(document))
     assert [len(unit.text.split()) for unit in units] == [6, 6]
     prompts = []
     d3 = D3(lambda prompt: prompts.append(prompt) or "none", settings={"tokens": tokens})
@@ -144,7 +144,7 @@ def test_what_cannot_count_is_refused_at_once(tokens):
     for make in (
         token_counter,
         lambda tokens: D3(settings={"tokens": tokens}),
-        lambda tokens: make_cutter("section", tokens=tokens),
+        lambda tokens: Chunker("section", tokens=tokens),
     ):
         with pytest.raises(InvalidInput, match="tiktoken"):
             make(tokens)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.passages import Passage
 from drillrank.rerank.upr import UPR
@@ -157,3 +157,23 @@ def test_lists_that_do_not_pair():
 def test_bad_options_are_refused_at_once(options):
     with pytest.raises(InvalidInput):
         UPR(**options)
+
+
+def test_wording_that_is_not_read_is_said(hash_model):
+    with pytest.warns(DrillrankWarning, match="template does nothing with 'unigram'"):
+        UPR(template="Read: {title} {text}. Ask.")
+    UPR(template="{text}")  # leaves the title out
+    UPR(hash_model(), template="Read: {title} {text}. Ask.")
+
+
+def test_a_question_without_end_is_read_up_to_a_limit(hash_model):
+    question = "why is that so? " * 100_000
+    with pytest.warns(DrillrankWarning, match="1600000 characters is read up to character 20000"):
+        [item] = UPR().rank(question, ["That is so."])
+    assert item.details["tokens"] <= 20_000 / 3
+
+
+def test_a_preset_by_name_has_no_prior(hash_model):
+    with pytest.raises(InvalidInput, match="no prior"):
+        UPR(hash_model(), preset="upr").rank("fox", ["a fox"], scores=[1.0])
+    assert UPR(hash_model(), preset="paper").rank("fox", ["a fox"])[0].details.get("log_prior") is None

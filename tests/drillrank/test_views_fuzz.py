@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drillrank.structure import parse_document
-from drillrank.views import content_aware_fixed, fixed, paragraphs, section_chunks, whole_sections
+from drillrank.views import Chunker, section_chunks
 from tests.drillrank.test_structure_fuzz import html, latex, markdown, plain, words_of
 
 fuzz = settings(
@@ -20,8 +20,15 @@ fuzz = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-UNCUT = [whole_sections(), whole_sections(min_tokens=20), paragraphs()]
-CUT = [whole_sections(12), whole_sections(30, 20), paragraphs(10), content_aware_fixed(8), fixed(8)]
+UNCUT = [Chunker(max_tokens=None, min_tokens=None), Chunker(max_tokens=None, min_tokens=20), Chunker("paragraph", None)]
+CUT = [
+    Chunker(),
+    Chunker("section", 12, None),
+    Chunker("section", 30, 20),
+    Chunker("paragraph", 10),
+    Chunker("content_aware_fixed", 8),
+    Chunker("fixed", 8),
+]
 TEXTS = {"markdown": markdown, "html": html, "latex": latex, "text": plain}
 
 
@@ -31,7 +38,7 @@ TEXTS = {"markdown": markdown, "html": html, "latex": latex, "text": plain}
 def test_views(format, data):
     document = parse_document(data.draw(TEXTS[format]), format)
     cutter = data.draw(st.sampled_from(UNCUT + CUT))
-    chunks = section_chunks(document, "d", cutter=cutter, context=["headings", "keywords"])
+    chunks = section_chunks(document, "d", chunker=cutter, context=["headings", "keywords"])
     raw = [chunk for chunk in chunks if chunk.view == "raw"]
     sections = {chunk.id: chunk for chunk in raw}
     assert len({chunk.id for chunk in chunks}) == len(chunks)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drillrank import views
 from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from drillrank.vectors import BM25Index, TfidfIndex
-from drillrank.views import MergedSection, MultiViewIndex, ViewText, merge_views, paragraphs, section_chunks
-from drillrank.views.section_views import VIEWS
+from drillrank.views import VIEWS, Chunker, MergedSection, MultiViewIndex, ViewText, merge_views
+
+WHOLE = Chunker(max_tokens=None, min_tokens=None)
+
+
+def section_chunks(document, name, made=VIEWS, chunker=WHOLE, **settings):
+    return views.section_chunks(document, name, made, chunker=chunker, **settings)
+
 
 WORDS = ["red", "fox", "blue", "whale", "the", "sings", "42"]
 phrases = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -94,6 +102,46 @@ def test_a_blank_query_is_refused(query):
         MultiViewIndex(FRUIT).search(query)
 
 
+@pytest.mark.parametrize("merge", ["fusion", "union"])
+@pytest.mark.parametrize("searched", [["raw"], ["keywords", "summary"], ["raw", "keywords", "summary"]])
+def test_any_subset_of_the_views_is_searched(searched, merge):
+    index = MultiViewIndex(FRUIT, views=searched, merge=merge)
+    assert {view for section in index.search("pears, weather and the harbour", 3) for view in section.ranks} == set(
+        searched
+    )
+    without_raw = MultiViewIndex([text for text in FRUIT if text.view != "raw"], merge=merge)
+    assert without_raw.search("harbour", 1)[0].section_id == "2"
+
+
+def test_the_union_is_of_the_first_of_each_view():
+    found = MultiViewIndex(FRUIT, merge="union").search("pears, weather and the harbour", 1)
+    assert sorted(section.section_id for section in found) == ["1", "2", "3"]
+    assert [explained.note for explained in found.explain()] == ["It has a place as one of the first 1 of a view."] * 3
+
+
+def test_an_encoder_ranks_every_text_by_its_cosine():
+    def embed(texts):
+        return [[text.count("a"), text.count("o") - 2.0] for text in texts]
+
+    class Asymmetric:
+        def __call__(self, texts):
+            return embed(texts)
+
+        def questions(self, texts):
+            return [[0.0, 1.0]] * len(texts)
+
+    found = MultiViewIndex(FRUIT, embed=embed).search("boats", 3)
+    assert all("raw" in section.ranks for section in found)
+    vectors = np.array(embed([text.indexed_text for text in FRUIT if text.view == "raw"]))
+    cosines = vectors @ embed(["boats"])[0] / np.linalg.norm(vectors, axis=1)
+    by_raw = sorted(found, key=lambda section: section.ranks["raw"])
+    assert [section.section_id for section in by_raw] == [str(place + 1) for place in np.argsort(-cosines)]
+    asked = MultiViewIndex(FRUIT, embed=Asymmetric()).search("boats", 3)
+    assert [section.ranks["raw"] for section in asked] != [section.ranks["raw"] for section in found]
+    with pytest.raises(InvalidInput, match="embed"):
+        MultiViewIndex(FRUIT, embed=lambda texts: [1.0])
+
+
 def test_top_n_must_be_positive():
     with pytest.raises(InvalidInput, match="top_n"):
         MultiViewIndex(FRUIT).search("pears", 0)
@@ -110,10 +158,10 @@ def test_unusable_input_is_named():
 
 def test_context_is_searched():
     document = parse_document("# Basel\n\nIt has a zoo.\n\n# Bern\n\nIt has a zoo.\n")
-    chunks = section_chunks(document, "d", ["raw"], cutter=lambda parsed: paragraphs()(parsed)[1:])
+    chunks = section_chunks(document, "d", ["raw"], chunker=lambda parsed: Chunker("paragraph", None)(parsed)[1:])
     assert not MultiViewIndex(chunks).search("Basel")[0].ranks
     document = parse_document("# Basel\n\nA town.\n\nIt has a zoo.\n\n# Bern\n\nA town.\n\nIt has a zoo.\n")
-    chunks = section_chunks(document, "d", ["raw"], cutter=paragraphs(), context=["headings"])
+    chunks = section_chunks(document, "d", ["raw"], chunker=Chunker("paragraph", None), context=["headings"])
     best, *_ = MultiViewIndex(chunks).search("the zoo in Bern")
     assert best.section_id == chunks[-1].id
     assert chunks[-1].text == "It has a zoo.\n"

@@ -12,26 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.llm import Ask, Usage, run
+from drillrank.llm import Usage, run
 from drillrank.structure import parse_document
 from drillrank.views import (
+    Chunker,
     MultiViewChunker,
-    ViewTexts,
     ViewWriter,
     keywords,
-    paragraphs,
     parse_keywords,
     section_chunks,
     summaries,
-    together,
-    whole_sections,
 )
 from tests.drillrank.test_structure_linear import lines_run
 
 LONG = "Foxes hunt mice at night. " * 60
-TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoot {{section_name}}.\n\n## Empty\n"
+TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoot {{section_name}}.\n\n## Deer\n"
 DOCUMENT = parse_document(TEXT)
-BODIES = [unit.body.strip() for unit in whole_sections()(DOCUMENT)]
+WHOLE = Chunker(max_tokens=None, min_tokens=None)
+CHUNKS = WHOLE(DOCUMENT)
+BODIES = [chunk.body for chunk in CHUNKS]
 
 answers = st.one_of(
     st.text(max_size=30),
@@ -59,17 +58,16 @@ def quietly(call):
 
 @given(st.lists(answers, max_size=12), st.integers(0, 2))
 def test_every_unit_has_its_views_whatever_the_llm_answers(script, retries):
-    written = quietly(lambda: run(ViewWriter(retries=retries).write(DOCUMENT), scripted(script)))
-    assert len(written.keyword_lists) == len(written.summary_texts) == len(BODIES)
-    for body, words, summary in zip(BODIES, written.keyword_lists, written.summary_texts, strict=True):
+    [written] = quietly(lambda: run(ViewWriter(retries=retries).write([CHUNKS]), scripted(script)))
+    for body, words, summary in zip(BODIES, written["keywords"], written["summary"], strict=True):
         assert bool(words) == bool(summary.strip()) == bool(body)
-    chunks = section_chunks(DOCUMENT, "d", keyword_lists=written.keyword_lists, summary_texts=written.summary_texts)
+    chunks = section_chunks(DOCUMENT, "d", texts=written, chunker=WHOLE)
     assert len([chunk for chunk in chunks if chunk.view == "raw"]) == len(BODIES)
 
 
 def test_the_papers_prompts_are_filled_and_text_is_data():
     prompts = []
-    run(ViewWriter().write(DOCUMENT), lambda prompt: prompts.append(prompt) or "[some words]")
+    run(ViewWriter().write([CHUNKS]), lambda prompt: prompts.append(prompt) or "[some words]")
     assert prompts[:2] == [
         "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
         "should consist of concepts, entities, or important descriptions that are related to the section text, which "
@@ -86,17 +84,17 @@ def test_the_papers_prompts_are_filled_and_text_is_data():
 
 def test_without_an_answer_the_views_are_computed_and_it_is_said_once():
     with pytest.warns(DrillrankWarning, match=r"did not write 3 of 3.*out of order") as caught:
-        written = run(ViewWriter().write(DOCUMENT), scripted([ValueError("out of order")] * 6))
+        [written] = run(ViewWriter().write([CHUNKS]), scripted([ValueError("out of order")] * 6))
     assert len(caught) == 1
-    assert written == ViewTexts(keywords(BODIES), summaries(BODIES))
+    assert written == {"keywords": list(map(", ".join, keywords(BODIES))), "summary": summaries(BODIES)}
 
 
 def test_a_failed_call_is_repeated():
     usage = Usage()
     script = [ValueError(), "A summary.", "[b]", "[a]"]
-    written = run(ViewWriter().write(DOCUMENT), scripted(script), usage=usage)
-    assert written.keyword_lists == [[], ["a"], ["b"], []]
-    assert written.summary_texts[1] == "A summary."
+    [written] = run(ViewWriter().write([CHUNKS]), scripted(script), usage=usage)
+    assert written["keywords"] == ["", "a", "b", "Deer"]
+    assert written["summary"][1] == "A summary."
     assert (usage.calls, usage.failures) == (4, 1)
 
 
@@ -108,27 +106,27 @@ def test_answers_are_remembered_by_content_model_and_prompt():
         prompts.append(prompt)
         return f"[answer {len(prompts)}]"
 
-    first = run(ViewWriter("m", cache).write(DOCUMENT), llm)
+    first = run(ViewWriter("m", cache).write([CHUNKS]), llm)
     asked = len(prompts)
-    assert run(ViewWriter("m", cache).write(DOCUMENT), llm) == first
+    assert run(ViewWriter("m", cache).write([CHUNKS]), llm) == first
     assert len(prompts) == asked
-    other = parse_document(TEXT.replace("They hoot", "They sleep"))
-    run(ViewWriter("m", cache).write(other), llm)
+    other = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
+    run(ViewWriter("m", cache).write([other]), llm)
     assert len(prompts) == asked + 1
-    run(ViewWriter("other model", cache).write(DOCUMENT), llm)
+    run(ViewWriter("other model", cache).write([CHUNKS]), llm)
     assert len(prompts) == 2 * asked + 1
-    run(ViewWriter("m", cache, keyword_prompt="Words of {section_name}: {section_text}").write(DOCUMENT), llm)
+    run(ViewWriter("m", cache, keyword_prompt="Words of {section_name}: {section_text}").write([CHUNKS]), llm)
     assert len(prompts) == 2 * asked + 3
     assert all(isinstance(entry, str) for pair in cache.items() for entry in pair)
 
 
-@pytest.mark.parametrize("together_too", [False, True])
-def test_writers_with_one_cache_ask_for_what_they_share_once(together_too):
+@pytest.mark.parametrize("several", [False, True])
+def test_writers_with_one_cache_ask_for_what_they_share_once(several):
     cache: dict[str, str] = {}
     prompts = []
     both = threading.Barrier(2)
     asking, answered = threading.Event(), threading.Event()
-    other = parse_document(TEXT.replace("They hoot", "They sleep"))
+    other = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
 
     def llm(prompt):
         prompts.append(prompt)
@@ -138,10 +136,10 @@ def test_writers_with_one_cache_ask_for_what_they_share_once(together_too):
 
     def write(documents):
         both.wait(60)
-        found.append(run(together([ViewWriter("m", cache).write(document) for document in documents]), llm, workers=9))
+        found.append(run(ViewWriter("m", cache).write(documents), llm, workers=9))
 
-    found: list[list[ViewTexts]] = []
-    documents = [DOCUMENT, other, DOCUMENT] if together_too else [DOCUMENT]
+    found: list[list[dict[str, list[str]]]] = []
+    documents = [CHUNKS, other, CHUNKS] if several else [CHUNKS]
     threads = [threading.Thread(target=write, args=(documents,)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -155,19 +153,38 @@ def test_writers_with_one_cache_ask_for_what_they_share_once(together_too):
 
 def test_failures_are_not_remembered_and_a_broken_cache_entry_is_asked_for_again():
     cache: dict[str, str] = {}
-    quietly(lambda: run(ViewWriter("m", cache).write(DOCUMENT), scripted([""] * 6)))
+    quietly(lambda: run(ViewWriter("m", cache).write([CHUNKS]), scripted([""] * 6)))
     assert not cache
-    run(ViewWriter("m", cache).write(DOCUMENT), lambda prompt: "[a]")
+    run(ViewWriter("m", cache).write([CHUNKS]), lambda prompt: "[a]")
     cache.update(dict.fromkeys(cache, ""))
-    assert run(ViewWriter("m", cache).write(DOCUMENT), lambda prompt: "[b]").keyword_lists[1] == ["b"]
+    assert run(ViewWriter("m", cache).write([CHUNKS]), lambda prompt: "[b]")[0]["keywords"][1] == "b"
 
 
 @pytest.mark.parametrize(
-    "settings", [{"retries": -1}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}]
+    "settings",
+    [{"retries": -1}, {"max_calls": 0}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}],
 )
 def test_unusable_settings_are_refused(settings):
     with pytest.raises(InvalidInput):
         ViewWriter(**settings)
+
+
+def test_the_llm_is_asked_so_often_and_no_more():
+    tiny = parse_document(
+        "".join(f"# Part {i}\n\n{'#' * (i % 5 + 1)} Word{i} {i}\n\nAbout {i} cats.\n\n" for i in range(300))
+    )
+    usage = Usage()
+    writer = ViewWriter(max_calls=7)
+    with pytest.warns(DrillrankWarning, match=r"293 of 300 .* computed without the LLM.*7 \(max_calls\)"):
+        [written] = run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage)
+    assert usage.calls == 7
+    assert written["keywords"].count("an answer") == 7
+    assert all(words for words, chunk in zip(written["keywords"], WHOLE(tiny), strict=True) if "cats" in chunk.body)
+    chunker = MultiViewChunker(llm=lambda prompt: "[a]", settings={"max_calls": 3})
+    with pytest.warns(DrillrankWarning, match="max_calls"):
+        chunker.chunks([("d", tiny)])
+    quietly(lambda: run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage))
+    assert usage.calls == 14  # what is remembered does not count
 
 
 @given(
@@ -190,7 +207,6 @@ def test_json_and_python_lists_are_read_as_they_are(words):
     import json
 
     expected = [" ".join(word.split()) for word in words]
-    expected = [word for word in expected if len(word.split(" ")) <= 10]
     if len(set(map(str.casefold, expected))) == len(expected):
         assert parse_keywords(json.dumps(words)) == expected
         assert parse_keywords(f"Sure:\n```python\n{words!r}\n```") == expected
@@ -207,6 +223,9 @@ def test_json_and_python_lists_are_read_as_they_are(words):
         ("__import__('os').system('x')", ["__import__('os').system('x')"]),
         ("I am sorry, but it is impossible for me to read the section that you gave me.", ["I am sorry"]),
         ("[]", []),
+        (f"[{' '.join(['long'] * 20)}, short]", [" ".join(["long"] * 20), "short"]),
+        (f"- {' '.join(['long'] * 20)}\n- short", [" ".join(["long"] * 20), "short"]),
+        (f"1. {' '.join(['long'] * 20)}\n{' '.join(['prose'] * 20)}", [" ".join(["long"] * 20)]),
     ],
 )
 def test_usual_answers(answer, expected):
@@ -218,19 +237,6 @@ def test_no_answer_takes_more_than_linear_work(answer):
     short = answer[: len(answer) // 8]
     parse_keywords(short)
     assert lines_run(parse_keywords, answer) < 12 * lines_run(parse_keywords, short) + 2000
-
-
-@given(st.lists(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4), max_size=5))
-def test_together_equals_one_after_the_other(scripts):
-    def asks(rounds):
-        heard = []
-        for prompts in rounds:
-            heard += [reply.text for reply in (yield list(map(Ask, prompts)))]
-        return heard
-
-    assert run(together([asks(rounds) for rounds in scripts]), str.upper) == [
-        run(asks(rounds), str.upper) for rounds in scripts
-    ]
 
 
 class Watched:
@@ -266,7 +272,7 @@ def test_calls_run_at_once_but_no_more_than_workers(workers):
 
 
 async def test_async_equals_sync_inside_a_running_loop_too():
-    chunker = MultiViewChunker(llm=lambda prompt: "[some, words]")
+    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=lambda prompt: "[some, words]")
     documents = [("a", DOCUMENT), ("b", parse_document("Only text."))]
     expected = chunker.chunks(documents)
     assert await chunker.achunks(documents) == expected
@@ -282,35 +288,39 @@ async def test_an_asynchronous_llm_is_awaited():
             await asyncio.sleep(0)
             return "[later]"
 
-    [chunks] = await MultiViewChunker(llm=Both()).achunks([("d", DOCUMENT)], show_progress=True)
-    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"later"}
+    [chunks] = await MultiViewChunker(max_tokens=None, min_tokens=None, llm=Both()).achunks(
+        [("d", DOCUMENT)], show_progress=True
+    )
+    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"later", "Deer"}
 
 
 def test_the_progress_bar_counts_every_call(capsys):
-    chunker = MultiViewChunker(llm=lambda prompt: "[a]")
+    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=lambda prompt: "[a]")
     [chunks] = chunker.chunks([("d", DOCUMENT)], show_progress=True)
-    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"a"}
+    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"a", "Deer"}
     assert "Writing views" in (told := capsys.readouterr().err)
     assert "100%" in told
 
 
 def test_a_summariser_takes_the_llms_place():
     class Headline:
-        def summaries(self, texts):
+        def __call__(self, texts):
             return [text[:9] for text in texts]
 
     prompts = []
-    chunker = MultiViewChunker(llm=lambda prompt: prompts.append(prompt) or "[a]", summarizer=Headline())
+    chunker = MultiViewChunker(
+        max_tokens=None, min_tokens=None, llm=lambda prompt: prompts.append(prompt) or "[a]", summarizer=Headline()
+    )
     (chunks,) = chunker.chunks([("d", DOCUMENT)])
     assert [chunk.text for chunk in chunks if chunk.view == "summary"] == [
         "Foxes\nFoxes hun",
         "Owls {section_text}\nThey hoot",
+        "Deer\nDeer",
     ]
     assert not any("summarization" in prompt for prompt in prompts)
 
 
 def test_units_of_any_size_can_be_written():
-    cutter = paragraphs()
-    document = parse_document("# A\n\nOne fox.\n\nTwo owls.\n")
-    written = run(ViewWriter().write(document, cutter, ["keywords"]), lambda prompt: "[w]")
-    assert written == ViewTexts([["w"], ["w"]], None)
+    chunks = Chunker("paragraph")(parse_document("# A\n\nOne fox.\n\nTwo owls.\n"))
+    written = run(ViewWriter().write([chunks], ["keywords"]), lambda prompt: "[w]")
+    assert written == [{"keywords": ["w", "w"]}]

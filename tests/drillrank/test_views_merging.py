@@ -113,11 +113,11 @@ def test_a_section_that_no_view_ranks_has_no_rank():
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
 def test_k_must_be_a_positive_integer(k):
-    with pytest.raises(InvalidInput, match="positive integer"):
+    with pytest.raises(InvalidInput, match="k must be a whole number"):
         merge_views({"raw": ["a"]}, k)
 
 
-weights_of_views = st.dictionaries(st.sampled_from(["raw", "keywords", "summary", "other"]), st.floats(0, 10))
+weights_of_views = st.dictionaries(st.sampled_from(["raw", "keywords", "summary"]), st.floats(0, 10))
 
 
 @given(rankings_of_views, sizes, weights_of_views)
@@ -140,6 +140,27 @@ def test_with_weights_no_view_has_seats_of_its_own():
 def test_weights_are_numbers_from_0_on(weight):
     with pytest.raises(InvalidInput, match="weight of the view 'raw'"):
         merge_views({"raw": ["a"]}, 1, {"raw": weight})
+
+
+def test_a_weight_of_no_view_is_refused():
+    with pytest.raises(InvalidInput, match="raw, keywords, summary; there is no view 'keyword'"):
+        merge_views({"keywords": ["a"]}, 1, {"keyword": 5})
+
+
+@given(rankings_of_views, sizes)
+def test_the_union_is_the_first_two_thirds_of_k_of_every_view(rankings, k):
+    top = (2 * k + 2) // 3
+    union = {id_ for ranking in rankings.values() for id_ in list(dict.fromkeys(ranking))[:top]}
+    merged = merge_views(rankings, k, merge="union")
+    assert {section.section_id for section in merged} == union
+    assert len(merged) == len(union)
+    of_all = {section.section_id: section for section in merge_views(rankings, 100)}
+    assert all(section == of_all[section.section_id] for section in merged)
+
+
+def test_merging_must_be_known():
+    with pytest.raises(InvalidInput, match="merge"):
+        merge_views({"raw": ["a"]}, 1, merge="best")
 
 
 @given(rankings_of_views, sizes, st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdxyz"))))

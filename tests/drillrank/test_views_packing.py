@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from drillrank.structure import parse_document
-from drillrank.views.packing import atoms, block_runs, body_of, fits, fitted, packed, text_of
+from drillrank.views.chunks import Splits
 
 
 def words(text: str) -> int:
@@ -24,7 +24,11 @@ def octets(text: str) -> int:
 
 def runs_of(text: str, format: str = "markdown"):
     document = parse_document(text, format)
-    return document, [run for section in document.sections() for run in block_runs(document, section)]
+    return document, [run for section in document.sections() for run in Splits(document, None, words).blocks(section)]
+
+
+def readable(document, run) -> str:
+    return Splits(document, None, words).text(run)
 
 
 def sources(document, parts) -> list[str]:
@@ -55,17 +59,17 @@ def test_a_part_is_a_line_or_else_a_sentence_or_else_a_word(lengths, limit, list
         for number, one in enumerate(line):
             alone = one if number else start + one
             expected += [alone] if words(alone) <= limit else [f"{word} " for word in alone.split()]
-    parts = atoms(document, run, limit, words)
+    parts = Splits(document, limit, words).atoms(run)
     found = sources(document, parts)
     assert [part.split() for part in found] == [part.split() for part in expected]
     assert "".join(found) == document.text
-    assert [text_of(document, part) for part in parts] == found
+    assert [readable(document, part) for part in parts] == found
 
 
 @given(st.integers(1, 60), st.integers(4, 40))
 def test_of_a_long_word_as_many_characters_as_surely_fit(length, limit):
     document, [run] = runs_of("\U0001f98a" * length, "text")
-    found = sources(document, atoms(document, run, limit, octets))
+    found = sources(document, Splits(document, limit, octets).atoms(run))
     if 4 * length <= limit:
         assert found == [document.text]
     else:
@@ -76,12 +80,12 @@ def test_of_a_long_word_as_many_characters_as_surely_fit(length, limit):
 
 def test_below_the_size_of_a_character_the_parts_are_characters():
     document, [run] = runs_of("\U0001f98a" * 3, "text")
-    assert sources(document, atoms(document, run, 1, octets)) == ["\U0001f98a"] * 3
+    assert sources(document, Splits(document, 1, octets).atoms(run)) == ["\U0001f98a"] * 3
 
 
 def test_code_is_cut_between_lines_and_then_words_not_at_what_looks_like_a_sentence():
     document, [run] = runs_of("```\na b. C d e\nf\n```\n")
-    assert sources(document, atoms(document, run, 3, words)) == [
+    assert sources(document, Splits(document, 3, words).atoms(run)) == [
         "```\n",
         "a ",
         "b. ",
@@ -96,7 +100,7 @@ def test_code_is_cut_between_lines_and_then_words_not_at_what_looks_like_a_sente
 def test_a_blank_line_in_front_is_a_line_too():
     text = "\n- a b c\n- d e f\n"
     document, [run] = runs_of(text)
-    assert sources(document, atoms(document, run, 5, words)) == text.splitlines(keepends=True)
+    assert sources(document, Splits(document, 5, words).atoms(run)) == text.splitlines(keepends=True)
 
 
 HEADER = "| name | value |\n|---|---|\n"  # 6 words
@@ -109,14 +113,14 @@ def test_each_part_of_a_table_stands_below_its_header_unless_that_is_too_long(le
     lines = [f"| {'x ' * length}| y |\n" for length in lengths]
     text = f"# T\n{blank}{HEADER}{''.join(lines)}" if titled else f"{blank}{HEADER}{''.join(lines)}"
     document, [*_, run] = runs_of(text)
-    parts = atoms(document, run, limit, words)
+    parts = Splits(document, limit, words).atoms(run)
     header = HEADER if 2 * words(HEADER) <= limit else ""
     first_row = document.text.index(lines[0])
     assert "".join(sources(document, parts)) == document.text[run[0].start :]
     for part, own in zip(parts, sources(document, parts), strict=True):
         assert own
-        assert text_of(document, part) == (header if part[0].start >= first_row else "") + own
-        assert words(text_of(document, part)) <= limit
+        assert readable(document, part) == (header if part[0].start >= first_row else "") + own
+        assert words(readable(document, part)) <= limit
     alone = [own for own in sources(document, parts) if own in lines]
     assert alone == [line for line in lines if words(line) <= limit - words(header)]
 
@@ -128,9 +132,9 @@ def test_of_a_rendered_table_the_first_row_is_the_header(lengths, limit, before)
     cells = "".join(f"<tr><td>{'x ' * length}</td><td>y</td></tr>" for length in lengths)
     document, [run] = runs_of(f"{before}<table><tr><th>name</th><th>value</th></tr>{cells}</table>", "html")
     rendering = "\n".join(["name | value", *lines])
-    assert text_of(document, run) == rendering
+    assert readable(document, run) == rendering
     header = "name | value\n" if limit >= 6 else ""
-    shown = [text_of(document, part) for part in atoms(document, run, limit, words)]
+    shown = [readable(document, part) for part in Splits(document, limit, words).atoms(run)]
     assert all(words(part) <= limit for part in shown)
     own = [part.removeprefix(header) if number else part for number, part in enumerate(shown)]
     assert "".join(own) == rendering
@@ -140,14 +144,14 @@ def test_of_a_rendered_table_the_first_row_is_the_header(lengths, limit, before)
         assert shown[0] == header
     wholes = [part.rstrip("\n") for part in own if part.rstrip("\n") in lines]
     assert wholes == [line for line in lines if words(line) <= limit - words(header)]
-    spans = {(part[0].start, part[0].end) for part in atoms(document, run, limit, words)}
+    spans = {(part[0].start, part[0].end) for part in Splits(document, limit, words).atoms(run)}
     assert spans == {(run[0].start, run[0].end)}
 
 
 def test_nothing_but_a_table_repeats_its_first_lines():
     for text in ("- a\n- b\n- c\n- d e f g h i j\n", "```\na\nb\nc\nd e f g h i j\n```\n"):
         document, [run] = runs_of(text)
-        assert all(not part[0].header for part in atoms(document, run, 5, words))
+        assert all(not part[0].header for part in Splits(document, 5, words).atoms(run))
 
 
 texts = st.lists(st.integers(1, 7).map(sentence), min_size=1, max_size=20)
@@ -168,12 +172,12 @@ def words_and_ends_of_sentences(text: str) -> int:
 @given(texts, st.integers(1, 20), st.sampled_from([words, words_with_their_blanks, words_and_ends_of_sentences]))
 def test_packing_joins_neighbours_as_long_as_they_fit(parts, limit, count):
     document, [run] = runs_of("".join(parts), "text")
-    cut = atoms(document, run, limit, count)
-    joined = packed(document, cut, limit, count)
+    cut = Splits(document, limit, count).atoms(run)
+    joined = Splits(document, limit, count).packed(cut)
     assert [span for group in joined for span in group] == [span for part in cut for span in part]
-    assert all(len(group) == 1 or fits(document, group, limit, count) for group in joined)
+    assert all(len(group) == 1 or Splits(document, limit, count).fits(group) for group in joined)
     for group, behind in pairwise(joined):
-        assert not fits(document, [*group, behind[0]], limit, count)
+        assert not Splits(document, limit, count).fits([*group, behind[0]])
 
 
 @given(st.lists(st.integers(1, 3).map("X ".__mul__), min_size=1, max_size=40), st.integers(4, 20), st.booleans())
@@ -181,7 +185,7 @@ def test_packing_joins_neighbours_as_long_as_they_fit(parts, limit, count):
 def test_packing_counts_nothing_more_than_twice_where_sizes_add_up(parts, limit, tabular):
     text = HEADER + "".join(f"| {part} |\n" for part in parts) if tabular else "- " + "\n- ".join(parts)
     document, [run] = runs_of(text)
-    cut = atoms(document, run, limit, words_and_lines)
+    cut = Splits(document, limit, words_and_lines).atoms(run)
     counted = 0
 
     def counting(text: str) -> int:
@@ -189,13 +193,13 @@ def test_packing_counts_nothing_more_than_twice_where_sizes_add_up(parts, limit,
         counted += words_and_lines(text)
         return words_and_lines(text)
 
-    joined = packed(document, cut, limit, counting)
-    assert counted <= 2 * sum(words_and_lines(text_of(document, group)) for group in joined)
+    joined = Splits(document, limit, counting).packed(cut)
+    assert counted <= 2 * sum(words_and_lines(readable(document, group)) for group in joined)
 
 
 def test_a_run_that_is_too_long_alone_stays_alone():
     document, runs = runs_of("One two three.\n\nFour.\n\nFive.\n\nSix seven.\n")
-    assert [text.strip() for text in sources(document, packed(document, runs, 1, words))] == [
+    assert [text.strip() for text in sources(document, Splits(document, 1, words).packed(runs))] == [
         "One two three.",
         "Four.",
         "Five.",
@@ -211,16 +215,16 @@ def test_parts_of_rendered_blocks_join_without_a_gap_and_blocks_with_a_blank_lin
     pytest.importorskip("justhtml")
     document, runs = runs_of("".join(block.replace("<h2>0", "<h2>") for block in blocks), "html")
     renderings = [run[0].rendering for run in runs]
-    parts = [span for run in runs for part in atoms(document, run, limit, words) for span in part]
-    assert text_of(document, parts).strip() == "\n\n".join(filter(None, renderings))
+    parts = [span for run in runs for part in Splits(document, limit, words).atoms(run) for span in part]
+    assert readable(document, parts).strip() == "\n\n".join(filter(None, renderings))
 
 
 def test_a_block_of_which_a_reader_sees_nothing_adds_nothing():
     pytest.importorskip("justhtml")
     document, [[first], [second], [third]] = runs_of("<p>Owls.</p><p>?</p><p>Fly.</p>", "html")
     hidden = replace(second, rendering="")
-    assert text_of(document, [first, hidden]) == "Owls."
-    assert text_of(document, [first, hidden, third]) == "Owls.\n\nFly."
+    assert readable(document, [first, hidden]) == "Owls."
+    assert readable(document, [first, hidden, third]) == "Owls.\n\nFly."
 
 
 @given(st.lists(st.lists(st.integers(1, 7).map(sentence), min_size=1, max_size=4), min_size=1, max_size=4))
@@ -228,18 +232,11 @@ def test_runs_that_fit_stay_and_a_heading_goes_with_what_is_cut_behind_it(paragr
     text = "# Owls\n\n" + "\n\n".join("".join(paragraph) for paragraph in paragraphs)
     document, runs = runs_of(text)
     limit = 8
-    found = fitted(document, runs, limit, words)
+    found = Splits(document, limit, words).fitted(runs)
     assert "".join(sources(document, found)) == document.text
-    heading, *whole = (run for run in runs if fits(document, run, limit, words))
+    heading, *whole = (run for run in runs if Splits(document, limit, words).fits(run))
     assert all(run in found for run in whole)
     if words("".join(paragraphs[0])) > limit and words("# Owls " + paragraphs[0][0]) <= limit:
-        assert text_of(document, found[0]).startswith(f"# Owls\n\n{paragraphs[0][0]}")
+        assert readable(document, found[0]).startswith(f"# Owls\n\n{paragraphs[0][0]}")
     else:
         assert found[0] == heading
-
-
-def test_the_body_is_the_text_without_its_heading():
-    document, runs = runs_of("# Owls\n\nFly.\n\nHunt.\n")
-    whole = [span for run in runs for span in run]
-    assert (text_of(document, whole), body_of(document, whole)) == (document.text, "Fly.\n\nHunt.\n")
-    assert body_of(document, runs[0]) == ""

@@ -14,7 +14,7 @@ from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeRelat
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from drillrank.views import MultiViewChunker
+from drillrank.views import Chunker
 from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
 
@@ -54,15 +54,15 @@ def expected(*documents: Document) -> list[str]:
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by the number of documents whenever some are parsed."""
+    """Grows by a 1 for each document that is cut."""
     counts: list[int] = []
-    make = MultiViewChunker.chunks
+    make = Chunker.__call__
 
-    def counted(self, documents, *arguments):
-        counts.append(len(documents))
-        return make(self, documents, *arguments)
+    def counted(self, document):
+        counts.append(1)
+        return make(self, document)
 
-    monkeypatch.setattr(MultiViewChunker, "chunks", counted)
+    monkeypatch.setattr(Chunker, "__call__", counted)
     return counts
 
 
@@ -92,13 +92,13 @@ def test_two_processes():
 def test_the_cache_gives_the_same_nodes_without_parsing(how: str, parsed: list[int], tmp_path):
     pipeline = IngestionPipeline(transformations=[PARSER, EMBEDDING])
     first = run(pipeline, [book(), note()], how)
-    assert parsed == [2]
+    assert parsed == [1, 1]
     pipeline.persist(str(tmp_path))
     loaded = IngestionPipeline(transformations=[PARSER, EMBEDDING])
     loaded.load(str(tmp_path))
     for again in (pipeline, loaded):
         nodes = run(again, [book(), note()], how)
-        assert parsed == [2]
+        assert parsed == [1, 1]
         assert [node.embedding for node in nodes] == [node.embedding for node in first]
         assert dumped(nodes) == dumped(first)
         found = VectorStoreIndex(nodes, embed_model=EMBEDDING).as_retriever(similarity_top_k=99).retrieve(QUESTION)
@@ -109,11 +109,11 @@ def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
     cache = IngestionCache()
 
     class Upper:
-        def summaries(self, texts):
+        def __call__(self, texts):
             return [text.upper() for text in texts]
 
     class Lower(Upper):
-        def summaries(self, texts):
+        def __call__(self, texts):
             return [text.lower() for text in texts]
 
     settings = [
@@ -135,7 +135,7 @@ def test_a_changed_document_or_setting_misses_the_cache(parsed: list[int]):
 
 
 class Headline:
-    def summaries(self, texts):
+    def __call__(self, texts):
         return [text.partition(".")[0] for text in texts]
 
 

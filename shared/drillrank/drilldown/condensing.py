@@ -16,10 +16,9 @@ from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
 from drillrank.prompts import filled
 from drillrank.text import WORD, TokenCount, count_tokens
-from drillrank.views.llm_views import SUMMARY_PROMPT
-from drillrank.views.summaries import Summarize, Summarizer, check_summarizer, summaries, summarized, summary
+from drillrank.views import SUMMARY_PROMPT, Summarizer, check_summarizer, summaries, summarized, summary
 
-SummarizeBy = Summarizer | Summarize | Literal["llm"] | None
+SummarizeBy = Summarizer | Literal["llm"] | None
 
 Summaries = tuple[tuple[str, ...], Sequence[str]]  # and what went wrong
 
@@ -30,9 +29,9 @@ class Condenser:
     """Summarises the texts of one document at a time, and remembers them by their content.
 
     Args:
-        summarizer: None for the sentences nearest to a section's centroid; a function from texts to summaries, or
-            what has one, such as a `HuggingFaceSummarizer`, where a text that comes back as it is keeps its
-            sentences; or `"llm"`, which asks the LLM with the prompt of MC-indexing.
+        summarizer: None for the sentences nearest to a section's centroid; a function from texts to summaries, such as
+            a `HuggingFaceSummarizer`, where a text that comes back as it is keeps its sentences; or `"llm"`, which asks
+            the LLM with the prompt of MC-indexing.
         words: Length of a summary; a text of at most that length is its own summary. What a function or the LLM writes
             may be twice as long.
         max_prompt_tokens: Budget of a prompt. A text of more than half as many words is condensed before the LLM sees

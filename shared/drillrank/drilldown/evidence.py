@@ -24,7 +24,7 @@ from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked
 from drillrank.rerank.base import likelihood_explained
 from drillrank.rerank.upr import UPR
-from drillrank.vectors import Embed, Floats, embedded
+from drillrank.vectors import Embed, Floats, embedded, of_unit_length
 
 # Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.
 MU = 1000.0
@@ -102,18 +102,18 @@ class _Vectors:
 
     def __init__(self, embed: Embed, texts: Sequence[str], section_indices: Sequence[int]) -> None:
         self._embed_questions = getattr(embed, "questions", embed)
-        self._own = _of_unit_length(embedded(embed, texts))
+        self._own = of_unit_length(embedded(embed, texts))
         self._lengths = np.log([max(len(text.split()), 1) for text in texts])
         sums = np.zeros((max(section_indices) + 1, self._own.shape[1]))
         np.add.at(sums, list(section_indices), self._own)
-        self._sections = _of_unit_length(sums)[list(section_indices)]
+        self._sections = of_unit_length(sums)[list(section_indices)]
         self._asked: tuple[str, Floats] | None = None  # the last question and its vector
 
     def near(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, float]]]:
         """What embeddings add to S, and the cosines, by place in `positions`."""
         known = self._asked
         if known is None or known[0] != question:
-            self._asked = known = question, _of_unit_length(embedded(self._embed_questions, [question]))[0]
+            self._asked = known = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
         vector, chosen = known[1], list(positions)
         cosines, context = self._own[chosen] @ vector, self._sections[chosen] @ vector
         added = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[chosen]
@@ -121,17 +121,6 @@ class _Vectors:
             (float(bonus), {"cosine": float(own), "section_cosine": float(section)})
             for bonus, own, section in zip(added, cosines, context, strict=True)
         ]
-
-
-def _of_unit_length(vectors: Floats) -> Floats:
-    """Each row divided by its Euclidean length; a zero vector stays zero.
-
-    >>> _of_unit_length(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit
 
 
 def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:

@@ -12,7 +12,7 @@ from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import as_settings, check_one_of
 from drillrank.text import Tokens, token_counter
-from drillrank.views.summaries import check_summarizer
+from drillrank.views import check_summarizer
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,9 +7,8 @@ from typing import Any, cast
 from drillrank.generation import generated_passages
 from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.settings import GenerationSettings
-from drillrank.llm import Requests, Retrieve
+from drillrank.llm import Requests, Retrieve, together
 from drillrank.passages import Passage, check_query
-from drillrank.views.llm_views import together
 
 
 def retrieved_and_generated(

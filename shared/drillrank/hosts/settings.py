@@ -18,7 +18,7 @@ from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import as_settings, check_one_of
-from drillrank.views.settings import ViewSettings
+from drillrank.views import ViewSettings
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal
 
-from drillrank.errors import WarnOnce
+from drillrank.errors import InvalidInput, WarnOnce
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.guarding import Guarding
@@ -26,10 +26,9 @@ from drillrank.views import (
     MultiViewIndex,
     RetrieverName,
     View,
-    check_expansion,
     check_weights,
+    explain_views,
 )
-from drillrank.views.merging import explain_views
 
 Searched = Literal["store", "memory"] | list[View] | None
 """What is searched: a store by metadata, for each view; an index in memory; the views that have a retriever each; or
@@ -78,7 +77,8 @@ class ViewRetrieval:
         check_switch(explain=explains)
         check_weights(weights)
         check_language(language)
-        check_expansion(expand)
+        if expand is not None:
+            check_one_of(Expansion, expand=expand)
         self._weights, self._expand, self._explains = weights, expand, explains
         self._sections = sections
         self._searched = searched
@@ -91,6 +91,9 @@ class ViewRetrieval:
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
             indexed, self._owners = texts_of(sections, texts())
+            missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
+            if missing:
+                raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r}.")
             fields = {"texts": indexed, "retriever": retriever, "weights": weights, "language": language}
             self._index: Shared[MultiViewIndex] = shared(
                 "views", fields, lambda: MultiViewIndex(indexed, retriever, weights, language)

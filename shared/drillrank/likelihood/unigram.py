@@ -315,8 +315,9 @@ class Collection:
     @cached_property
     def _logs(self) -> tuple[Floats, Floats]:
         """Log p(w|C) of the words of the collection and one unseen word; log p(w|English) of those that are listed."""
-        listed = [self._general[word] for word in self.frequencies if word in self._general]
-        probabilities = np.append(self.probability(self.frequencies), self.unseen)
+        known = sorted(self.frequencies)  # sums are the same in whatever order texts were counted
+        listed = [self._general[word] for word in known if word in self._general]
+        probabilities = np.append(self.probability(known), self.unseen)
         return np.log(probabilities), np.log(np.array(listed) * self._scale)
 
 

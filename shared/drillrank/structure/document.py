@@ -121,7 +121,7 @@ class Document:
         [('Warranty', 'Two years.'), ('Notes', '## Notes')]
         """
         found: list[tuple[Section, Block]] = []
-        for section, blocks, after in zip(self._sections, self._blocks, [*self._sections[1:], None], strict=True):
+        for section, blocks, after in zip(self._sections, self._blocks, [*self._sections[1:], None], strict=False):
             below = [block for block in blocks if block.kind != "heading" and self.readable(block).strip()]
             if not below and (after is None or len(after.path) <= len(section.path)):
                 below = [block for block in blocks if block.kind == "heading"]

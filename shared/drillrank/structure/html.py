@@ -29,8 +29,8 @@ _BLOCKS = frozenset(_CONTAINERS) | {
     "legend", "li", "main", "optgroup", "p", "search", "section", "summary", "tr",
 }  # fmt: skip
 _DROPPED = frozenset({
-    "annotation", "annotation-xml", "audio", "canvas", "datalist", "head", "iframe", "nav", "noembed", "noframes",
-    "noscript", "object", "script", "style", "svg", "template", "title", "video",
+    "annotation", "annotation-xml", "audio", "canvas", "datalist", "defs", "desc", "head", "iframe", "metadata", "nav",
+    "noembed", "noframes", "noscript", "object", "script", "style", "symbol", "template", "title", "video",
 })  # fmt: skip
 _DROPPED_ROLES = frozenset({"navigation", "menu", "menubar", "doc-toc", "doc-pagelist"})
 _SECTIONS = frozenset({"article", "aside", "section"})
@@ -209,7 +209,7 @@ class _Page:
             return []
         if name == "br":
             self._break(context)
-        elif name == "option":
+        elif name in ("option", "text"):  # "text" is of drawings
             self._put("add", context, " ")
         elif name == "img":
             self._add(attributes.get("alt", ""), context, node)

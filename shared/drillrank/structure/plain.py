@@ -43,12 +43,6 @@ _GAP = 2  # largest step from one number to the next: one heading may have been 
 _RANKS = {
     "book": 0,
     "part": 1,
-    "chapter": 2,
-    "appendix": 2,
-    "annex": 2,
-    "schedule": 2,
-    "article": 2,
-    "item": 2,
     "§": 3,
     "section": 3,
     "clause": 3,
@@ -56,6 +50,7 @@ _RANKS = {
     "-": 4,
     "~": 5,
     "^": 6,
+    **dict.fromkeys(("chapter", "appendix", "annex", "schedule", "article", "item"), 2),
 }
 _NUMBER_RANK = 3  # of "1"; that of "1.1" is one more
 _ROMANS = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV", "XV", "XVI"]

@@ -91,11 +91,7 @@ _SCANNERS: dict[str, Callable[[str], Scan]] = {
 
 
 def parse_document(
-    text: str,
-    format: str = "auto",
-    *,
-    metadata: Mapping[str, object] | None = None,
-    max_depth: int | None = None,
+    text: str, format: str = "auto", *, metadata: Mapping[str, object] | None = None, max_depth: int | None = None
 ) -> Document:
     r"""Parse a text into sections and blocks with exact spans.
 

@@ -1,34 +1,44 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.views.chunker import MultiViewChunker
-from drillrank.views.cutters import (
-    Chunk,
-    Chunking,
-    Cutter,
-    content_aware_fixed,
-    fixed,
-    make_cutter,
-    paragraphs,
-    whole_sections,
+from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
+from drillrank.views.extractive import (
+    VIEWS,
+    Summarizer,
+    View,
+    check_summarizer,
+    keywords,
+    summaries,
+    summarized,
+    summary,
 )
-from drillrank.views.expansion import Expansion, check_expansion, expanded
-from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText
-from drillrank.views.keywords import keywords
-from drillrank.views.llm_views import ViewTexts, ViewWriter, parse_keywords, together
-from drillrank.views.merging import MergedSection, check_weights, merge_views
-from drillrank.views.section_views import VIEWS, Context, SectionChunk, View, check_context, check_views, section_chunks
-from drillrank.views.settings import ViewSettings
-from drillrank.views.summaries import Summarizer, summaries, summary
-from drillrank.views.summarizer import HuggingFaceSummarizer
+from drillrank.views.index import (
+    Expansion,
+    Merge,
+    MergedSection,
+    MultiViewIndex,
+    RetrieverName,
+    ViewText,
+    check_weights,
+    expanded,
+    explain_views,
+    merge_views,
+)
+from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
+from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
 __all__ = [
+    "KEYWORD_PROMPT",
+    "MAX_TOKENS",
+    "MIN_TOKENS",
+    "SUMMARY_PROMPT",
     "VIEWS",
     "Chunk",
+    "Chunker",
     "Chunking",
     "Context",
-    "Cutter",
     "Expansion",
     "HuggingFaceSummarizer",
+    "Merge",
     "MergedSection",
     "MultiViewChunker",
     "MultiViewIndex",
@@ -38,23 +48,16 @@ __all__ = [
     "View",
     "ViewSettings",
     "ViewText",
-    "ViewTexts",
     "ViewWriter",
-    "check_context",
-    "check_expansion",
-    "check_views",
+    "check_summarizer",
     "check_weights",
-    "content_aware_fixed",
     "expanded",
-    "fixed",
+    "explain_views",
     "keywords",
-    "make_cutter",
     "merge_views",
-    "paragraphs",
     "parse_keywords",
     "section_chunks",
     "summaries",
+    "summarized",
     "summary",
-    "together",
-    "whole_sections",
 ]

@@ -47,9 +47,9 @@ def generated(folder, text):
 
 def test_short_sections_are_their_own_summary_and_load_nothing():
     summarizer = HuggingFaceSummarizer("no/such-model")
-    assert summarizer.summaries(["Short.", ""]) == ["Short.", ""]
+    assert summarizer(["Short.", ""]) == ["Short.", ""]
     with pytest.raises(InvalidInput, match="no/such-model"):
-        HuggingFaceSummarizer("/no/such/folder/no/such-model").summaries([LONG])
+        HuggingFaceSummarizer("/no/such/folder/no/such-model")([LONG])
 
 
 def test_every_part_of_a_long_section_is_summarised_as_it_would_be_alone(folder, summarizer):
@@ -60,30 +60,30 @@ def test_every_part_of_a_long_section_is_summarised_as_it_would_be_alone(folder,
     assert all(len(tokenizer(window)["input_ids"]) <= 300 for window in windows)
     assert all(window.startswith("The old town") for window in windows)
     expected = " ".join(filter(None, (generated(folder, window) for window in windows)))
-    assert summarizer.summaries(["Short.", LONG]) == ["Short.", expected]
+    assert summarizer(["Short.", LONG]) == ["Short.", expected]
     assert expected
 
 
 def test_batches_threads_and_copies_change_nothing(summarizer, folder):
     texts = [LONG, OTHER, "Short.", LONG + OTHER]
-    expected = [summarizer.summaries([text])[0] for text in texts]
-    assert summarizer.summaries(texts) == expected
+    expected = [summarizer([text])[0] for text in texts]
+    assert summarizer(texts) == expected
     copy = pickle.loads(pickle.dumps(summarizer))
-    assert copy.summaries(texts) == expected
+    assert copy(texts) == expected
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda text: summarizer.summaries([text])[0], texts)) == expected
+        assert list(pool.map(lambda text: summarizer([text])[0], texts)) == expected
 
 
 def test_a_sentence_longer_than_the_window_is_cut(summarizer):
     text = "town " * 900
     assert len(summarizer._windows(text)) > 2
-    assert isinstance(summarizer.summaries([text])[0], str)
+    assert isinstance(summarizer([text])[0], str)
 
 
 def test_length_can_be_limited(folder):
     short = HuggingFaceSummarizer(folder, dtype="float32", device="cpu", max_tokens=2)
     long = HuggingFaceSummarizer(folder, dtype="float32", device="cpu", max_tokens=20)
-    assert len(short.summaries([OTHER])[0]) < len(long.summaries([OTHER])[0])
+    assert len(short([OTHER])[0]) < len(long([OTHER])[0])
 
 
 @pytest.mark.parametrize("settings", [{"batch_size": 0}, {"max_tokens": 0}])

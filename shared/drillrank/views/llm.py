@@ -1,0 +1,334 @@
+"""Keywords and summaries that a model writes: an LLM (MC-indexing, figures 8 and 9), or a summariser such as BART."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import warnings
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from drillrank.errors import (
+    DrillrankWarning,
+    InvalidInput,
+    LLMFailure,
+    OnFailure,
+    check_limits,
+    check_on_failure,
+    check_positive,
+    invalid_input,
+    require,
+)
+from drillrank.likelihood.huggingface import best_device, best_dtype, longest_input, pretrained
+from drillrank.likelihood.process import require_torch, settle_threads
+from drillrank.llm import Ask, Memo, Requests, strip_reasoning
+from drillrank.passages import stable_uuid
+from drillrank.prompts import Template, check_places, filled
+from drillrank.structure import breadcrumb, sentences
+from drillrank.text import WORD, count_tokens
+from drillrank.views.chunks import Chunk
+from drillrank.views.extractive import SHORT_SECTION, VIEWS, View, extractive_texts, is_short
+
+# MC-indexing, Figure 8 (summary view) and Figure 9 (keyword view).
+SUMMARY_PROMPT = (
+    "You are a helpful summarization assistant. Please help me summarize the following section into no more than "
+    "10 sentences or 200 words.\n\nSection Name: {section_name}\n\nSection Text: {section_text}"
+)
+KEYWORD_PROMPT = (
+    "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
+    "should consist of concepts, entities, or important descriptions that are related to the section text, which "
+    "could be used to answer any questions from users.\n\nSection Name: {section_name}\n\n"
+    "Section Text:\n**Beginning of text**\n{section_text}\n**End of text**\n\n"
+    "Please output format in list format: [...]. Do not output anything else aside from this list."
+)
+MAX_KEYWORD_WORDS = 10  # what is longer is a sentence, unless it is an item of a list
+_LONGEST = 200  # characters of a keyword
+
+# Between quotation marks that end at a separator, or without them up to the next separator.
+_ITEM = re.compile(r"""\s*["']([^"\n]{0,200}?)["'](?=\s*(?:[,;\n]|$))|([^,;\n]+)""")
+_LISTED = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
+_LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
+_BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
+
+_lock = threading.Lock()  # a summariser's tokenizer and model serve one thread at a time
+
+
+@dataclass(frozen=True)
+class ViewWriter:
+    """How an LLM writes the views of documents.
+
+    Attributes:
+        model: Name of the LLM, part of what an answer is remembered by.
+        cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
+            default a dictionary of this object's own. Writers that share it at the same time ask once.
+        retries: How often a call that failed, or whose answer is of no use, is repeated.
+        keyword_prompt: Template with `{section_name}` and `{section_text}`, or a function of these.
+        summary_prompt: Likewise.
+        on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed without it, or `"raise"`.
+        max_calls: Most prompts of one call with documents, repeated ones and those that the cache answers not counted;
+            what is beyond is computed without the LLM.
+
+    Raises:
+        InvalidInput: a template lacks a place, a number is too low, or `on_failure` is something else.
+    """
+
+    model: str = ""
+    cache: MutableMapping[str, str] = field(default_factory=dict)
+    retries: int = 1
+    keyword_prompt: Template = KEYWORD_PROMPT
+    summary_prompt: Template = SUMMARY_PROMPT
+    on_failure: OnFailure = "continue"
+    max_calls: int = 1000
+
+    def __post_init__(self) -> None:
+        for template in (self.keyword_prompt, self.summary_prompt):
+            check_places(template, "section_name", "section_text")
+        check_on_failure(self.on_failure)
+        check_positive(max_calls=self.max_calls)
+        if not isinstance(self.retries, int) or self.retries < 0:
+            raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r}.")
+
+    def write(
+        self,
+        documents: Sequence[Sequence[Chunk]],
+        views: Collection[View] = VIEWS,
+        language: str = "english",
+        on_start: Callable[[int], object] | None = None,
+    ) -> Requests[list[dict[View, list[str]]]]:
+        r"""Ask for the views of every chunk at once, once more where that brought nothing.
+
+        A section of up to 200 tokens is its own summary, and no one is asked for it. What the LLM cannot bring is
+        computed without one (`keywords`, `summaries`), and a `DrillrankWarning` says how often: no chunk goes without.
+
+        Args:
+            documents: The chunks of each.
+            views: The views to write; the raw one needs no writing.
+            language: Whose stemmer finds keywords and summaries where the LLM brings none.
+            on_start: Callback, called with the number of prompts before they are asked.
+
+        Returns:
+            A generator for `drillrank.llm.run` or `arun`. Its result has for each document the `texts` that
+            `section_chunks` takes.
+
+        Raises:
+            LLMFailure: the LLM brought nothing of use, and `on_failure` is `"raise"`.
+
+        >>> from drillrank.llm import run
+        >>> from drillrank.structure import parse_document
+        >>> from drillrank.views import Chunker
+        >>> chunks = Chunker(min_tokens=None)(parse_document("# Foxes\n\nFoxes hunt mice.\n\n# Owls\n\nThey hoot.\n"))
+        >>> run(ViewWriter().write([chunks], ["keywords"]), lambda prompt: '["hunting", "night"]')
+        [{'keywords': ['hunting, night', 'hunting, night']}]
+        """
+        prompts: dict[tuple[int, View, int], str] = {}
+        for number, chunks in enumerate(documents):
+            for position, (name, chunk) in enumerate(zip(chunk_names(chunks), chunks, strict=True)):
+                places = {"section_name": name, "section_text": chunk.body}
+                if "keywords" in views and WORD.search(chunk.body) and chunk.body not in chunk.path[-1:]:
+                    prompts[number, "keywords", position] = filled(self.keyword_prompt, **places)
+                if "summary" in views and not is_short(chunk.body):
+                    prompts[number, "summary", position] = filled(self.summary_prompt, **places)
+        answers = yield from self._ask(prompts, on_start)
+        texts = [extractive_texts(chunks, views, language) for chunks in documents]
+        for (number, view, position), answer in answers.items():
+            written = (strip_reasoning(answer) or "").strip()
+            texts[number][view][position] = ", ".join(parse_keywords(answer)) if view == "keywords" else written
+        return texts
+
+    def _ask(
+        self, prompts: Mapping[tuple[int, View, int], str], on_start: Callable[[int], object] | None
+    ) -> Requests[dict[tuple[int, View, int], str]]:
+        """The answers of use, from the cache or the LLM; each different prompt is asked once."""
+        memos = {
+            prompt: Memo(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
+            for (_, view, _), prompt in prompts.items()
+        }
+        known = {prompt for prompt, memo in memos.items() if memo.useful(memo.answers.get(memo.key) or "")}
+        beyond = [prompt for prompt in memos if prompt not in known][self.max_calls :]
+        if beyond:
+            warnings.warn(
+                f"{len(beyond)} of {len(memos)} keyword lists and summaries are computed without the LLM: it writes at "
+                f"most {self.max_calls} (max_calls).",
+                DrillrankWarning,
+                stacklevel=2,
+            )
+            memos = {prompt: memo for prompt, memo in memos.items() if prompt not in set(beyond)}
+            prompts = {place: prompt for place, prompt in prompts.items() if prompt in memos}
+        if on_start:
+            on_start(len(memos))
+        found: dict[str, str] = {}
+        failure: LLMFailure | None = None
+        for _ in range(1 + self.retries):
+            pending = [prompt for prompt in memos if prompt not in found]
+            if not pending:
+                break
+            replies = yield [Ask(prompt, memo=memos[prompt]) for prompt in pending]
+            for prompt, reply in zip(pending, replies, strict=True):
+                if memos[prompt].useful(reply.text):
+                    found[prompt] = reply.text
+                else:
+                    failure = reply.failure or failure
+        missing = sum(prompt not in found for prompt in prompts.values())
+        if missing:
+            reason = failure or "the last answers had nothing to use in them"
+            problem = f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({reason})"
+            if self.on_failure == "raise":
+                raise failure or LLMFailure(f"{problem}.")
+            warnings.warn(f"{problem}: these are computed without it.", DrillrankWarning, stacklevel=2)
+        return {place: found[prompt] for place, prompt in prompts.items() if prompt in found}
+
+
+def chunk_names(chunks: Sequence[Chunk]) -> list[str]:
+    """The path of every chunk on one line; a title that heads the whole document tells none apart and is left out."""
+    roots = {chunk.path[:1] for chunk in chunks if chunk.path}
+    below_title = 1 if len(roots) == 1 else 0
+    return [breadcrumb(chunk.path[below_title:] or chunk.path) for chunk in chunks]
+
+
+def parse_keywords(answer: str) -> list[str]:
+    """The keywords in an LLM's answer, whatever it looks like.
+
+    JSON and Python lists, lists without quotation marks, bulleted or numbered lines, and words between commas are
+    read; nothing is evaluated.
+
+    Returns:
+        Different keywords in order, on one line each. One of more than 10 words is a description where it is an item of
+        a list, and elsewhere a sentence, which is left out. Empty if there are none.
+
+    >>> parse_keywords("Sure! Here they are: ['red fox', 'hunter's moon', mice]")
+    ['red fox', "hunter's moon", 'mice']
+    >>> parse_keywords("1. red fox, 2. **mice**, - red fox")
+    ['red fox', 'mice']
+    """
+    answer = "\n".join(filter(None, map(str.strip, (strip_reasoning(answer) or "").splitlines())))
+    start, end = answer.find("["), answer.rfind("]")
+    bracketed = 0 <= start < end
+    inside = answer[start + 1 : end] if bracketed else answer
+    try:
+        items = [item for item in json.loads(f"[{inside}]") if isinstance(item, str)]
+    except (ValueError, RecursionError):
+        items = []
+    found: dict[str, str] = {}
+    for item in items or [quoted or bare for quoted, bare in _ITEM.findall(inside)]:
+        keyword = _LABEL.sub("", " ".join(item.split()).lstrip(_BEFORE), count=1).lstrip(_BEFORE).rstrip(_BEHIND)
+        short = bracketed or _LISTED.match(item) or len(keyword.split(" ")) <= MAX_KEYWORD_WORDS
+        if WORD.search(keyword) and short and len(keyword) <= _LONGEST:
+            found.setdefault(keyword.casefold(), keyword)
+    return list(found.values())
+
+
+def _is_useful(view: View, answer: str) -> bool:
+    return bool(parse_keywords(answer) if view == "keywords" else WORD.search(strip_reasoning(answer) or ""))
+
+
+@dataclass(frozen=True, eq=False)
+class HuggingFaceSummarizer:
+    """Summarises texts with an encoder-decoder model made for it, such as bart-large-cnn; loaded at the first use.
+
+    A text of up to `min_tokens` is its own summary. One that the model cannot read at once is cut between sentences,
+    and its summary is that of its parts, joined by spaces.
+
+    Args:
+        name: Model id or directory; its weights must be safetensors.
+        device: `"cuda"`, `"mps"`, `"cpu"` ...; None takes the first of these that is there.
+        dtype: Of the weights, such as `"float32"`; `"auto"` is bfloat16 where the device computes in it fast.
+        batch_size: Texts read at once.
+        max_tokens: Longest summary in tokens of the model; None for what its configuration says.
+        min_tokens: Up to so many tokens a text is its own summary: 200 in MC-indexing (Appendix G), 0 in D3.
+        revision: Branch, tag or commit of the model.
+
+    Raises:
+        MissingExtra: torch or transformers is not installed.
+        InvalidInput: a number is below 1, or, at the first use, there is no such model.
+
+    Results are the same in every run: nothing is sampled.
+
+        chunker = MultiViewChunker(summarizer=HuggingFaceSummarizer("facebook/bart-large-cnn"))
+    """
+
+    name: str = "facebook/bart-large-cnn"
+    _: KW_ONLY
+    device: str | None = field(default=None, repr=False)  # caches know a summariser by what its summaries depend on
+    dtype: str = "auto"
+    batch_size: int = field(default=8, repr=False)
+    max_tokens: int | None = None
+    min_tokens: int = SHORT_SECTION
+    revision: str | None = None
+
+    def __post_init__(self) -> None:
+        check_limits(batch_size=self.batch_size, max_tokens=self.max_tokens)
+        require_torch("hf")
+        require("transformers", "hf")
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        """One summary per text.
+
+        Raises:
+            InvalidInput: there is no such model.
+        """
+        found = list(texts)
+        long = [position for position, text in enumerate(texts) if count_tokens(text) > self.min_tokens]
+        if long:
+            with _lock:
+                windows = [self._windows(texts[position]) for position in long]
+                written = iter(self._generate([window for of_text in windows for window in of_text]))
+            for position, of_text in zip(long, windows, strict=True):
+                found[position] = " ".join(filter(None, (next(written).strip() for _ in of_text)))
+        return found
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any, int | None]:
+        """Tokenizer, model, and most tokens that it reads."""
+        settle_threads()
+        import torch
+        import transformers
+
+        device = torch.device(self.device or best_device())
+        with invalid_input(f"{self.name!r} is no sequence-to-sequence model that can be loaded"):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self.name, revision=self.revision)
+        dtype = best_dtype(device) if self.dtype == "auto" else self.dtype
+        kind = transformers.AutoModelForSeq2SeqLM
+        model = pretrained(kind, self.name, revision=self.revision, dtype=dtype, use_safetensors=True).to(device)
+        return tokenizer, model, longest_input(model.config, tokenizer)
+
+    def _windows(self, text: str) -> list[str]:
+        """The text in parts that the model can read, cut between sentences where that is possible."""
+        tokenizer, _, limit = self._loaded
+        if limit is None:
+            return [text]
+        room = limit - tokenizer.num_special_tokens_to_add()
+        windows: list[str] = []
+        left = 0
+        starts = [start for start, _ in sentences(text)]
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+            ids = tokenizer(text[start:end], add_special_tokens=False, verbose=False)["input_ids"]
+            if len(ids) <= left:
+                windows[-1] += text[start:end]
+            elif len(ids) <= room:
+                windows.append(text[start:end])
+            else:
+                windows += [tokenizer.decode(ids[at : at + room]) for at in range(0, len(ids), room)]
+            left = left - len(ids) if len(ids) <= left else max(room - len(ids), 0)
+        return windows
+
+    def _generate(self, windows: Sequence[str]) -> list[str]:
+        import torch
+
+        tokenizer, model, limit = self._loaded
+        # Cut and padded here: a tokenizer that is asked to does so by changing its own state.
+        ids = [tokenizer(window, verbose=False)["input_ids"] for window in windows]
+        ids = [own if limit is None or len(own) <= limit else [*own[: limit - 1], own[-1]] for own in ids]
+        order = sorted(range(len(ids)), key=lambda position: len(ids[position]))
+        longest = {} if self.max_tokens is None else {"max_new_tokens": self.max_tokens, "min_length": 0}
+        written: dict[int, str] = {}
+        for first in range(0, len(order), self.batch_size):
+            batch = order[first : first + self.batch_size]
+            padded = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, return_tensors="pt", verbose=False)
+            inputs = {name: padded[name].to(model.device) for name in ("input_ids", "attention_mask")}
+            with torch.inference_mode():
+                answers = model.generate(**inputs, do_sample=False, **longest)
+            written.update(zip(batch, tokenizer.batch_decode(answers, skip_special_tokens=True), strict=True))
+        return [written[position] for position in range(len(windows))]
