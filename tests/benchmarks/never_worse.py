@@ -49,6 +49,8 @@ def main(questions: int = 1500, vectors: str | None = None) -> None:
     with TemporaryDirectory() as temporary:
         for dataset in DATASETS:
             pool = [Passage(p["text"], id=p["id"], title=p["title"]) for p in read(f"rerank/{dataset}_passages")]
+            # Equal scores keep the order of the pool, in which the passages of the first questions come first.
+            random.Random(SEED).shuffle(pool)
             rows = read(f"rerank/{dataset}")
             if len(rows) > questions:
                 drawn = sorted(random.Random(SEED).sample(range(len(rows)), questions))
