@@ -1,8 +1,8 @@
 """UPR with its default prior behind every first stage, against that stage: SQuAD and NQ, BM25, MiniLM, their fusion.
 
 The model is the embedded one, unfitted as shipped and fitted on the pool. Differences of top-1, top-3 and top-5 to the
-first stage, in points, with paired 95 % intervals; `!` marks a significant loss, `+` a significant gain. Both halves were
-looked at when the prior was chosen: neither is a held-out check.
+first stage, in points, with paired 95 % intervals; `!` marks a significant loss, `+` a significant gain. Both halves
+were looked at when the prior was chosen: neither is a held-out check.
 """
 
 from __future__ import annotations
