@@ -7,7 +7,6 @@ thread ask for, call by call: what a call finds never depends on who else asks.
 from __future__ import annotations
 
 import asyncio
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
 from drillrank.likelihood.from_options import FromOptions
@@ -238,7 +238,7 @@ def _targets(engine: Engine, requests: Sequence[Request], end: Sequence[int]) ->
         ]
     distinct = list(dict.fromkeys(request.target for request in requests))
     ids_of = {target: tokens.ids for target, tokens in zip(distinct, tokenizer.batch(distinct), strict=True)}
-    room = sys.maxsize if engine.longest_target is None else engine.longest_target - len(start)
+    room = (engine.longest_target or limits.TARGET_TOKENS) - len(start)
     for target, ids in ids_of.items():
         if len(ids) > room:
             raise InvalidInput(
