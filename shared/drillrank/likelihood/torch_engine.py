@@ -333,7 +333,8 @@ class TorchEngine(Engine):
 
 def _padded_width(length: int) -> int:
     """Kernels compiled for a shape are kept by oneDNN, hundreds of megabytes of them if every width is another."""
-    return -(-length // _WIDTHS) * _WIDTHS
+    step = _WIDTHS if length > 64 else 2  # of what is short, padding would be much
+    return -(-length // step) * step
 
 
 def _prepare(model: Any) -> None:
