@@ -261,6 +261,7 @@ def _next(engine: Engine, requests: Sequence[NextTokenRequest]) -> list[Reading]
     """
     known = {answer: engine.tokenizer.answer_id(answer) for request in requests for answer in request.answers}
     alone = prompts_alone(requests)
+    prompts: list[tuple[tuple[int, ...], list[int], int]]
     if engine.start is None:
         whole = as_one_string(alone, engine.tokenizer, engine.window)
         prompts: list[tuple[tuple[int, ...], list[int], int]] = [((), ids, cut) for ids, _, cut in whole]
