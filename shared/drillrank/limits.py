@@ -42,6 +42,9 @@ STORED_BYTES = 1 << 29
 ANSWER_BYTES = 64_000_000
 """Bytes of a server's answer to one request."""
 
+TARGET_TOKENS = 8_192
+"""Tokens of a question, or what else is scored, for a neural model that does not say how many it can write."""
+
 JSON_DEPTH = 250
 """Lists and objects of JSON within each other."""
 

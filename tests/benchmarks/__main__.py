@@ -43,7 +43,6 @@ BENCHMARKS = (
     "memory_over_calls",
     "waiting_threads",
     "quantised",
-    "concurrent_callers",
     "corpus_scale",
     "store_scale",
     "ray_papers",

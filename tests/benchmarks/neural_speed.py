@@ -27,7 +27,7 @@ from drillrank.prompts import prompt_text
 from . import random_models
 from .busy_core import busy_core
 from .data import read
-from .neural_operations import QUESTION, executed, fewest, passages_of, prompts_of
+from .neural_operations import QUESTION, executed_by, fewest, passages_of, prompts_of
 from .plain_loops import examples_of, harness_like_loop, reference_loop
 
 LENGTHS = (100, 200)  # tokens of a passage
@@ -82,7 +82,7 @@ def _compare(folder: str, texts: list[str], count: int) -> None:
             rounds.append(_timed({name: run for name, (_, run) in variants.items()}))
         least = fewest(network, examples)
         for name, (dtype, run) in variants.items():
-            operations = executed(run)
+            operations = executed_by(models[dtype], run)
             row = [case, name, f"{operations / least:.3f}"]
             for seconds, peaks in rounds:
                 share = operations / seconds[name] / 1e9 / peaks[dtype]

@@ -25,7 +25,7 @@ def examples_of(model: Any, requests: Sequence[tuple[str, str]]) -> list[Example
     tokenizer = engine.tokenizer
     if engine.model.config.is_encoder_decoder:
         return [
-            Example(tokenizer(context).ids + tokenizer.suffix, [*tokenizer(target).ids, engine.eos_id])
+            Example(tokenizer(context).ids + tokenizer.suffix, [*tokenizer(target).ids, tokenizer.eos_id])
             for context, target in requests
         ]
     examples = []

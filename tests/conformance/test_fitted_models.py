@@ -89,7 +89,7 @@ def test_configurable_retrievers(name, saved):
 
 def built(monkeypatch):
     """Counts what is indexed: texts given to TF-IDF and BM25, and collections fitted."""
-    from drillrank import retrieval
+    from drillrank import vectors
     from drillrank.likelihood.unigram import Collection
 
     indexed = []
@@ -103,7 +103,7 @@ def built(monkeypatch):
 
         monkeypatch.setattr(cls, "__init__", init)
 
-    for cls in (retrieval.TfidfIndex, retrieval.BM25Index):
+    for cls in (vectors.TfidfIndex, vectors.BM25Index):
         counted(cls, 0)
     of = Collection.of
     monkeypatch.setattr(

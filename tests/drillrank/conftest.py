@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from drillrank.likelihood import LanguageModel, Likelihood, Request
+from drillrank.likelihood import LanguageModel, Likelihood, NextTokenRequest, NextTokens, Request
 from drillrank.prompts import prompt_text
 
 
 class HashModel(LanguageModel):
-    """Arbitrary but reproducible log-probabilities per white-space token; records every request."""
+    """Arbitrary but reproducible log-probabilities per white-space token; records every request for a likelihood."""
+
+    tells_next_tokens = True
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -37,6 +39,12 @@ class HashModel(LanguageModel):
             log_probs = np.array(self.log_probs(prompt_text(request.prompt), request.target, temperature))
             results.append(Likelihood(request.target.split(), log_probs, float(log_probs.sum())))
         return results
+
+    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        return [
+            NextTokens(np.array([sum(self.log_probs(prompt_text(one.prompt), str(answer))) for answer in one.answers]))
+            for one in requests
+        ]
 
 
 @pytest.fixture(scope="session")

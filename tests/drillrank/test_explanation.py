@@ -230,7 +230,7 @@ def test_yes_and_no_are_told_where_there_are_no_contributions():
     found = ranking.explain()
     add_up(found, ranking)
     for item, entry in zip(found, ranking, strict=True):
-        true, false = entry.details["log_true"], entry.details["log_false"]
+        true, false = entry.details["positive"], entry.details["negative"]
         assert [(term.name, term.value) for term in item.term(ODDS).terms] == [("true", true), ("false", -false)]
         assert f"P = {math.exp(true):.4g}" in str(item)
         assert f"margin {true - false:+.3f} nats" in str(item)

@@ -35,4 +35,4 @@ MOVED: dict[str, str] = {
 KEYS: dict[str, str] = {"fate": "outcome", "log_true": "positive", "log_false": "negative"}
 
 # Keys that only one of two trees has, and nobody misses.
-IGNORED: set[str] = set()
+IGNORED: set[str] = {"partner"}

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_positive, invalid_input, require
 from drillrank.files import whole_folder
-from drillrank.likelihood.huggingface import longest_input, longest_target
-from drillrank.likelihood.local import Engine, LocalModel, Reading, by_length, in_halves
+from drillrank.likelihood.huggingface import longest_input
+from drillrank.likelihood.local import Engine, LocalModel, Reading, by_length, in_halves, longest_target
 from drillrank.likelihood.process import keep_in_children, used_before_fork, warn_of_one_thread
 from drillrank.likelihood.tokenizer import TextTokenizer
 
@@ -145,55 +145,46 @@ class CTranslate2Engine(Engine):
         return found
 
     def _decode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:
-        """Logits of whole sequences, each once, read where a token is predicted."""
-        members: dict[tuple[int, ...], list[int]] = {}
-        for i, one in enumerate(readings):
-            members.setdefault(tuple(one.ids[: one.at[-1] + 1]), []).append(i)
-        sequences = list(members)
+        """Logits of whole sequences, read where a token is predicted."""
 
         def run(batch: list[int]) -> None:
-            logits = np.asarray(self.model.forward_batch([list(sequences[at]) for at in batch]))
-            for at, row in zip(batch, logits, strict=True):
-                for i in members[sequences[at]]:
-                    found[i] = _log_probs(row[readings[i].at], readings[i].wanted, temperature)
+            logits = np.asarray(self.model.forward_batch([readings[i].ids[: readings[i].at[-1] + 1] for i in batch]))
+            for i, row in zip(batch, logits, strict=True):
+                found[i] = _log_probs(row[readings[i].at], readings[i].wanted, temperature)
 
-        self._in_batches(run, list(map(len, sequences)), min(self.batch_tokens, self.batch_targets))
+        lengths = [one.at[-1] + 1 for one in readings]
+        self._in_batches(run, lengths, min(self.batch_tokens, self.batch_targets))
 
     def _score_targets(self, readings: Sequence[Reading], whole: Sequence[int], found: list[_Values]) -> None:
         """Targets of several tokens behind what the encoder reads."""
-        members: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-        for i in whole:
-            members.setdefault((readings[i].source, tuple(readings[i].wanted)), []).append(i)
-        pairs, prefix, end = list(members), self.tokenizer.prefix, self.tokenizer.eos_id
+        prefix, end = self.tokenizer.prefix, self.tokenizer.eos_id
 
         def run(batch: list[int]) -> None:
-            some = [pairs[at] for at in batch]
+            some = [readings[whole[at]] for at in batch]
             # The end-of-sequence token is scored behind every target, whether or not it is wanted.
-            targets = [target[:-1] if target[-1] == end else target for _, target in some]
+            targets = [one.wanted[:-1] if one.wanted[-1] == end else one.wanted for one in some]
             scored = self.model.score_batch(
-                [self._named(source) for source, _ in some],
+                [self._named(one.source) for one in some],
                 [self._named([*prefix, *target]) for target in targets],
                 max_input_length=0,
             )
-            for pair, result in zip(some, scored, strict=True):
-                for i in members[pair]:
-                    found[i] = np.array(result.log_probs[len(prefix) : len(prefix) + len(pair[1])])
+            for at, one, result in zip(batch, some, scored, strict=True):
+                found[whole[at]] = np.array(result.log_probs[len(prefix) : len(prefix) + len(one.wanted)])
 
-        lengths = [len(source) + len(target) for source, target in pairs]
-        self._in_batches(run, lengths, self.batch_tokens, [len(target) for _, target in pairs])
+        counts = [len(readings[i].wanted) for i in whole]
+        lengths = [len(readings[i].source) + count for i, count in zip(whole, counts, strict=True)]
+        self._in_batches(run, lengths, self.batch_tokens, counts)
 
     def _score_first_tokens(
         self, readings: Sequence[Reading], single: Sequence[int], temperature: float | None, found: list[_Values]
     ) -> None:
         """Single tokens right behind what the encoder reads: by the logits of the first step."""
-        members: dict[tuple[int, ...], list[int]] = {}
-        for i in single:
-            members.setdefault(readings[i].source, []).append(i)
-        sources, start = list(members), self._named(self.tokenizer.prefix)
+        start = self._named(self.tokenizer.prefix)
 
         def run(batch: list[int]) -> None:
+            some = [readings[single[at]] for at in batch]
             written = self.model.translate_batch(
-                [self._named(sources[at]) for at in batch],
+                [self._named(one.source) for one in some],
                 target_prefix=[start] * len(batch) if start else None,
                 beam_size=1,
                 min_decoding_length=0,  # or the end-of-sequence token is ruled out
@@ -201,12 +192,11 @@ class CTranslate2Engine(Engine):
                 max_input_length=0,
                 return_logits_vocab=True,
             )
-            for at, result in zip(batch, written, strict=True):
-                for i in members[sources[at]]:
-                    logits = np.asarray(result.logits[0][-1])[None].repeat(len(readings[i].wanted), axis=0)
-                    found[i] = _log_probs(logits, readings[i].wanted, temperature)
+            for at, one, result in zip(batch, some, written, strict=True):
+                logits = np.asarray(result.logits[0][-1])[None].repeat(len(one.wanted), axis=0)
+                found[single[at]] = _log_probs(logits, one.wanted, temperature)
 
-        self._in_batches(run, list(map(len, sources)), self.batch_tokens)
+        self._in_batches(run, [len(readings[i].source) for i in single], self.batch_tokens)
 
     def _in_batches(
         self, run: Callable[[list[int]], None], lengths: list[int], budget: int, counts: list[int] | None = None

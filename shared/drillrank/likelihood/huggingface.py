@@ -180,12 +180,3 @@ def longest_input(config: Any, tokenizer: Any) -> int | None:
     limits.append(tokenizer.model_max_length if config.is_encoder_decoder else None)
     known = [limit for limit in limits if isinstance(limit, int) and 0 < limit < 10_000_000]
     return min(known) if known else None
-
-
-def longest_target(config: Any) -> int | None:
-    """Positions of an encoder-decoder's target, special tokens included; None if it does not count them."""
-    if not config.is_encoder_decoder:
-        return None
-    encoder: int | None = getattr(config, "max_position_embeddings", None)
-    decoder: int | None = getattr(config, "max_decoder_position_embeddings", encoder)
-    return decoder

@@ -7,7 +7,6 @@ thread ask for, call by call: what a call finds never depends on who else asks.
 from __future__ import annotations
 
 import asyncio
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
 from drillrank.likelihood.from_options import FromOptions
@@ -197,7 +197,11 @@ class LocalModel(FromOptions, Generic[Loaded]):
         ]
 
     def _read(self, readings: Sequence[Reading], temperature: float | None) -> list[npt.NDArray[np.float64]]:
-        found = self._loaded().read(readings, temperature)
+        """What is read; the same twice is computed once, so that ties stay ties whatever batches they fall into."""
+        keys = [(one.source, tuple(one.ids), tuple(one.at), tuple(one.wanted)) for one in readings]
+        distinct = dict(zip(keys, readings, strict=True))
+        values_of = dict(zip(distinct, self._loaded().read(list(distinct.values()), temperature), strict=True))
+        found = [values_of[key].copy() for key in keys]
         for position, values in enumerate(found):
             if not np.isfinite(values).all():
                 raise NotFinite(
@@ -234,7 +238,7 @@ def _targets(engine: Engine, requests: Sequence[Request], end: Sequence[int]) ->
         ]
     distinct = list(dict.fromkeys(request.target for request in requests))
     ids_of = {target: tokens.ids for target, tokens in zip(distinct, tokenizer.batch(distinct), strict=True)}
-    room = sys.maxsize if engine.longest_target is None else engine.longest_target - len(start)
+    room = (engine.longest_target or limits.TARGET_TOKENS) - len(start)
     for target, ids in ids_of.items():
         if len(ids) > room:
             raise InvalidInput(
@@ -257,8 +261,10 @@ def _next(engine: Engine, requests: Sequence[NextTokenRequest]) -> list[Reading]
     """
     known = {answer: engine.tokenizer.answer_id(answer) for request in requests for answer in request.answers}
     alone = prompts_alone(requests)
+    prompts: list[tuple[tuple[int, ...], list[int], int]]
     if engine.start is None:
-        prompts = [((), ids, cut) for ids, _, cut in as_one_string(alone, engine.tokenizer, engine.window)]
+        whole = as_one_string(alone, engine.tokenizer, engine.window)
+        prompts: list[tuple[tuple[int, ...], list[int], int]] = [((), ids, cut) for ids, _, cut in whole]
     else:
         prompts = [(source, engine.start, cut) for source, cut in _sources(engine, alone)]
     return [
@@ -338,3 +344,12 @@ def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
     middle = len(batch) // 2  # outside the handler, so that the failed attempt's tensors are free
     in_halves(run, batch[:middle])
     in_halves(run, batch[middle:])
+
+
+def longest_target(config: Any) -> int | None:
+    """Positions of an encoder-decoder's target, special tokens included; None if it does not count them."""
+    if not config.is_encoder_decoder:
+        return None
+    encoder: int | None = getattr(config, "max_position_embeddings", None)
+    decoder: int | None = getattr(config, "max_decoder_position_embeddings", encoder)
+    return decoder

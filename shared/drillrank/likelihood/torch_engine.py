@@ -19,8 +19,7 @@ import torch
 import transformers
 from transformers.activations import GELUTanh, NewGELUActivation
 
-from drillrank.likelihood.huggingface import longest_target
-from drillrank.likelihood.local import Engine, Reading, by_length, in_halves
+from drillrank.likelihood.local import Engine, Reading, by_length, in_halves, longest_target
 from drillrank.likelihood.process import settle_threads
 from drillrank.likelihood.tokenizer import TextTokenizer
 
@@ -75,7 +74,7 @@ def plan(sequences: Sequence[Sequence[int]], rooms: Sequence[int]) -> list[Stem]
     >>> plan([[7] * 100 + [1], [8, 9], [7] * 100 + [2, 3]], [100, 1, 100])
     [Stem(length=100, members=[0, 2]), Stem(length=0, members=[1])]
     """
-    order = sorted(range(len(sequences)), key=sequences.__getitem__)
+    order = sorted(range(len(sequences)), key=lambda at: list(sequences[at]))
     groups = {
         place: _Group(place, place + 1, len(sequences[at]), rooms[at], len(sequences[at]), [(0, place, place + 1)])
         for place, at in enumerate(order)
@@ -334,7 +333,8 @@ class TorchEngine(Engine):
 
 def _padded_width(length: int) -> int:
     """Kernels compiled for a shape are kept by oneDNN, hundreds of megabytes of them if every width is another."""
-    return -(-length // _WIDTHS) * _WIDTHS
+    step = _WIDTHS if length > 64 else 2  # of what is short, padding would be much
+    return -(-length // step) * step
 
 
 def _prepare(model: Any) -> None:

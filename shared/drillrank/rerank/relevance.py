@@ -360,7 +360,7 @@ class Relevance(Ranker[Passage | str, Passage]):
     def _explained(self, item: Ranked[Passage]) -> Explanation:
         asked, details, terms = self.asked, item.details, []
         for answer, name, sign in ((asked.positive, "positive", 1), (asked.negative, "negative", -1)):
-            shown = answer if isinstance(answer, str) else f"token {answer}"
+            shown = answer.strip() if isinstance(answer, str) else f"token {answer}"
             if name in details:
                 probability = f"P = {math.exp(details[name]):.4g}"
                 text = f"at most {probability}" if name in details["bounded"] else probability
@@ -395,6 +395,12 @@ class MonoT5(Relevance):
 
     def __init__(self, model: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
         super().__init__(model, preset="monot5", max_passage_tokens=max_passage_tokens)
+
+    @cached_property
+    def asked(self) -> AnswerPreset:
+        """The preset; behind a decoder's prompt its answers follow a blank."""
+        blank = "" if self.language_model.include_eos_by_default else " "
+        return replace(ANSWER_PRESETS["monot5"], positive=f"{blank}true", negative=f"{blank}false")
 
 
 def _is_answer(answer: object) -> bool:

@@ -92,7 +92,14 @@ def test_weights_that_give_no_numbers_are_named(folder):
         broken.log_likelihood([("Basel", "who?")])
 
 
-@pytest.mark.parametrize("options", [{"dtype": "int8"}, {"no_such": 1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtype": "int8"},
+        {"no_such": 1},
+        *({"model_kwargs": {name: "x"}} for name in ("dtype", "torch_dtype", "config", "trust_remote_code")),
+    ],
+)
 def test_bad_options(folder, options):
     with pytest.raises(InvalidInput):
         load_language_model(f"hf:{folder}", **options)

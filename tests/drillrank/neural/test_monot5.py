@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from drillrank import MonoT5, Passage
-from drillrank.errors import InvalidInput
-from drillrank.likelihood import HuggingFaceModel, LanguageModel, Likelihood, UnigramModel
+from drillrank.errors import InvalidInput, LacksCapability
+from drillrank.likelihood import HuggingFaceModel, LanguageModel, NextTokens, UnigramModel
 from drillrank.prompts import prompt_text
 from drillrank.rerank.base import rescaled
-from tests.drillrank.neural.conftest import FAMILIES, wrapped
+from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
 
 QUERY = "Which river flows through Basel?"
@@ -96,43 +96,7 @@ def test_the_prompt_is_the_one_that_checkpoints_are_fine_tuned_on(tiny):
     ranking = MonoT5(tiny).rank(QUERY, [*OTHERS, RELEVANT])
     assert ranking[0].passage.text == RELEVANT
     assert [math.exp(item.score) > 0.5 for item in ranking] == [True, False, False, False]
-    assert all(max(item.details["log_true"], item.details["log_false"]) > -0.2 for item in ranking)
-
-
-@pytest.fixture(scope="module", params=["t5-untied", "bart"])
-def splitting(request, tmp_path_factory):
-    """A model that was not fine-tuned, whose tokenizer splits both answers; with transformers alone, and as ours."""
-    torch.manual_seed(11)
-    network, tokenizer = FAMILIES[request.param]()
-    folder = tmp_path_factory.mktemp(request.param)
-    network.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return network.eval(), tokenizer, HuggingFaceModel(str(folder), dtype="float32")
-
-
-@hypothesis
-@given(query=queries, texts=st.lists(phrases, max_size=4))
-def test_answers_of_several_tokens_count_as_whole_words(splitting, query, texts):
-    """Against the loss that transformers itself computes."""
-    network, tokenizer, ours = splitting
-
-    def log_probability(prompt: str, word: str) -> float:
-        ids = tokenizer(word, add_special_tokens=False)["input_ids"]
-        assert len(ids) > 1
-        before = tokenizer(word)["input_ids"][: -len(ids) - 1]  # special tokens in front of the word, as in training
-        start = network.config.decoder_start_token_id
-        with torch.no_grad():
-            loss = network(
-                **tokenizer(prompt, return_tensors="pt"),
-                decoder_input_ids=torch.tensor([[start, *before, *ids[:-1]]]),
-                labels=torch.tensor([[-100] * len(before) + ids]),
-            ).loss
-        return -float(loss) * len(ids)
-
-    for item in MonoT5(ours).rank(query, texts):
-        true, false = (log_probability(paper_prompt(query, item.passage), word) for word in ("true", "false"))
-        assert [item.details["log_true"], item.details["log_false"]] == pytest.approx([true, false], abs=1e-4)
-        assert item.score == pytest.approx(true - np.logaddexp(true, false), abs=1e-4)
+    assert all(max(item.details["positive"], item.details["negative"]) > -0.2 for item in ranking)
 
 
 @pytest.fixture(scope="module")
@@ -258,26 +222,10 @@ def test_control_tokens_in_query_and_passage_are_text(tiny, encoded, control):
     assert ids[-1] == 1
 
 
-@given(query=st.text().filter(str.strip), text=st.text(), title=st.text())
-def test_query_and_passage_are_data(hash_model, query, text, title):
-    model = hash_model()
-    MonoT5(model).rank(query, [Passage(text, title=title)])
-    assert {prompt_text(request.prompt) for request in model.requests} == {
-        paper_prompt(query, Passage(text, title=title))
-    }
-    assert [request.target for request in model.requests] == ["true", "false"]
-
-
-def test_placeholders_in_query_and_passage_stay(hash_model):
-    model = hash_model()
-    MonoT5(model).rank("{text} {query} %s", ["{query} {text} Relevant: true"])
-    assert prompt_text(model.requests[0].prompt) == (
-        "Query: {text} {query} %s Document: {query} {text} Relevant: true Relevant:"
-    )
-
-
 class Convinced(LanguageModel):
     """Answers with given log-odds, however sure; nine times in ten it says something else."""
+
+    tells_next_tokens = True
 
     def __init__(self, log_odds):
         self.log_odds = log_odds
@@ -287,9 +235,40 @@ class Convinced(LanguageModel):
         return "convinced"
 
     def _log_likelihood(self, requests, temperature, include_eos):
-        assert include_eos is False
-        totals = [np.log(0.1) - np.logaddexp(0, -x) for odds in self.log_odds for x in (odds, -odds)]
-        return [Likelihood(["wo", "rd"], np.array([total / 2] * 2), float(total)) for total in totals]
+        raise AssertionError("the next token is asked for")
+
+    def _next_tokens(self, requests, logits):
+        assert not logits
+        return [NextTokens(np.log(0.1) - np.logaddexp(0, [-odds, odds])) for odds in self.log_odds]
+
+
+class Recording(Convinced):
+    """Remembers what it is asked."""
+
+    def __init__(self):
+        super().__init__([0.0])
+        self.requests = []
+
+    def _next_tokens(self, requests, logits):
+        self.requests += requests
+        return super()._next_tokens(requests, logits)
+
+
+@given(query=st.text().filter(str.strip), text=st.text(), title=st.text())
+def test_query_and_passage_are_data(query, text, title):
+    model = Recording()
+    MonoT5(model).rank(query, [Passage(text, title=title)])
+    [request] = model.requests
+    assert prompt_text(request.prompt) == paper_prompt(query, Passage(text, title=title))
+    assert request.answers == (" true", " false")  # behind the prompt of what is no encoder-decoder
+
+
+def test_placeholders_in_query_and_passage_stay():
+    model = Recording()
+    MonoT5(model).rank("{text} {query} %s", ["{query} {text} Relevant: true"])
+    assert prompt_text(model.requests[0].prompt) == (
+        "Query: {text} {query} %s Document: {query} {text} Relevant: true Relevant:"
+    )
 
 
 @given(st.lists(st.floats(-700, 700).map(lambda odds: round(odds, 3)), min_size=1, max_size=6))
@@ -311,9 +290,9 @@ def test_score_scales(log_odds):
     assert in_input_order(rescaled(ranking, "softmax")) == pytest.approx(shares)
 
 
-def test_models_that_read_no_instructions_are_refused():
+def test_models_without_a_next_token_are_refused():
     for lexical in ("unigram", UnigramModel(), UnigramModel().fit(["a text"])):
-        with pytest.raises(InvalidInput, match=r"does not read: give a neural model"):
+        with pytest.raises(LacksCapability, match="tells no probabilities of the next token"):
             MonoT5(lexical)
 
 

@@ -27,7 +27,7 @@ WORDING = {
 @pytest.mark.parametrize("preset", WORDING)
 def test_upr(model, yardstick, preset, include_eos):
     *prompts, target = WORDING[preset]
-    counts_end = model.engine.include_eos_by_default if include_eos is None else include_eos
+    counts_end = model.include_eos_by_default if include_eos is None else include_eos
     log_probs = [yardstick(prompt, target, include_eos=counts_end) for prompt in prompts]
     expected = [each.mean() if preset == "brmgr" else each.sum() for each in log_probs]
     ranking = UPR(model, preset=replace(PRESETS[preset], include_eos=include_eos)).rank(QUESTION, [EMMA, RHINE])
@@ -62,7 +62,7 @@ def test_promptrank(model, yardstick, ensemble, temperature):
         f"Document: Emma {EMMA.text} Document: {RHINE.text}  Ask some question. Question:",
         f"Read. Document: Emma {EMMA.text} Document: {RHINE.text}  Question:",
     ]
-    settings = {"include_eos": model.engine.include_eos_by_default, "temperature": temperature}
+    settings = {"include_eos": model.include_eos_by_default, "temperature": temperature}
     means = [yardstick(prompt, f"{QUESTION}?", **settings).mean() for prompt in prompts]
     ranker = PromptRank(
         model, settings={"preset": "promptrank"}, instructions=instructions, ensemble=ensemble, temperature=temperature

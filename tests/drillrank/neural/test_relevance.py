@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, log_softmax
 
-from drillrank import MonoT5, Passage, Relevance, load_language_model
+from drillrank import Passage, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnswers
@@ -137,16 +137,8 @@ def test_values_do_not_depend_on_neighbours_batches_and_sharing(model, query, gi
         for answers in (ANSWERS, ANSWERS[:1], ("s", "e", "e"))
     ]
     alone = [model.next_tokens([request], logits=logits)[0].values for request in requests]
-    engine = model.engine
-    changed = {"batch_tokens": batch_tokens}
-    if hasattr(engine, "_shares"):
-        changed["_shares"] = not engine._shares
-    before = {name: getattr(engine, name) for name in changed}
-    try:
-        vars(engine).update(changed)
-        together = model.next_tokens([*requests, *requests], logits=logits)
-    finally:
-        vars(engine).update(before)
+    in_batches = load_language_model(model.spec, **model.options | {"batch_tokens": batch_tokens})
+    together = in_batches.next_tokens([*requests, *requests], logits=logits)
     for one, other in zip([*alone, *alone], together, strict=True):
         np.testing.assert_allclose(other.values, one, atol=1e-4)
         assert other.values.dtype == np.float64
@@ -191,24 +183,6 @@ def test_an_instruction_stands_where_the_publisher_puts_it(preset):
 def test_an_instruction_that_nothing_would_read_is_refused(preset):
     with pytest.raises(InvalidInput, match="would be read nowhere"):
         Relevance("hf:x", preset=preset, instruction="I")
-
-
-@pytest.mark.parametrize("folder", ["t5-tied"], indirect=True)
-def test_monot5_is_a_preset(tmp_path_factory, folder):
-    from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
-
-    place = tmp_path_factory.mktemp("monot5")
-    save_tiny_monot5(place, [("Which river?", "The Rhine.", True), ("Which river?", "Emma is a novel.", False)])
-    model = HuggingFaceModel(str(place), dtype="float32")
-    texts = ["Emma is a novel.", "The Rhine.", Passage("The Rhine " * 400, title="Emma")]
-    old, new = (ranker.rank("Which river?", texts) for ranker in (MonoT5(model), Relevance(model, preset="monot5")))
-    assert [item.score for item in new] == pytest.approx([item.score for item in old], abs=1e-5)
-    assert [item.details["position"] for item in new] == [item.details["position"] for item in old]
-    assert [item.details["cut_tokens"] for item in new] == [item.details["cut_tokens"] for item in old]
-    for one, other in zip(old, new, strict=True):
-        assert (other.details["positive"], other.details["negative"]) == pytest.approx(
-            (one.details["log_true"], one.details["log_false"]), abs=1e-4
-        )
 
 
 @pytest.mark.parametrize("folder", ["qwen2", "t5-tied"], indirect=True)

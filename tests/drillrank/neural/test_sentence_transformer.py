@@ -252,12 +252,12 @@ def test_both_hosts_rerank_with_it_and_keep_it_in_their_configuration(encoder):
     import llama_index_ext
 
     options = {"device": "cpu", "kappa": 15.0}
-    node_rerank = llama_index_ext.UPRRerank(model=f"st:{encoder}", model_options=options, top_n=2)
+    node_rerank = llama_index_ext.UPRRerank(model=f"st:{encoder}", model_options=options, top_n=2, prior=None)
     nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
     found = [(hit.text, hit.score) for hit in node_rerank.postprocess_nodes(nodes, query_str=TEXTS[1])]
     again = llama_index_ext.UPRRerank.from_dict(node_rerank.to_dict())
     assert [(hit.text, hit.score) for hit in again.postprocess_nodes(nodes, query_str=TEXTS[1])] == found
-    compressor = langchain_ext.UPRRerank(model=f"st:{encoder}", model_options=options, top_n=2)
+    compressor = langchain_ext.UPRRerank(model=f"st:{encoder}", model_options=options, top_n=2, prior=None)
     kept = compressor.compress_documents([Document(page_content=text) for text in TEXTS], TEXTS[1])
     assert [document.page_content for document in kept] == [text for text, _ in found]
     assert [document.metadata["relevance_score"] for document in kept] == [score for _, score in found]

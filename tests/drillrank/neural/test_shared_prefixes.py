@@ -1,34 +1,43 @@
-"""Demonstrations, paths and instructions in common: computed once, with the scores of the plain computation."""
+"""Demonstrations, documents and instructions in common: computed once, in batches that count what they stand on."""
 
 from __future__ import annotations
+
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
-from drillrank.likelihood import Request
-from drillrank.likelihood import causal as causal_module
-from drillrank.prompts import Evidence
+from drillrank.likelihood import HuggingFaceModel, Request
+from drillrank.prompts import Evidence, prompt_text
 
 DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3
 DOCUMENTS = ["The old town of Basel lies on the Rhine.", "Zürich is a river town.", "café", "Europe"]
 ENDINGS = [" Review previous documents and ask some question. Question:", " Question:", " Ask."]
+QUESTIONS = ["which river?", "who wrote it?"]
 
 
 @pytest.fixture
 def decoder_only(model):
-    if model.engine.model.config.is_encoder_decoder:
+    if model.include_eos_by_default:
         pytest.skip("encoder-decoder models share encoder states only")
-    model.log_likelihood([("Basel", "who?")])  # finds out whether the model can share
-    assert model.engine._shares
     return model
 
 
-def unshared(model, requests):
-    model.engine._shares = False
+@contextmanager
+def counted(model):
+    """Of each forward pass, while this lasts: rows, tokens that are computed, and tokens whose states they stand on."""
+    passes = []
+
+    def count(_module, _args, inputs):
+        rows, width = inputs["input_ids"].shape
+        cache = inputs.get("cache", inputs.get("past_key_values"))
+        passes.append((rows, width, cache.get_seq_length() if cache is not None else 0))
+
+    hook = model.engine.model.register_forward_pre_hook(count, with_kwargs=True)
     try:
-        return model.log_likelihood(requests)
+        yield passes
     finally:
-        model.engine._shares = True
+        hook.remove()
 
 
 def assert_same(found, expected):
@@ -36,35 +45,39 @@ def assert_same(found, expected):
         np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
 
 
+def alone(model, requests):
+    return [model.log_likelihood([request])[0] for request in requests]
+
+
 @pytest.mark.parametrize("batch_tokens", [1, 200, 300, 100_000])
-def test_demonstrations_are_computed_once(decoder_only, monkeypatch, batch_tokens):
+def test_demonstrations_are_computed_once(decoder_only, batch_tokens):
     requests = [
         Request((demonstration, Evidence(document), ending), question)
         for demonstration in (DEMONSTRATION, DEMONSTRATION[30:])
         for document in DOCUMENTS
         for ending in ENDINGS
-        for question in ("which river?", "who wrote it?")
+        for question in QUESTIONS
     ]
-    expected = unshared(decoder_only, requests)
-    plans = []
-
-    def spied(*args, **options):
-        plans.append(causal_plan(*args, **options))
-        return plans[-1]
-
-    causal_plan = causal_module.plan
-    monkeypatch.setattr(causal_module, "plan", spied)
-    monkeypatch.setattr(decoder_only.engine, "batch_tokens", batch_tokens)
-    assert_same(decoder_only.log_likelihood(requests), expected)
-    [plan] = plans
-    assert len(plan.stems) == 2
-    assert not plan.rows
-    computed = sum(len(stem.ids) + sum(len(row.ids) for row in stem.rows) for stem in plan.stems)
-    whole = sum(len(decoder_only.engine.tokenizer("".join(map(str, (r.prompt[0], r.target)))).ids) for r in requests)
-    assert computed < whole / 3
+    expected = alone(decoder_only, requests)
+    model = HuggingFaceModel(decoder_only.spec.removeprefix("hf:"), dtype="float32", batch_tokens=batch_tokens)
+    with counted(model) as passes:
+        assert_same(model.log_likelihood(requests), expected)
+    tokens = sum(rows * width for rows, width, _ in passes)
+    tokenizer = model.engine.tokenizer
+    whole = sum(len(tokenizer(f"{prompt_text(one.prompt)} {one.target}").ids) for one in requests)
+    assert tokens < whole * (0.6 if batch_tokens > 1 else 1)
+    for rows, width, stem in passes:
+        assert rows * (width + stem) <= batch_tokens or rows == 1
 
 
 def test_targets_of_different_lengths_behind_one_prompt(decoder_only):
     questions = ["who?", "which river lies in the old town of Basel, and who wrote it?", "Question:"]
     requests = [Request((DEMONSTRATION, Evidence(DOCUMENTS[0])), question) for question in questions]
-    assert_same(decoder_only.log_likelihood(requests), unshared(decoder_only, requests))
+    assert_same(decoder_only.log_likelihood(requests), alone(decoder_only, requests))
+
+
+def test_the_same_request_twice_ties_exactly_whatever_batch_it_falls_into(model):
+    requests = [Request((Evidence(f"{document} " * times),), "who?") for times in range(1, 9) for document in DOCUMENTS]
+    small = HuggingFaceModel(model.spec.removeprefix("hf:"), dtype="float32", batch_tokens=100)
+    found = [one.total for one in small.log_likelihood([*requests, *requests[::-1]])]
+    assert found[: len(requests)] == found[len(requests) :][::-1]
