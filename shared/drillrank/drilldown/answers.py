@@ -179,7 +179,7 @@ def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: F
         return Choice((), usable=False)
     if known and (whole := known(said.strip())):
         return _choice({said: whole})
-    if not said.strip(" \t\r\n\"'[]()") or _NOTHING.fullmatch(said):
+    if not said.strip().strip(" \t\r\n\"'[]()") or _NOTHING.fullmatch(said):
         return Choice(())
     written = [line for line in said.splitlines() if line.strip(" \t`*-_|:")]
     lines = [_line(line, find, parts, known is not None) for line in written]
