@@ -35,10 +35,6 @@ class ServerFailure(DrillrankError):
     """A server of language models that could not be reached, refused, or answered what cannot be; with its words."""
 
 
-class Overloaded(DrillrankError):
-    """So many calls wait for a model that another one is refused; asked later, it is served."""
-
-
 class LLMFailure(DrillrankError):
     """An LLM call that raised; the cause is chained."""
 
