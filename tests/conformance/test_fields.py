@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import langchain_ext
 import llama_index_ext
 from drillrank.components import component as row_of
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.rerank.upr import UPR_PROMPT
 from tests.conformance.readers import Reading
@@ -160,7 +160,9 @@ def test_an_assigned_model_ranks(host):
     reranker.model = Longest()
     reranker.template = UPR_PROMPT.replace("Please", "Do")
     assert (first(reranker), reranker.model) == (texts[1], "longest")
-    reranker.model = "unigram"
+    with pytest.warns(DrillrankWarning, match="template does nothing with 'unigram'"):
+        reranker.model = "unigram"
+    reranker.template = UPR_PROMPT
     reranker.model_options = {"mu": 7.0}
     reranker.top_n = 1
     assert (first(reranker), reranker.model_options) == (texts[0], {"mu": 7.0})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import UnigramModel
 from drillrank.passages import Passage, Path
@@ -120,7 +120,8 @@ def test_the_same_settings_around_another_model(hash_model, ensemble):
     }
     model, path = hash_model(), Path((Passage("red fox"), Passage("river")))
     expected = PromptRank(hash_model(), **keyword_arguments(PromptRank, settings)).score_paths("who is it", [path])
-    original = PromptRank("unigram", **keyword_arguments(PromptRank, settings))
+    with pytest.warns(DrillrankWarning, match="instructions does nothing with 'unigram'"):
+        original = PromptRank("unigram", **keyword_arguments(PromptRank, settings))
     moved = original.with_model(model)
     assert moved.score_paths("who is it", [path]) == expected
     assert {request.max_tokens for request in model.requests} == {20}
@@ -179,9 +180,9 @@ def test_a_model_that_hears_no_instruction_is_asked_once(monkeypatch):
     )
     paths = [Path((Passage("red fox"),)), Path((Passage("town"),))]
     ranker = PromptRank(UnigramModel().fit(["red fox", "town"]))
-    assert ranker.score_paths("fox", paths) == PromptRank(ranker.language_model, instructions=["{path}"]).score_paths(
-        "fox", paths
-    )
+    with pytest.warns(DrillrankWarning, match="instructions does nothing with 'unigram"):
+        bare = PromptRank(ranker.language_model, instructions=["{path}"])
+    assert ranker.score_paths("fox", paths) == bare.score_paths("fox", paths)
     assert len(asked) == 4
     by_prompt = ranker.score_prompts("fox", paths)
     assert [len(of_path) for of_path in by_prompt] == [5, 5]

@@ -28,7 +28,7 @@ from drillrank.multihop.lookups import Nowhere
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank import PromptRankSettings
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.settings import as_json, as_settings
 from drillrank.views import MultiViewChunker, MultiViewIndex, ViewSettings
@@ -49,6 +49,7 @@ BAD = {
     "generated_template": "no place",
     "max_passage_tokens": 0,
     "max_generated_tokens": 0,
+    "generated_score": "unknown",
     "prior": "unknown",
     "prior_weight": 0,
     "first": "unknown",
@@ -104,6 +105,7 @@ BAD = {
     "temperature": 0,
     "demonstrations": (5,),
     "demonstrations_per_prompt": 0,
+    "max_demonstration_tokens": 0,
     "max_document_tokens": 0,
     "hops": 0,
     "beam": 0,
@@ -326,8 +328,9 @@ def test_components_are_equal_to_themselves_alone():
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)
 def test_settings_are_given_as_such_or_by_name_and_dumped_by_name(host):
     own = settings_of(host.PromptRankRerank)
-    by_name = host.PromptRankRerank(settings={"hops": 3, "link_prior": {"jump": 0.2}, "instructions": ["{path} Why?"]})
-    as_such = host.PromptRankRerank(settings=own(hops=3, link_prior={"jump": 0.2}, instructions=("{path} Why?",)))
+    instruction = PROMPTRANK_INSTRUCTIONS[7]
+    by_name = host.PromptRankRerank(settings={"hops": 3, "link_prior": {"jump": 0.2}, "instructions": [instruction]})
+    as_such = host.PromptRankRerank(settings=own(hops=3, link_prior={"jump": 0.2}, instructions=(instruction,)))
     assert by_name.settings == as_such.settings
     dumped = by_name.model_dump()["settings"]
     assert isinstance(dumped, dict)

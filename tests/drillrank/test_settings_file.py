@@ -16,6 +16,7 @@ from drillrank import load_settings
 from drillrank.cli import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import UnigramModel
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.views import MultiViewIndex
 
 SETTINGS = {
@@ -24,7 +25,7 @@ SETTINGS = {
     "PromptRank": {
         "temperature": 1.4,
         "prior_weight": 2.0,
-        "instructions": ["{path} Ask. Question:"],
+        "instructions": [PROMPTRANK_INSTRUCTIONS[7]],
         "model": "unigram",
         "model_options": {"mu": 50.0},
     },
@@ -84,7 +85,7 @@ def test_components_of_both_hosts_load_the_file(file, host):
     paths = host.PromptRankRerank(**load_settings(file, host.PromptRankRerank))
     assert (paths.settings.hops, paths.settings.temperature, paths.model_options) == (3, 1.4, {"mu": 50.0})
     search = host.PromptRankRetriever(retriever=RETRIEVERS[host](), **load_settings(file, host.PromptRankRetriever))
-    assert search._paths._search_of(())[1].prompt_rank.instructions == ("{path} Ask. Question:",)
+    assert search._paths._search_of(())[1].prompt_rank.instructions == (PROMPTRANK_INSTRUCTIONS[7],)
     for component in ("D3", host.D3Retriever, type("Mine", (host.D3Retriever,), {})):
         d3 = host.D3Retriever(documents=[], **load_settings(file, component))
         assert d3._drilling._d3.settings.sections == 3

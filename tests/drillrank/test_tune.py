@@ -39,6 +39,7 @@ def first_stage_knows(count):
                 {"id": "other", "text": f"The {word} is small."},
                 {"id": "third", "text": f"Where the {word} and others live."},
             ],
+            "scores": [0.9, 0.5, 0.1],
         }
         for i, word in enumerate(random.Random(0).choices(WORDS, k=count))
     ]
@@ -75,10 +76,10 @@ STEPS = [[{"a": 1}, {"a": 2}], [{"b": 1}, {"b": 2}]]
 
 def test_settings_that_help_are_found_saved_and_loaded_everywhere(tmp_path):
     rows = first_stage_knows(30)
-    tuned = tune(rows, grid={"prior_weight": [1.0, 8.0]}, measure="RR")
+    tuned = tune(rows, grid={"mu": [], "prior_weight": [1.0, 8.0]}, measure="RR")
     assert tuned.adopted
     assert tuned.gain.low > 0.1
-    assert tuned.settings == {"prior": "retrieval", "prior_weight": 8.0}
+    assert tuned.settings == {"prior_weight": 8.0}  # the prior itself is the default
     assert "helps UPR: RR +" in tuned.advice
     file = tmp_path / "settings.json"
     tuned.save(file)
@@ -346,7 +347,8 @@ def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypat
     (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
     (tmp_path / "wordings.txt").write_text("{path} Ask.\n\n{path} Ask about it.\n")
     assert main(["tune", "asked.jsonl", "--instructions", "wordings.txt", "--json"]) == 0
-    assert 'template="{text} Ask about it."' in json.loads(capsys.readouterr().out)["trials"]
+    trials = json.loads(capsys.readouterr().out)["trials"]
+    assert any(line.endswith('template="{text} Ask about it."') for line in trials)
 
 
 def test_what_is_given_stays_and_is_saved(tmp_path):

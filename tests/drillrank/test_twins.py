@@ -106,7 +106,7 @@ def test_scores_of_the_first_stage_are_those_of_their_question(kind, model, aske
     with pytest.raises(InvalidInput, match="cannot be paired"):
         ranker.rank_many(queries, *lists, scores=[*scores, None])
     with pytest.raises(InvalidInput, match="has no prior"):
-        kind(model).rank_many(queries, *lists, scores=scores)
+        kind(model, prior=None).rank_many(queries, *lists, scores=scores)
 
 
 @settings(max_examples=20)

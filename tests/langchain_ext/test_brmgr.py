@@ -26,6 +26,7 @@ from tests.conformance.corpus import ticks_during
 
 QUERY = "Who wrote Emma?"
 FOUND = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
+BY_ORDER = [2.0, 1.0]  # as documents come without scores, their order is evidence
 TRUE, FALSE = "Jane Austen wrote the novel Emma.", "Charles Dickens of London finished it in 1843."
 
 
@@ -86,7 +87,8 @@ def marked(texts, key="drillrank_origin", value="generated"):
 def test_the_reranker_is_the_core_s():
     documents = [*marked([TRUE, FALSE]), *marked(FOUND, value="")]
     merged = BRMGRRerank(guard=0.2, settings={"first": "retrieved"}, top_n=None).compress_documents(documents, QUERY)
-    expected = BRMGR(guard=0.2, settings={"first": "retrieved"}).rank(QUERY, FOUND, [TRUE, FALSE])
+    ranker = BRMGR(guard=0.2, settings={"first": "retrieved"})
+    expected = ranker.rank(QUERY, FOUND, [TRUE, FALSE], scores=BY_ORDER)
     assert [(document.page_content, document.metadata["relevance_score"]) for document in merged] == [
         (item.passage.text, item.score) for item in expected
     ]
@@ -136,7 +138,7 @@ def test_the_guard_survives_the_round_trip(guard):
 
 def test_generated_documents_are_marked_and_merged():
     found = retriever([TRUE, FALSE], n_generated=2).invoke(QUERY)
-    expected = BRMGR().rank(QUERY, FOUND, [Passage(TRUE), Passage(FALSE)])
+    expected = BRMGR().rank(QUERY, FOUND, [Passage(TRUE), Passage(FALSE)], scores=BY_ORDER)
     assert [(document.page_content, document.metadata["relevance_score"]) for document in found] == [
         (item.passage.text, item.score) for item in expected
     ]

@@ -10,6 +10,7 @@ from langchain_core.stores import InMemoryStore
 from pydantic import ValidationError
 
 from drillrank import Passage, Path
+from drillrank.errors import DrillrankWarning
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.prompts import prompt_text
@@ -45,8 +46,9 @@ class WordModel(LanguageModel):
 
 
 def test_settings_and_demonstrations_survive_json():
-    given = PromptRankRerank(settings=SETTINGS)
-    again = PromptRankRerank(**json.loads(given.model_dump_json()))
+    with pytest.warns(DrillrankWarning, match="(instructions|demonstrations) does nothing with 'unigram'"):
+        given = PromptRankRerank(settings=SETTINGS)
+        again = PromptRankRerank(**json.loads(given.model_dump_json()))
     assert {name: getattr(again.settings, name) for name in SETTINGS} == SETTINGS
 
 

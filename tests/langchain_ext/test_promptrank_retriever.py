@@ -19,6 +19,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.vectors import TfidfIndex, top
 from langchain_ext import PromptRankRerank, PromptRankRetriever, UPRRerank
 from tests.conformance.corpus import SlowModel, ticks_during
@@ -293,7 +294,7 @@ def test_settings_reach_the_search_and_survive_pickle():
     retriever = PromptRankRetriever(
         retriever=Words(documents=DOCUMENTS),
         documents=DOCUMENTS,
-        settings={"hops": 1, "instructions": ["{path} Ask. Question:"]},
+        settings={"hops": 1, "instructions": [PROMPTRANK_INSTRUCTIONS[7]]},
     )
     assert [document.metadata["drillrank_path"] for document in retriever.invoke(QUESTION)] == ["film"]
     assert outcome(pickle.loads(pickle.dumps(retriever)).invoke(QUESTION)) == outcome(retriever.invoke(QUESTION))

@@ -136,7 +136,7 @@ def test_the_guard_survives_the_round_trip(guard):
 def test_generated_nodes_are_marked_and_merged():
     found = BRMGRRetriever(Listed(), Scripted(script=[TRUE, FALSE]), n_generated=2).retrieve(QUERY)
     written = [Passage(TRUE), Passage(FALSE)]
-    expected = BRMGR().rank(QUERY, FOUND, written)
+    expected = BRMGR().rank(QUERY, FOUND, written, scores=[0.5, 0.5])
     assert [(node.node.text, node.score) for node in found] == [(item.passage.text, item.score) for item in expected]
     for node in found:
         assert (origin(node) == "generated") == (node.node.text in (TRUE, FALSE))

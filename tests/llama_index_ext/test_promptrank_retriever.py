@@ -22,6 +22,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.vectors import TfidfIndex, top
 from llama_index_ext import PromptRankRerank, PromptRankRetriever, UPRRerank
 from llama_index_ext.events import PathHopEvent
@@ -274,7 +275,7 @@ def test_settings_reach_the_search_and_survive_pickle():
     retriever = PromptRankRetriever(
         Words(NODES),
         nodes=NODES,
-        settings={"hops": 1, "instructions": ["{path} Ask. Question:"]},
+        settings={"hops": 1, "instructions": [PROMPTRANK_INSTRUCTIONS[7]]},
     )
     assert [item.node.metadata["drillrank_path"] for item in retriever.retrieve(QUESTION)] == ["film"]
     copy = pickle.loads(pickle.dumps(retriever))

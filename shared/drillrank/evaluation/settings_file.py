@@ -62,6 +62,7 @@ def load_settings(
         DrillrankWarning: the settings were chosen with another model than the one given.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from drillrank import UPR
     >>> file = Path(tempfile.mkdtemp(), "tuned.json")
     >>> _ = file.write_text('{"format": "drillrank-settings-1", "settings": {"UPR": {"prior": "retrieval"}}}')

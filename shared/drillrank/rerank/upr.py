@@ -264,15 +264,13 @@ class UPR(Ranker[Passage | str, Passage]):
         [nothing] = self._fitted(requests).log_likelihood([empty], include_eos=self._formula.include_eos)
         entries = []
         for item, place in zip(ranking, places or [item.details["position"] for item in ranking], strict=True):
-            likelihood, after_nothing, parts = likelihoods[place], nothing, []
+            model, likelihood, after_nothing, parts = self.language_model, likelihoods[place], nothing, []
             if not item.details.get("read", True):
-                after_nothing = nothing.parts[0]
+                model, after_nothing = _first_expert(model), nothing.parts[0]
                 score, _ = self._formula.scored(likelihood)
                 per = divisor(item.details)
                 parts = [Term(UNREAD, (item.score - score) * per - item.details.get("log_prior", 0.0))]
-            entries.append(
-                likelihood_explained(item, likelihood, after_nothing, model=self.language_model, parts=parts)
-            )
+            entries.append(likelihood_explained(item, likelihood, after_nothing, model=model, parts=parts))
         return Explanations(entries, query)
 
     def _two_stages(

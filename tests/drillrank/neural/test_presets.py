@@ -59,8 +59,8 @@ def test_long_prompts_and_questions_lose_their_ends(model, yardstick):
 def test_promptrank(model, yardstick, ensemble, temperature):
     instructions = ["{path} Ask some question. Question:", "Read. {path} Question:"]
     prompts = [
-        f"Document: Emma {EMMA.text} Document: {RHINE.text}  Ask some question. Question:",
-        f"Read. Document: Emma {EMMA.text} Document: {RHINE.text}  Question:",
+        f"Document: {EMMA.text} Document: {RHINE.text}  Ask some question. Question:",
+        f"Read. Document: {EMMA.text} Document: {RHINE.text}  Question:",
     ]
     settings = {"include_eos": model.include_eos_by_default, "temperature": temperature}
     means = [yardstick(prompt, f"{QUESTION}?", **settings).mean() for prompt in prompts]
