@@ -264,7 +264,7 @@ def _next(engine: Engine, requests: Sequence[NextTokenRequest]) -> list[Reading]
     prompts: list[tuple[tuple[int, ...], list[int], int]]
     if engine.start is None:
         whole = as_one_string(alone, engine.tokenizer, engine.window)
-        prompts: list[tuple[tuple[int, ...], list[int], int]] = [((), ids, cut) for ids, _, cut in whole]
+        prompts = [((), ids, cut) for ids, _, cut in whole]
     else:
         prompts = [(source, engine.start, cut) for source, cut in _sources(engine, alone)]
     return [
