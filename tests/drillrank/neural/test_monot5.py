@@ -315,7 +315,7 @@ def test_score_scales(log_odds):
 
 def test_models_that_read_no_instructions_are_refused():
     for lexical in ("unigram", UnigramModel(), UnigramModel().fit(["a text"])):
-        with pytest.raises(LacksCapability, match="MonoT5 asks .*'unigram.* does not read: give a neural model"):
+        with pytest.raises(LacksCapability, match=r"MonoT5 asks .*'unigram.* does not read: give a neural model"):
             MonoT5(lexical)
 
 
