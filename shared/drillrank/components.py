@@ -129,6 +129,7 @@ COMPONENTS: tuple[Component, ...] = (
         _MC_INDEXING,
         ("MultiViewRetriever",),
         needs=("chunks",),
+        takes=("embed",),
         package="drillrank.views",
     ),
     Component(

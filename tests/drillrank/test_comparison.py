@@ -74,7 +74,7 @@ def test_all_kinds_of_components_see_the_same_candidates():
             "object": UPR(),
             "PromptRank": PromptRank(),
             "LlamaIndex": LlamaIndexUPR(),
-            "LangChain": LangChainUPR(top_n=None),
+            "LangChain": LangChainUPR(top_n=None, prior=None),  # by default the order counts, which is backwards here
             "postprocessor": Backwards(),
             "compressor": LostIds(),
             "function": last_first,

@@ -215,13 +215,13 @@ def test_results_of_another_version_are_computed_anew(tmp_path, monkeypatch):
     ("one", "other"),
     [
         (lambda: UPR(), lambda: UPR(load_language_model("unigram", mu=30.0))),
-        (lambda: UPR(), lambda: UPR(prior="retrieval")),
+        (lambda: UPR(), lambda: UPR(prior=None)),
         (lambda: D3(), lambda: D3(settings=D3Settings(sections=3))),
         (lambda: path_search(PathPrior()), lambda: path_search(PathPrior(jump=0.9))),
-        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(prior="retrieval")),
+        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(prior="cosine")),
         (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(model=load_language_model("unigram", mu=30.0))),
         (lambda: LangChainUPR(), lambda: LangChainUPR(top_n=5)),
-        (lambda: {"component": UPR()}, lambda: {"component": UPR(prior="retrieval")}),
+        (lambda: {"component": UPR()}, lambda: {"component": UPR(prior=None)}),
     ],
 )
 def test_objects_are_told_apart_by_their_settings_and_by_nothing_else(one, other):

@@ -108,7 +108,9 @@ def test_every_component_that_can_explains_in_the_report(tmp_path):
         assert [node.name for node in why.tree if node.kind == "document"] == told, name
     for name in (*theirs, "first stage"):
         assert found.explained(name, asked) == (None, "It cannot say why; what it told is in the table.", False)
-    direct = UPR().rank(question, found.results["first stage"][asked.id].passages(found.passages[asked.id]))
+    first = found.results["first stage"][asked.id]
+    direct = UPR().rank(question, first.passages(found.passages[asked.id]), scores=first.scores)
+    assert all(item.details["log_prior"] for item in direct)
     assert found.explained("UPR", asked).why == direct[:3].explain()
     assert json.dumps(found.to_dict(), allow_nan=False)
 

@@ -6,7 +6,7 @@ from langchain_core.documents import Document
 from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import LanguageModel, Likelihood
+from drillrank.likelihood import LanguageModel, NextTokens
 from drillrank.prompts import Evidence
 from langchain_ext import MonoT5Rerank
 
@@ -15,11 +15,16 @@ class Undecided(LanguageModel):
     """Gives "true" a tenth and "false" three tenths, and keeps the requests."""
 
     spec = "undecided"
+    tells_next_tokens = True
 
     def _log_likelihood(self, requests, temperature, include_eos):
+        raise AssertionError("the next token is asked for")
+
+    def _next_tokens(self, requests, logits):
+        assert not logits
         self.requests = requests
-        chances = [0.1 if request.target == "true" else 0.3 for request in requests]
-        return [Likelihood(["word"], np.log([chance]), float(np.log(chance))) for chance in chances]
+        chances = {" true": 0.1, " false": 0.3}
+        return [NextTokens(np.log([chances[answer] for answer in request.answers])) for request in requests]
 
 
 def test_the_model_reads_title_and_metadata_as_asked_within_its_limit():
@@ -33,7 +38,7 @@ def test_the_model_reads_title_and_metadata_as_asked_within_its_limit():
         MonoT5Rerank(model, max_passage_tokens=7, settings=fields).compress_documents([document], "Where?")
         assert [request.prompt for request in model.requests] == [
             ("Query: ", "Where?", " Document: ", Evidence(text, 7), " Relevant:")
-        ] * 2
+        ]
 
 
 @pytest.mark.parametrize(

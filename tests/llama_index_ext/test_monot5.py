@@ -5,7 +5,7 @@ import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import LanguageModel, Likelihood
+from drillrank.likelihood import LanguageModel, NextTokens
 from drillrank.prompts import Evidence
 from llama_index_ext import MonoT5Rerank
 
@@ -14,11 +14,16 @@ class Undecided(LanguageModel):
     """Gives "true" a tenth and "false" three tenths, and keeps the requests."""
 
     spec = "undecided"
+    tells_next_tokens = True
 
     def _log_likelihood(self, requests, temperature, include_eos):
+        raise AssertionError("the next token is asked for")
+
+    def _next_tokens(self, requests, logits):
+        assert not logits
         self.requests = requests
-        chances = [0.1 if request.target == "true" else 0.3 for request in requests]
-        return [Likelihood(["word"], np.log([chance]), float(np.log(chance))) for chance in chances]
+        chances = {" true": 0.1, " false": 0.3}
+        return [NextTokens(np.log([chances[answer] for answer in request.answers])) for request in requests]
 
 
 def test_the_model_reads_the_node_as_asked_within_its_limit():
@@ -30,7 +35,7 @@ def test_the_model_reads_the_node_as_asked_within_its_limit():
         )
         assert [request.prompt for request in model.requests] == [
             ("Query: ", "Where?", " Document: ", Evidence(text, 7), " Relevant:")
-        ] * 2
+        ]
 
 
 @pytest.mark.parametrize(

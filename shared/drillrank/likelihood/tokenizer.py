@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput, require
+from drillrank.errors import InvalidInput, LacksCapability, require
 from drillrank.likelihood.base import NextTokenRequest, Request
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
@@ -128,7 +128,8 @@ class TextTokenizer:
         """The id of the one token that an answer is: its text, its name in the vocabulary, or its id.
 
         Raises:
-            InvalidInput: it is no token of this model, or several.
+            InvalidInput: it is no token of this model.
+            LacksCapability: it is several tokens.
         """
         if isinstance(answer, int):
             if not 0 <= answer < len(self.token_names):
@@ -140,7 +141,8 @@ class TextTokenizer:
         if answer in self.token_names:
             return self.token_names.index(answer)
         names = ", ".join(repr(self.token_names[id_]) for id_ in ids)
-        raise InvalidInput(
+        error = LacksCapability if len(ids) > 1 and self._unknown.isdisjoint(ids) else InvalidInput
+        raise error(
             f"The answer {answer!r:.200} is {names:.200} to this model, and one token is needed: give a word that is "
             "one, its name in the vocabulary, or its id; with a blank in front if it follows one."
         )

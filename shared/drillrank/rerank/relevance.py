@@ -18,12 +18,15 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
-from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
+import numpy as np
+
+from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, check_limits
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
-from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, load_language_model
+from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.base import Ranker, RetrievalScores, Scored, check_pairs, log_sigmoid, name_of
@@ -239,6 +242,14 @@ class Relevance(Ranker[Passage | str, Passage]):
         self.instruction = instruction
         self.max_passage_tokens = max_passage_tokens
         self.settings = as_settings(RelevanceSettings, settings)
+        self._check_model()
+
+    def _check_model(self) -> None:
+        """Refuse now a model that cannot be asked.
+
+        Raises:
+            LacksCapability: as said.
+        """
         if not self.language_model.tells_next_tokens:
             self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
 
@@ -383,24 +394,52 @@ class MonoT5(Relevance):
     prompt   = Query: {query} Document: {passage} Relevant:                       Nogueira et al. (2020), section 3
 
     The preset `"monot5"` of `Relevance`, made for checkpoints that were fine-tuned to answer so, such as
-    castorini/monot5-base-msmarco-10k. Scores, details and errors are those of `Relevance`.
+    castorini/monot5-base-msmarco-10k. Scores, details and errors are those of `Relevance`, except that any model that
+    reads instructions can be asked: where an answer is several tokens it counts as a whole word.
 
     Args:
-        model: A language model that tells the probabilities of its next token, or its specification.
+        model: A language model that reads instructions, or its specification.
         max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
 
     >>> MonoT5("hf:castorini/monot5-base-msmarco-10k").rank("Which novel?", [])  # loaded for the first passage
     []
+    >>> MonoT5("unigram")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.LacksCapability: MonoT5 asks a question in words, which 'unigram' does not read: ...
     """
 
     def __init__(self, model: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
         super().__init__(model, preset="monot5", max_passage_tokens=max_passage_tokens)
+
+    def _check_model(self) -> None:
+        if not self.language_model.reads_instructions:
+            raise LacksCapability(
+                f"MonoT5 asks a question in words, which {self.language_model.spec!r:.200} does not read: give a "
+                'neural model, such as "hf:castorini/monot5-base-msmarco-10k".'
+            )
 
     @cached_property
     def asked(self) -> AnswerPreset:
         """The preset; behind a decoder's prompt its answers follow a blank."""
         blank = "" if self.language_model.include_eos_by_default else " "
         return replace(ANSWER_PRESETS["monot5"], positive=f"{blank}true", negative=f"{blank}false")
+
+    def _answers(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[NextTokens]:
+        """What the model answers; as targets, where an answer is several tokens or the model tells no next one."""
+        try:
+            return super()._answers(queries, lists)
+        except LacksCapability:
+            answers = str(self.asked.positive), str(self.asked.negative)
+        requests = [
+            [Request(self._prompt(query, passage), answer) for passage in passages for answer in answers]
+            for query, passages in zip(queries, lists, strict=True)
+        ]
+        found = chain.from_iterable(self.language_model.log_likelihood_lists(requests, include_eos=False))
+        return [
+            NextTokens(np.array([true.total, false.total]), max(true.cut_tokens, false.cut_tokens))
+            for true, false in zip(found, found, strict=True)
+        ]
 
 
 def _is_answer(answer: object) -> bool:

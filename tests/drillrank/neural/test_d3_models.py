@@ -42,7 +42,7 @@ def summariser(tmp_path_factory):
 
 
 def test_the_outline_shows_what_the_summariser_writes_and_sentences_of_what_it_gives_back(summariser):
-    d3, prompts = asked_of({"summarizer": summariser.summaries, "summary_words": 20})
+    d3, prompts = asked_of({"summarizer": summariser, "summary_words": 20})
     d3.retrieve("Which river?", [PAPER])
     [written] = summariser([LONG.strip()])
     shown = dict(re.findall(r"^\* Section: (.*)\n(.*)$", prompts[0], re.MULTILINE))

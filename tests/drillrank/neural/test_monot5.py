@@ -14,10 +14,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from drillrank import MonoT5, Passage
 from drillrank.errors import InvalidInput, LacksCapability
-from drillrank.likelihood import HuggingFaceModel, LanguageModel, NextTokens, UnigramModel
+from drillrank.likelihood import HuggingFaceModel, LanguageModel, NextTokens, SumOfExperts, UnigramModel
 from drillrank.prompts import prompt_text
 from drillrank.rerank.base import rescaled
-from tests.drillrank.neural.conftest import wrapped
+from tests.drillrank.neural.conftest import KINDS_OF_MODELS, loaded, saved, wrapped
+from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
 
 QUERY = "Which river flows through Basel?"
@@ -158,6 +159,28 @@ def test_order_and_batches_change_no_score(tiny, query, given_, random, batch_to
     assert [straight[i] for i in order] == pytest.approx(shuffled, abs=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS_OF_MODELS)
+@pytest.mark.parametrize("family", ["t5-untied", "bart", "gpt2", "llama"])
+def test_an_answer_of_several_tokens_counts_as_a_whole_word(tmp_path_factory, family, kind):
+    folder = saved(family, tmp_path_factory)
+    model, alone = loaded(folder, kind), Yardstick(folder)
+    given_ = [RELEVANT, Passage(OTHERS[0], title="Emma")]
+    for item in MonoT5(model).rank(QUERY, given_):
+        prompt = paper_prompt(QUERY, item.passage)
+        answers = [alone(prompt, word, include_eos=False) for word in ("true", "false")]
+        assert all(len(answer) > 1 for answer in answers)
+        true, false = (float(answer.sum()) for answer in answers)
+        assert (item.details["positive"], item.details["negative"]) == pytest.approx((true, false), abs=1e-3)
+        assert item.score == pytest.approx(true - np.logaddexp(true, false), abs=1e-3)
+
+
+def test_a_model_that_tells_likelihoods_alone_is_asked_for_them(tiny):
+    both = SumOfExperts([tiny, tiny], [0.5, 0.5])
+    assert not both.tells_next_tokens
+    [expected, found] = (in_input_order(MonoT5(model).rank(QUERY, [*OTHERS, RELEVANT])) for model in (tiny, both))
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
 @hypothesis
 @given(query=queries, given_=passages, copies=st.integers(2, 5))
 def test_equal_passages_tie_and_keep_the_input_order(model, query, given_, copies):
@@ -290,9 +313,9 @@ def test_score_scales(log_odds):
     assert in_input_order(rescaled(ranking, "softmax")) == pytest.approx(shares)
 
 
-def test_models_without_a_next_token_are_refused():
+def test_models_that_read_no_instructions_are_refused():
     for lexical in ("unigram", UnigramModel(), UnigramModel().fit(["a text"])):
-        with pytest.raises(LacksCapability, match="tells no probabilities of the next token"):
+        with pytest.raises(LacksCapability, match=r"MonoT5 asks .*'unigram.* does not read: give a neural model"):
             MonoT5(lexical)
 
 
