@@ -48,6 +48,7 @@ class WordModel(LanguageModel):
 def test_settings_and_demonstrations_survive_json():
     with pytest.warns(DrillrankWarning, match="(instructions|demonstrations) does nothing with 'unigram'"):
         given = PromptRankRerank(settings=SETTINGS)
+    with pytest.warns(DrillrankWarning, match="(instructions|demonstrations) does nothing with 'unigram'"):
         again = PromptRankRerank(**json.loads(given.model_dump_json()))
     assert {name: getattr(again.settings, name) for name in SETTINGS} == SETTINGS
 

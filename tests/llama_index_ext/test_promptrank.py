@@ -46,6 +46,7 @@ class WordModel(LanguageModel):
 def test_settings_and_demonstrations_survive_json():
     with pytest.warns(DrillrankWarning, match="(instructions|demonstrations) does nothing with 'unigram'"):
         given = PromptRankRerank(settings=SETTINGS)
+    with pytest.warns(DrillrankWarning, match="(instructions|demonstrations) does nothing with 'unigram'"):
         again = PromptRankRerank.from_json(given.to_json())
     assert {name: getattr(again.settings, name) for name in SETTINGS} == SETTINGS
 
