@@ -365,16 +365,16 @@ class MultiViewIndex:
         check_query(query)
         check_positive(top_n=top_n)
         seen = None if among is None else np.fromiter(among, dtype=np.int64)
-        visible = np.ones(len(self._ids), dtype=bool)
-        if seen is not None:
-            visible[self._sections["raw"]] = False
-            visible[self._sections["raw"][np.isin(self._chunks["raw"], seen)]] = True
+        shown = np.arange(len(self._ids))  # sections in the order of what may be seen of them
+        if seen is not None and len(self._sections["raw"]):
+            shown = self._sections["raw"][np.isin(self._chunks["raw"], seen)]
+        visible = np.isin(np.arange(len(self._ids)), shown)
         ranks: dict[str, Ranks] = {view: self._ranks(view, query, seen, visible) for view in self.views}
         merged = merge_ranks(ranks, top_n, self.weights, self.merge)
         found = [MergedSection(self._ids[number], score, own) for number, score, own in merged]
         if self.merge == "fusion":
             visible[[number for number, _, _ in merged]] = False
-            unranked = np.flatnonzero(visible)[: top_n - len(merged)].tolist()
+            unranked = list(dict.fromkeys(shown[visible[shown]].tolist()))[: top_n - len(merged)]
             found += [MergedSection(self._ids[number], 0.0, {}) for number in unranked]
         return Explainable(found, partial(self._explained, query, found, top_n))
 
