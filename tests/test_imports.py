@@ -267,3 +267,11 @@ def test_the_shape_is_that_of_the_checkout_named(tmp_path):
         "modules loaded by import langchain_ext": None,
         "modules loaded by all public names of drillrank": 2,
     }
+
+
+def test_the_mutation_areas_name_modules_and_tests_that_are_there():
+    areas = runpy.run_path(str(ROOT / "tools" / "mutation.py"))["AREAS"].values()
+    modules = [ROOT / "shared" / "drillrank" / f"{name}.py" for area in areas for name in area.modules.split()]
+    folder = ROOT / "tests" / "drillrank"
+    files = [(folder / name).with_name(f"test_{Path(name).name}.py") for area in areas for name in area.tests.split()]
+    assert [file for file in (*modules, *files) if not file.exists()] == []

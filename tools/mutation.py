@@ -37,22 +37,21 @@ class Area(NamedTuple):
 
 AREAS = {
     "scoring": Area(
-        "likelihood/unigram likelihood/collection likelihood/concentration likelihood/saved likelihood/sentence_vectors"
-        " rerank/scale rerank/first_stage rerank/unmatched",
+        "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
         "unigram saved_unigram scale scale_order concentration unmatched first_stage sentence_vectors",
     ),
     "budgets": Area(
-        "likelihood/budget likelihood/prompt_tokens drilldown/truncation prompts",
+        "likelihood/tokenizer drilldown/truncation prompts",
         "budget prompts d3_budget neural/budgets neural/prompt_tokens",
     ),
     "paths": Area(
         "multihop/search multihop/search_state multihop/residual multihop/first_hop multihop/link_prior"
-        " multihop/scoring multihop/path_ranking multihop/missing rerank/path_starts",
+        " multihop/scoring multihop/path_ranking multihop/missing rerank/prior",
         "path_search search_state path_prior path_pairs path_scoring path_ranking path_missing path_scope"
         " path_starts scale_order unmatched",
     ),
     "merging": Area(
-        "views/merging views/packing", "views_merging views_packing views_cutters views_section_views views_fuzz"
+        "views/index views/chunks", "views_merging views_packing views_cutters views_section_views views_fuzz"
     ),
     "pages": Area("structure/plain structure/pages hosts/pages", "structure_plain files_fuzz pages_of_files"),
     "answers": Area(

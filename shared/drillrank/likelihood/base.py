@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
+import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
+
+LOGIT_SCORE = "1_LogitScore/config.json"  # where sentence-transformers saves the answers beside the weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +299,32 @@ class LanguageModel(ABC):
         return False
 
 
+class FromOptions(LanguageModel):
+    """What such models have in common; the keyword-only arguments of the class are its options.
+
+    Args:
+        name: Model id, directory or address.
+        given: The constructor's `locals()`.
+    """
+
+    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+        parameters = inspect.signature(type(self).__init__).parameters.values()
+        self._name = name
+        self._options = {one.name: given[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options, as given."""
+        return dict(self._options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without weights and connections: they are loaded and made again."""
+        return {"name": self._name, "options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
+
+
 def as_said(requests: Sequence[Request], chat: bool) -> Sequence[Request]:
     """Requests that leave it to the model's option whether they are a conversation, with that option."""
     return (
@@ -337,3 +368,36 @@ def _as_request(given: object, position: int) -> Request:
         f"Request {position} must be a (context, target) pair of strings, or a Request whose prompt is a tuple of "
         f"strings and Evidence; not {given!r:.200}."
     )
+
+
+def read_trained_answers(name: str, revision: str | None = None) -> TrainedAnswers | None:
+    """The ids in a checkpoint's `1_LogitScore/config.json`; None if there is no such file.
+
+    Args:
+        name: Directory, or model id on the hub.
+        revision: Branch, tag or commit on the hub.
+
+    Raises:
+        InvalidInput: the file does not hold the ids of tokens.
+    """
+    place = Path(name, LOGIT_SCORE) if Path(name).is_dir() else _fetched(name, revision)
+    if place is None or not place.is_file():
+        return None
+    try:
+        saved = json.loads(place.read_text(encoding="utf-8"))
+        positive, negative = saved["true_token_id"], saved.get("false_token_id")
+    except (ValueError, LookupError, AttributeError) as error:
+        raise InvalidInput(f"{place} is no configuration of a LogitScore: {error!r}.") from error
+    if not isinstance(positive, int) or not isinstance(negative, int | None):
+        raise InvalidInput(f"{place} names {positive!r} and {negative!r}, which are not the ids of tokens.")
+    return TrainedAnswers(positive, negative)
+
+
+def _fetched(name: str, revision: str | None) -> Path | None:
+    """The file from the hub or its cache."""
+    from transformers.utils import cached_file
+
+    try:
+        return Path(cached_file(name, LOGIT_SCORE, revision=revision))
+    except OSError:  # not there, or not in the cache of a machine without a network
+        return None

@@ -19,11 +19,18 @@ import numpy.typing as npt
 
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
-from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
-from drillrank.likelihood.from_options import FromOptions
+from drillrank.likelihood.base import (
+    FromOptions,
+    Likelihood,
+    NextTokenRequest,
+    NextTokens,
+    Request,
+    TrainedAnswers,
+    as_said,
+    read_trained_answers,
+)
 from drillrank.likelihood.process import Worker
 from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
-from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence
 
 T = TypeVar("T")

@@ -28,10 +28,17 @@ import numpy as np
 
 from drillrank import limits
 from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, invalid_input, require
-from drillrank.likelihood.base import Likelihood, NextTokenRequest, NextTokens, Request, TrainedAnswers, as_said
-from drillrank.likelihood.from_options import FromOptions
+from drillrank.likelihood.base import (
+    FromOptions,
+    Likelihood,
+    NextTokenRequest,
+    NextTokens,
+    Request,
+    TrainedAnswers,
+    as_said,
+    read_trained_answers,
+)
 from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
-from drillrank.likelihood.trained_answers import read_trained_answers
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
 
