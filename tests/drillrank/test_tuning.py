@@ -10,7 +10,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.promptrank import PromptRank, PromptRankSettings
+from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.tuning import LabelledQuestion, TunedSettings, tune
 
 PASSAGES = [Passage(text, id=text) for text in ("fox", "river", "town", "rhine", "basel")]
@@ -172,8 +172,8 @@ ITEM = LabelledQuestion("fox?", [Path((PASSAGES[0],))], Path(PASSAGES[:1]))
         lambda: LabelledQuestion("fox?", [], None),
         lambda: PromptRank(instructions=()),
         lambda: PromptRank(temperature=-1),
-        lambda: PromptRankSettings.from_dict({"preset_": 1}),
-        lambda: PromptRankSettings.from_dict(None),
+        lambda: PromptRank(settings={"preset_": 1}),
+        lambda: PromptRank(settings=None),
     ],
 )
 def test_bad_input_is_refused(attempt):

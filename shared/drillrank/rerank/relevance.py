@@ -15,26 +15,23 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, check_limits
-from drillrank.explanation import Explainable, Explanation, Explanations, Term
+from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
-from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, as_passages
 from drillrank.prompts import Evidence, Prompt, Wording
-from drillrank.rerank.base import Ranker, RetrievalScores, Scored, check_pairs, log_sigmoid, name_of
-from drillrank.rerank.prior import scores_by_question
+from drillrank.rerank.base import Ranker, Scored, log_sigmoid, name_of
+from drillrank.rerank.prior import FirstStage
 from drillrank.settings import as_settings, check_one_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Transform = Literal["softmax", "margin", "logit"]
 
@@ -156,27 +153,21 @@ class RelevanceSettings:
     chat: bool | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.chat, bool | None):
-            raise InvalidInput(f"chat is a bool, not {self.chat!r:.200}.")
-        for name, answer in (("positive", self.positive), ("negative", self.negative)):
-            if answer is not None and not _is_answer(answer):
+        answers = {"positive": self.positive, "negative": self.negative}
+        numbers = {"scale": self.scale, "shift": self.shift}
+        for name, answer in answers.items():
+            is_answer = (isinstance(answer, str) and answer) or (type(answer) is int and answer >= 0)
+            if answer is not None and not is_answer:
                 raise InvalidInput(f"{name} is a token's text or its id, not {answer!r:.200}.")
-        if self.transform is not None:
-            check_one_of(Transform, transform=self.transform)
-        for name, number in (("scale", self.scale), ("shift", self.shift)):
+        for name, number in numbers.items():
             if number is not None and not (isinstance(number, int | float) and math.isfinite(number)):
                 raise InvalidInput(f"{name} is a finite number, not {number!r:.200}.")
         if self.scale is not None and self.scale <= 0:
             raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r}.")
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
+        if self.transform is not None:
+            check_one_of(Transform, transform=self.transform)
+        if not isinstance(self.chat, bool | None):
+            raise InvalidInput(f"chat is a bool, not {self.chat!r:.200}.")
 
 
 class Relevance(Ranker[Passage | str, Passage]):
@@ -215,6 +206,8 @@ class Relevance(Ranker[Passage | str, Passage]):
     drillrank.errors.LacksCapability: 'unigram' tells no probabilities of the next token: ...
     """
 
+    _candidates = staticmethod(as_passages)
+
     def __init__(
         self,
         model: str | LanguageModel,
@@ -227,8 +220,13 @@ class Relevance(Ranker[Passage | str, Passage]):
     ) -> None:
         if not isinstance(preset, str) or preset not in ANSWER_PRESETS:
             raise InvalidInput(f"preset is one of {', '.join(ANSWER_PRESETS)}; not {preset!r:.200}.")
-        if template is not None:
-            _check_template(template)
+        names = _PLACE.findall(template) if isinstance(template, str) else []
+        known = {"query", "text", "instruction"}
+        if template is not None and (names.count("text") != 1 or "query" not in names or not set(names) <= known):
+            raise InvalidInput(
+                "A template for relevance is a string that holds {text} once, {query}, and {instruction} if wanted; "
+                f"not {template!r:.200}."
+            )
         if not isinstance(instruction, str | None):
             raise InvalidInput(f"instruction is a str, not {instruction!r:.200}.")
         if instruction is not None and "{instruction}" not in (template or ANSWER_PRESETS[preset].template):
@@ -237,9 +235,7 @@ class Relevance(Ranker[Passage | str, Passage]):
             )
         check_limits(max_passage_tokens=max_passage_tokens)
         self.language_model = load_language_model(model)
-        self.preset = preset
-        self.template = template
-        self.instruction = instruction
+        self.preset, self.template, self.instruction = preset, template, instruction
         self.max_passage_tokens = max_passage_tokens
         self.settings = as_settings(RelevanceSettings, settings)
         self._check_model()
@@ -254,74 +250,47 @@ class Relevance(Ranker[Passage | str, Passage]):
             self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
 
     @cached_property
-    def asked(self) -> AnswerPreset:
+    def _preset(self) -> AnswerPreset:
         """The preset with all that the settings and the checkpoint say; a checkpoint on the hub is looked at now.
 
         Raises:
             InvalidInput: the two answers are needed and only one is known, or both are the same.
         """
-        settings = self.settings
-        given = {
-            item.name: value
-            for item in fields(RelevanceSettings)
-            if (value := getattr(settings, item.name)) is not None
-        }
-        given |= {} if self.instruction is None else {"instruction": self.instruction}
-        if self.template is not None:
-            given |= {"template": self.template, "instruction_form": "{instruction}"}
-        lacks_an_answer = settings.positive is None or settings.negative is None
-        trained = self.language_model.trained_answers if lacks_an_answer else None
+        form = None if self.template is None else "{instruction}"
+        given = {**asdict(self.settings), "template": self.template, "instruction_form": form}
+        given["instruction"] = self.instruction
+        given = {name: value for name, value in given.items() if value is not None}
+        trained = None if {"positive", "negative"} <= given.keys() else self.language_model.trained_answers
         if trained is not None:
             given = {"positive": trained.positive, "negative": trained.negative} | given
             if given["negative"] is None:
                 given = {"transform": "logit"} | given
-        asked = replace(ANSWER_PRESETS[self.preset], **given)
-        if asked.transform != "logit" and asked.negative is None:
-            raise InvalidInput(f'transform="{asked.transform}" compares two answers: give negative, too.')
-        if asked.positive == asked.negative:
-            raise InvalidInput(f"Both answers are {asked.positive!r}: nothing can be told by them.")
-        return asked
+        preset = replace(ANSWER_PRESETS[self.preset], **given)
+        if preset.transform != "logit" and preset.negative is None:
+            raise InvalidInput(f'transform="{preset.transform}" compares two answers: give negative, too.')
+        if preset.positive == preset.negative:
+            raise InvalidInput(f"Both answers are {preset.positive!r}: nothing can be told by them.")
+        return preset
 
-    def rank_many(
+    def _answers(
         self,
         queries: Sequence[str],
-        passage_lists: Sequence[Iterable[Passage | str]],
-        top_n: int | None = None,
-        *,
-        scores: Sequence[RetrievalScores | None] | None = None,
-    ) -> list[Ranking[Passage]]:
-        """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
-
-        Raises:
-            InvalidInput: as `rank`, the lists differ in length, or there are scores: this ranker has no prior.
-        """
-        check_pairs(queries, passage_lists, "passages")
-        queries, lists = list(map(check_query, queries)), list(map(as_passages, passage_lists))
-        check_top_n(top_n)
-        scores_by_question(None, scores, len(lists))
-        found = iter(self._answers(queries, lists))
-        rankings = []
-        for query, passages in zip(queries, lists, strict=True):
-            scored = [self._scored(next(found)) for _ in passages]
-            order = ranked(passages, [score for score, _ in scored], [details for _, details in scored], top_n)
-            rankings.append(Explainable(order, partial(self.explain, query)))
-        return rankings
-
-    def _answers(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[NextTokens]:
+        lists: Sequence[list[Passage]],
+        stages: Sequence[FirstStage | None] = (),  # noqa: ARG002
+    ) -> list[list[NextTokens]]:
         if not any(lists):  # for no passage, load no model
-            return []
-        asked = self.asked
-        answers = [answer for answer in (asked.positive, asked.negative) if answer is not None]
+            return [[] for _ in lists]
+        preset = self._preset
+        by_logit = preset.transform == "logit"
+        answers = [answer for answer in (preset.positive, preset.negative) if answer is not None]
         requests = [
             NextTokenRequest(
-                self._prompt(query, passage),
-                tuple(answers[:1] if asked.transform == "logit" else answers),
-                chat=asked.chat,
+                self._prompt(query, passage), tuple(answers[:1] if by_logit else answers), chat=preset.chat
             )
             for query, passages in zip(queries, lists, strict=True)
             for passage in passages
         ]
-        found = self.language_model.next_tokens(requests, logits=asked.transform == "logit")
+        found = self.language_model.next_tokens(requests, logits=by_logit)
         unknown = sum(bool(one.bounds) and all(one.bounds) for one in found)
         if unknown:
             warnings.warn(
@@ -330,35 +299,42 @@ class Relevance(Ranker[Passage | str, Passage]):
                 DrillrankWarning,
                 stacklevel=2,
             )
-        return found
+        each = iter(found)
+        return [[next(each) for _ in passages] for passages in lists]
 
     def _prompt(self, query: str, passage: Passage) -> Prompt:
         """What the model reads before it answers."""
-        asked = self.asked
-        instruction = (
-            "" if asked.instruction is None else asked.instruction_form.replace("{instruction}", asked.instruction)
-        )
+        preset = self._preset
+        form = "" if preset.instruction is None else preset.instruction_form
         filled: dict[str, str | Evidence] = {
             "query": query,
             "text": Evidence(passage.titled_text, self.max_passage_tokens),
-            "instruction": Wording(instruction),
+            "instruction": Wording(form.replace("{instruction}", preset.instruction or "")),
         }
-        pieces = _PLACE.split(asked.template)  # wording and names of places in turn
+        pieces = _PLACE.split(preset.template)  # wording and names of places in turn
         return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
 
-    def _scored(self, found: NextTokens) -> Scored:
+    def _scored(
+        self,
+        items: Sequence[Passage],  # noqa: ARG002
+        answers: Sequence[NextTokens],
+        stage: FirstStage | None = None,  # noqa: ARG002
+    ) -> list[Scored]:
         """What the transform makes of the answers, and the details."""
-        asked, values = self.asked, found.values.tolist()
-        names = ("positive", "negative") if len(values) == 2 else ("logit",)
-        odds = asked.scale * (values[0] - values[1] if len(values) == 2 else values[0]) + asked.shift
-        details = {
-            "log_odds": odds,
-            **dict(zip(names, values, strict=True)),
-            "tokens": 1,
-            "cut_tokens": found.cut_tokens,
-            "bounded": [name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound],
-        }
-        return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
+        preset, scored = self._preset, []
+        for found in answers:
+            first, *others = values = found.values.tolist()
+            names = ("positive", "negative")
+            odds = preset.scale * (first - sum(others)) + preset.shift
+            details = {
+                "log_odds": odds,
+                **dict(zip(names if others else ("logit",), values, strict=True)),
+                "tokens": 1,
+                "cut_tokens": found.cut_tokens,
+                "bounded": [name for name, bound in zip(names, found.bounds, strict=False) if bound],
+            }
+            scored.append((log_sigmoid(odds) if preset.transform == "softmax" else odds, details))
+        return scored
 
     def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
         """The answers' probabilities behind each score; of its own, `ranking.explain()` tells them.
@@ -366,25 +342,33 @@ class Relevance(Ranker[Passage | str, Passage]):
         The model says yes or no to the whole question, so that there are no contributions of its tokens. Nothing is
         asked anew.
         """
-        return Explanations(map(self._explained, ranking), query)
+        return self._explained(query, (), (), ranking)
 
-    def _explained(self, item: Ranked[Passage]) -> Explanation:
-        asked, details, terms = self.asked, item.details, []
-        for answer, name, sign in ((asked.positive, "positive", 1), (asked.negative, "negative", -1)):
-            shown = answer.strip() if isinstance(answer, str) else f"token {answer}"
-            if name in details:
-                probability = f"P = {math.exp(details[name]):.4g}"
-                text = f"at most {probability}" if name in details["bounded"] else probability
-                terms.append(Term(shown, sign * asked.scale * details[name], text=text))
-            elif name == "positive":
-                terms.append(Term(shown, asked.scale * details["logit"], text=f"logit {details['logit']:+.3f}"))
-        if asked.shift:
-            terms.append(Term("shift", asked.shift))
-        both = "positive" in details
-        margin = f"margin {details['positive'] - details['negative']:+.3f} nats" if both else ""
-        odds = Term.sum(ODDS, terms, margin)
-        others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if asked.transform == "softmax" else []
-        return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
+    def _explained(
+        self,
+        query: str,
+        items: Sequence[Passage],  # noqa: ARG002
+        answers: Sequence[NextTokens],  # noqa: ARG002
+        ranking: Sequence[Ranked[Passage]],
+    ) -> Explanations:
+        preset, found = self._preset, []
+        for item in ranking:
+            details, terms = item.details, []
+            for answer, name, sign in ((preset.positive, "positive", 1), (preset.negative, "negative", -1)):
+                key = name if name in details else "logit"
+                if key in details and (key == name or sign > 0):
+                    text = f"P = {math.exp(details[name]):.4g}" if key == name else f"logit {details[key]:+.3f}"
+                    shown = answer.strip() if isinstance(answer, str) else f"token {answer}"
+                    at_most = "at most " if name in details["bounded"] else ""
+                    terms.append(Term(shown, sign * preset.scale * details[key], text=at_most + text))
+            if preset.shift:
+                terms.append(Term("shift", preset.shift))
+            both = "positive" in details
+            margin = f"margin {details['positive'] - details['negative']:+.3f} nats" if both else ""
+            odds = Term.sum(ODDS, terms, margin)
+            others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if preset.transform == "softmax" else []
+            found.append(Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS))
+        return Explanations(found, query)
 
 
 class MonoT5(Relevance):
@@ -420,38 +404,26 @@ class MonoT5(Relevance):
             )
 
     @cached_property
-    def asked(self) -> AnswerPreset:
+    def _preset(self) -> AnswerPreset:
         """The preset; behind a decoder's prompt its answers follow a blank."""
         blank = "" if self.language_model.include_eos_by_default else " "
         return replace(ANSWER_PRESETS["monot5"], positive=f"{blank}true", negative=f"{blank}false")
 
-    def _answers(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[NextTokens]:
+    def _answers(
+        self, queries: Sequence[str], lists: Sequence[list[Passage]], stages: Sequence[FirstStage | None] = ()
+    ) -> list[list[NextTokens]]:
         """What the model answers; as targets, where an answer is several tokens or the model tells no next one."""
         try:
-            return super()._answers(queries, lists)
+            return super()._answers(queries, lists, stages)
         except LacksCapability:
-            answers = str(self.asked.positive), str(self.asked.negative)
+            answers = str(self._preset.positive), str(self._preset.negative)
         requests = [
             [Request(self._prompt(query, passage), answer) for passage in passages for answer in answers]
             for query, passages in zip(queries, lists, strict=True)
         ]
         found = chain.from_iterable(self.language_model.log_likelihood_lists(requests, include_eos=False))
-        return [
+        pairs = (
             NextTokens(np.array([true.total, false.total]), max(true.cut_tokens, false.cut_tokens))
             for true, false in zip(found, found, strict=True)
-        ]
-
-
-def _is_answer(answer: object) -> bool:
-    return (isinstance(answer, str) and answer != "") or (
-        isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0
-    )
-
-
-def _check_template(template: str) -> None:
-    names = _PLACE.findall(template) if isinstance(template, str) else []
-    if names.count("text") != 1 or "query" not in names or not set(names) <= {"query", "text", "instruction"}:
-        raise InvalidInput(
-            "A template for relevance is a string that holds {text} once, {query}, and {instruction} if wanted; not "
-            f"{template!r:.200}."
         )
+        return [[next(pairs) for _ in passages] for passages in lists]

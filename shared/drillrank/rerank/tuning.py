@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Any, NamedTuple, TypeVar, cast, get_args
-
-import numpy as np
-import numpy.typing as npt
+from itertools import chain, zip_longest
+from typing import Any, NamedTuple, cast, get_args
 
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.likelihood import HuggingFaceModel, load_language_model
 from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Path, check_query
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, check_instructions, combined
+from drillrank.rerank.base import Ensemble
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank, check_instructions
 from drillrank.settings import check_one_of
-
-Choice = TypeVar("Choice")
 
 # Section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is dropped.
 INSTRUCTION_SEARCH_TEMPLATES = (
@@ -33,12 +29,9 @@ INSTRUCTION_SEARCH_TEMPLATES = (
     "Task: <X> previous documents and <Y> question based on them. Question:",
 )
 _SENTINELS = ("<extra_id_0>", "<extra_id_1>", "<extra_id_2>")
-_MASKS = ("<X>", "<Y>")
 _AT_ONCE = 50  # samples of one batch
 _MAX_TOKENS = 30  # of both fillings
 _PATIENCE = 5  # samples drawn for each instruction wanted, at most: most are repetitions at the end
-
-Scores = npt.NDArray[np.float64]  # of one question: (paths, instructions, contexts of demonstrations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,74 +162,53 @@ def tune(
     >>> PromptRank("unigram", **tuning.settings._asdict()).temperature
     1.0
     """
-    labelled = list(labelled)
-    instructions = _candidates("instructions", check_instructions(instructions))
-    temperatures, ensembles = _candidates("temperatures", temperatures), _candidates("ensembles", ensembles)
+    model, labelled = prompt_rank.language_model, list(labelled)
+    instructions = list(dict.fromkeys(check_instructions(instructions)))[: None if model.reads_instructions else 1]
+    temperatures, ensembles = list(dict.fromkeys(temperatures)), list(dict.fromkeys(ensembles))
+    if not temperatures or not ensembles:
+        raise InvalidInput("Temperatures and ensembles are lists of candidates that are not empty.")
     for temperature in temperatures:
         check_temperature(temperature)
     for ensemble in ensembles:
         check_one_of(Ensemble, ensembles=ensemble)
     check_positive(largest_ensemble=largest_ensemble)
     questions = _answerable(labelled, prompt_rank)
-    if not prompt_rank.language_model.reads_instructions:
-        instructions = instructions[:1]
     trials: dict[TunedSettings, float] = {}
-    scorings = 0
+    # By temperature and instruction: of each question, for each path, the scores under each context of demonstrations.
+    scores: dict[tuple[float, str], list[Sequence[list[float]]]] = {}
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import track
 
-    progress = Progress(console=Console(stderr=True), disable=not show_progress)
-    task = progress.add_task("Tuning", total=len(temperatures) * len(questions))
+    def score(wordings: Sequence[str], temperature: float) -> None:
+        given = {"demonstrations": prompt_rank.demonstrations, "settings": prompt_rank.settings}
+        scorer = PromptRank(model, instructions=wordings, temperature=temperature, **given)
+        for item in track(questions, "Tuning", console=Console(stderr=True), disable=not show_progress):
+            by_path = scorer.score_prompts(item.question, item.paths)
+            for wording, of_wording in zip(wordings, zip(*by_path, strict=True), strict=True):
+                scores.setdefault((temperature, wording), []).append(of_wording)
 
-    def score(candidates: Sequence[str], temperature: float) -> dict[str, list[Scores]]:
-        """Scores of the questions by instruction, each of shape (paths, contexts)."""
-        nonlocal scorings
-        scorer = PromptRank(
-            prompt_rank.language_model,
-            instructions=candidates,
-            temperature=temperature,
-            demonstrations=prompt_rank.demonstrations,
-            settings=prompt_rank.settings,
-        )
-        found: list[Scores] = []
-        for item in questions:
-            found.append(np.array(scorer.score_prompts(item.question, item.paths)))
-            scorings += found[-1].size
-            progress.advance(task)
-        return {wording: [scores[:, i] for scores in found] for i, wording in enumerate(candidates)}
-
-    def attempt(
-        chosen: Sequence[str], ensemble: Ensemble, temperature: float, scores: dict[str, list[Scores]]
-    ) -> float:
-        settings = TunedSettings(tuple(chosen), ensemble, temperature)
+    def attempt(wordings: Sequence[str], ensemble: Ensemble, temperature: float) -> float:
         hits = 0
         for number, item in enumerate(questions):
-            prompts = np.hstack([scores[wording][number] for wording in settings.instructions])
-            hits += item.found([combined(row, ensemble) for row in prompts.tolist()])
-        trials.setdefault(settings, hits / len(labelled))
-        return trials[settings]
+            by_path = zip(*(scores[temperature, wording][number] for wording in wordings), strict=True)
+            prompts = [list(chain.from_iterable(of_path)) for of_path in by_path]
+            hits += item.found([max(one) if ensemble == "max" else sum(one) / len(one) for one in prompts])
+        return trials.setdefault(TunedSettings(tuple(wordings), ensemble, temperature), hits / len(labelled))
 
-    with progress:
-        first = temperatures[0]
-        by_temperature = {first: score(instructions, first)}
-        alone = {wording: attempt([wording], ensembles[0], first, by_temperature[first]) for wording in instructions}
-        best = sorted(alone, key=alone.__getitem__, reverse=True)[:largest_ensemble]
-        by_temperature |= {temperature: score(best, temperature) for temperature in temperatures[1:]}
-    several_contexts = any(scores[0].shape[1] > 1 for scores in by_temperature[first].values())
+    first = temperatures[0]
+    score(instructions, first)
+    alone = {wording: attempt([wording], ensembles[0], first) for wording in instructions}
+    best = sorted(alone, key=alone.__getitem__, reverse=True)[:largest_ensemble]
+    for temperature in temperatures[1:]:
+        score(best, temperature)
+    contexts = len(scores[first, best[0]][0][0])
     for size in range(1, len(best) + 1):
-        for temperature, scores in by_temperature.items():
-            for ensemble in ensembles if size > 1 or several_contexts else ensembles[:1]:
-                attempt(best[:size], ensemble, temperature, scores)
+        for temperature in temperatures:
+            for ensemble in ensembles if size > 1 or contexts > 1 else ensembles[:1]:
+                attempt(best[:size], ensemble, temperature)
     winner = max(trials, key=trials.__getitem__)
+    scorings = sum(len(row) for found in scores.values() for of_question in found for row in of_question)
     return Tuning(winner, trials[winner], trials, len(labelled), len(questions), scorings)
-
-
-def _candidates(name: str, values: Sequence[Choice]) -> list[Choice]:
-    """The distinct candidates, in order."""
-    distinct = list(dict.fromkeys(values))
-    if not distinct:
-        raise InvalidInput(f"There are no {name} to choose from.")
-    return distinct
 
 
 def _answerable(labelled: Sequence[LabelledQuestion], prompt_rank: PromptRank) -> list[LabelledQuestion]:
@@ -276,17 +248,17 @@ def generate_instructions(
         MissingExtra: torch or transformers is not installed.
     """
     check_positive(count=count, top_k=top_k)
-    filler = load_language_model(model)
+    filler, found = load_language_model(model), dict[str, None]()
     if not isinstance(filler, HuggingFaceModel):
         raise InvalidInput(
             f"Instructions are written by an encoder-decoder model of Hugging Face, not {filler.spec!r}."
         )
-    found: dict[str, None] = {}
-    samples = _Samples(filler, top_k, seed)
-    for _ in range(-(-count * _PATIENCE // (_AT_ONCE * len(INSTRUCTION_SEARCH_TEMPLATES)))):
+    fillings = _filler(filler, top_k)
+    templates = INSTRUCTION_SEARCH_TEMPLATES
+    for draw in range(0, -(-count * _PATIENCE // _AT_ONCE), len(templates)):
         drawn = [
-            [_instruction(template, *fillings) for fillings in samples.draw(template)]
-            for template in INSTRUCTION_SEARCH_TEMPLATES
+            [_instruction(template, *pair) for pair in fillings(template, seed + draw + number)]
+            for number, template in enumerate(templates)
         ]
         found |= dict.fromkeys(wording for pair in zip_longest(*drawn) for wording in pair if wording)
         if len(found) >= count:
@@ -301,62 +273,51 @@ def generate_instructions(
     return list(found)
 
 
-class _Samples:
-    """Fillings of templates, sampled by a model with sentinel tokens."""
+def _filler(lm: HuggingFaceModel, top_k: int) -> Callable[[str, int], list[tuple[str, str]]]:
+    """From a template and a seed to fillings of one batch; what does not follow T5's format is left out."""
+    import torch
+    import transformers
 
-    def __init__(self, filler: HuggingFaceModel, top_k: int, seed: int) -> None:
-        import transformers
+    name, options = lm.spec.removeprefix("hf:"), lm.options
+    # An engine in half precision has a wider head than the rest, and hooks on it while it scores: take another.
+    engine = HuggingFaceModel(name, **{**options, "dtype": "float32"}).engine
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+        name, revision=options["revision"], trust_remote_code=options["trust_remote_code"]
+    )
+    known = tokenizer.get_vocab()
+    if not engine.model.config.is_encoder_decoder or any(name not in known for name in _SENTINELS):
+        raise InvalidInput(f"{lm.spec!r} is no encoder-decoder model with T5's sentinel tokens <extra_id_0> ....")
+    first, second, third = (known[name] for name in _SENTINELS)
 
-        name, options = filler.spec.removeprefix("hf:"), filler.options
-        # An engine in half precision has a wider head than the rest, and hooks on it while it scores: take another.
-        engine = HuggingFaceModel(name, **{**options, "dtype": "float32"}).engine
-        self._model, self._device = engine.model, engine.device
-        self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
-            name, revision=options["revision"], trust_remote_code=options["trust_remote_code"]
-        )
-        known = self._tokenizer.get_vocab()
-        if not self._model.config.is_encoder_decoder or any(name not in known for name in _SENTINELS):
-            raise InvalidInput(
-                f"{filler.spec!r} is no encoder-decoder model with T5's sentinel tokens <extra_id_0> ...."
-            )
-        self._sentinels = [known[name] for name in _SENTINELS]
-        self._top_k, self._seed = top_k, seed
-
-    def draw(self, template: str) -> list[tuple[str, str]]:
-        """Fillings of one batch; what does not follow T5's format is left out."""
-        import torch
-
-        text = template
-        for mask, sentinel in zip(_MASKS, _SENTINELS, strict=False):
-            text = text.replace(mask, sentinel)
-        given = self._tokenizer(text, return_tensors="pt").to(self._device)
-        generator_devices = [self._device] if self._device.type == "cuda" else []
-        with torch.random.fork_rng(devices=generator_devices), torch.inference_mode():
-            torch.manual_seed(self._seed)
-            self._seed += 1
-            written = self._model.generate(
-                input_ids=given["input_ids"],
-                attention_mask=given["attention_mask"],
+    def draw(template: str, seed: int) -> list[tuple[str, str]]:
+        text = template.replace("<X>", _SENTINELS[0]).replace("<Y>", _SENTINELS[1])
+        devices = [engine.device] if engine.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), torch.inference_mode():
+            torch.manual_seed(seed)
+            written = engine.model.generate(
+                **tokenizer(text, return_tensors="pt").to(engine.device),
                 do_sample=True,
-                top_k=self._top_k,
+                top_k=top_k,
                 num_return_sequences=_AT_ONCE,
                 max_new_tokens=_MAX_TOKENS,
             )
-        return [fillings for ids in written.tolist() if (fillings := self._fillings(ids))]
+        found = []
+        for ids in written.tolist():
+            _, filled = _parted(ids, first)
+            of_x, filled = _parted(filled, second)
+            of_y, _ = _parted(filled, third)
+            x, y = (" ".join(tokenizer.decode(part, skip_special_tokens=True).split()) for part in (of_x, of_y))
+            if x and y and "{path}" not in x + y:
+                found.append((x, y))
+        return found
 
-    def _fillings(self, ids: Sequence[int]) -> tuple[str, str] | None:
-        """What stands after the first and after the second sentinel."""
-        first, second, third = self._sentinels
-        if first not in ids or second not in ids[ids.index(first) :]:
-            return None
-        start = ids.index(first) + 1
-        middle = ids.index(second, start)
-        stop = ids.index(third, middle) if third in ids[middle:] else len(ids)
-        decoded = [
-            self._tokenizer.decode(part, skip_special_tokens=True) for part in (ids[start:middle], ids[middle:stop])
-        ]
-        x, y = (" ".join(text.split()) for text in decoded)
-        return (x, y) if x and y and "{path}" not in x + y else None
+    return draw
+
+
+def _parted(ids: list[int], sentinel: int) -> tuple[list[int], list[int]]:
+    """What stands before and what stands after a token."""
+    place = ids.index(sentinel) if sentinel in ids else len(ids)
+    return ids[:place], ids[place + 1 :]
 
 
 def _instruction(template: str, x: str, y: str) -> str:
