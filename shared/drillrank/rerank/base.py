@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ Arguments = ParamSpec("Arguments")
 
 Reduction = Literal["mean", "sum"]
 Ensemble = Literal["max", "mean"]
+Shares = Sequence[
+    tuple[str, npt.NDArray[np.float64]]
+]  # documents of a path by name, each with its share in every token
 ScoreScale = Literal["log_likelihood", "probability", "softmax"]
 
 PRIOR, UNMATCHED = "prior of the first stage", "no word of the question: as the least likely"
@@ -132,17 +135,17 @@ class Ranker(ABC, Generic[Given, Item]):
 
     @abstractmethod
     def _answers(
-        self, queries: Sequence[str], lists: Sequence[list[Item]], stages: Sequence[FirstStage | None]
+        self, queries: Sequence[str], lists: Sequence[list[Item]], stages: Sequence[FirstStage | None], /
     ) -> list[list[Any]]:
         """What the model says of each candidate, list by list; it is asked once for all."""
 
     @abstractmethod
-    def _scored(self, items: Sequence[Item], answers: Sequence[Any], stage: FirstStage | None) -> list[Scored]:
+    def _scored(self, items: Sequence[Item], answers: Sequence[Any], stage: FirstStage | None, /) -> list[Scored]:
         """Score and details of each candidate, from the model's answers and the first stage's."""
 
     @abstractmethod
     def _explained(
-        self, query: str, items: Sequence[Item], answers: Sequence[Any], ranking: Sequence[Ranked[Item]]
+        self, query: str, items: Sequence[Item], answers: Sequence[Any], ranking: Sequence[Ranked[Item]], /
     ) -> Explanations:
         """Of some entries of the ranking that these answers have led to."""
 
@@ -163,8 +166,8 @@ class LikelihoodRanker(Ranker[Given, Item]):
     def _prompts_of(self, item: Item, /) -> Sequence[Prompt]:
         """The prompts under which a candidate is scored, at least one."""
 
-    def _shares(self, query: str, items: Sequence[Item]) -> Sequence[npt.NDArray[np.float64]]:  # noqa: ARG002
-        """Of each document of each candidate in each token, shape (documents, tokens); empty where nobody can tell."""
+    def _shares(self, query: str, items: Sequence[Item]) -> Sequence[Shares]:  # noqa: ARG002
+        """Of each candidate; empty where nobody can tell."""
         return ()
 
     def _answers(
@@ -314,17 +317,12 @@ class LikelihoodRanker(Ranker[Given, Item]):
         else:
             read = [place for item, place in zip(ranking, places, strict=True) if item.details.get("read", True)]
             [answers] = self._in_two_stages([check_query(query)], [items], [None], [read])
-        return self._explained(query, items, answers, ranking, places)
+        return Explanations(self.explanations(query, items, answers, ranking, places), query)
 
     def _explained(
-        self,
-        query: str,
-        items: Sequence[Item],
-        answers: Sequence[Sequence[Likelihood]],
-        ranking: Sequence[Ranked[Item]],
-        places: Sequence[int] | None = None,
+        self, query: str, items: Sequence[Item], answers: Sequence[Any], ranking: Sequence[Ranked[Item]]
     ) -> Explanations:
-        places = [item.details["position"] for item in ranking] if places is None else places
+        places = [item.details["position"] for item in ranking]
         return Explanations(self.explanations(query, items, answers, ranking, places), query)
 
     def explanations(
@@ -362,27 +360,15 @@ class LikelihoodRanker(Ranker[Given, Item]):
         nothing = self._answers([query], [[*collection, empty]], model=model)[0][-1]
         shares = self._shares(query, items)
         for item, place, path in zip(ranking, places, steps or [None] * len(ranking), strict=True):
-            group, unread, parts = answers[place], not item.details.get("read", True), []
-            bases = [base.parts[0] for base in nothing] if unread else nothing
-            totals = [likelihood.total for likelihood in group]
-            best = totals.index(max(totals))
-            own, base = (group[best], bases[best]) if self.ensemble == "max" else (_mean(group), _mean(bases))
-            if unread:
-                below = (item.score - own.mean) * divisor(item.details)
-                parts = [Term(UNREAD, below - item.details.get("log_prior", 0.0))]
-            of_each = list(shares[place]) if shares and len(shares[place]) > 1 else []
-            names = map(name_of, getattr(items[place], "passages", ()))
-            entries.append(
-                likelihood_explained(
-                    item,
-                    own,
-                    base,
-                    model=first_expert(lm) if unread else lm,
-                    shares=list(zip(names, of_each, strict=False)),
-                    path=path,
-                    parts=parts,
-                )
-            )
+            group, bases, asked, parts = answers[place], nothing, lm, ()
+            if not item.details.get("read", True):
+                bases, asked = [base.parts[0] for base in nothing], first_expert(lm)
+                below = (item.score - group[0].mean) * divisor(item.details)
+                parts = (Term(UNREAD, below - item.details.get("log_prior", 0.0)),)
+            best = max(range(len(group)), key=lambda at: group[at].total)
+            pair = (group[best], bases[best]) if self.ensemble == "max" else (_mean(group), _mean(bases))
+            of_each = shares[place] if shares else ()
+            entries.append(likelihood_explained(item, *pair, model=asked, shares=of_each, path=path, parts=parts))
         return entries
 
 
@@ -394,12 +380,8 @@ def first_expert(model: LanguageModel) -> LanguageModel:
 def warn_unread(model: LanguageModel, setting: str) -> None:
     """Say that wording does nothing with a model that reads words of documents alone."""
     if not model.reads_instructions:
-        warnings.warn(
-            f"{setting} does nothing with {model.spec!r:.200}, which reads the words of documents alone: take a neural "
-            "model, or leave it out.",
-            DrillrankWarning,
-            stacklevel=3,
-        )
+        reads = "which reads the words of documents alone: take a neural model, or leave it out."
+        warnings.warn(f"{setting} does nothing with {model.spec!r:.200}, {reads}", DrillrankWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,11 +429,8 @@ class LikelihoodFormula:
             DrillrankWarning: the question is longer than that.
         """
         if len(question) > MAX_QUESTION:
-            warnings.warn(
-                f"A question of {len(question)} characters is read up to character {MAX_QUESTION}.",
-                DrillrankWarning,
-                stacklevel=2,
-            )
+            message = f"A question of {len(question)} characters is read up to character {MAX_QUESTION}."
+            warnings.warn(message, DrillrankWarning, stacklevel=2)
             question = question[:MAX_QUESTION]
         if self.question_mark and not question.endswith("?"):
             question += "?"
@@ -508,14 +487,10 @@ def preset_formula(preset: str | LikelihoodFormula, model: LanguageModel, placeh
     if not isinstance(formula, LikelihoodFormula):
         raise InvalidInput(f"A preset is one of {', '.join(PRESETS)}, or a LikelihoodFormula; not {preset!r:.200}.")
     if not isinstance(formula.template, str) or formula.template.count(placeholder) != 1:
-        raise InvalidInput(
-            f"This ranker's template holds {placeholder} exactly once; {preset!r:.200} is for another one."
-        )
+        raise InvalidInput(f"This ranker's template holds {placeholder} once; {preset!r:.200} is for another one.")
     if not model.reads_instructions:
-        raise InvalidInput(
-            f"A preset follows code for neural models, and {model.spec!r} does not read its wording: leave the preset "
-            "out."
-        )
+        reads = f"and {model.spec!r:.200} does not read its wording: leave the preset out."
+        raise InvalidInput(f"A preset follows code for neural models, {reads}")
     return formula
 
 
@@ -557,20 +532,16 @@ def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[
     >>> round(sum(r.score for r in rescaled(ranking, "softmax")), 6)
     1.0
     """
-    if scale not in get_args(ScoreScale):
-        raise InvalidInput(f"The score scale is one of {', '.join(get_args(ScoreScale))}; not {scale!r:.200}.")
+    check_one_of(ScoreScale, scale=scale)
     if scale == "log_likelihood" or not ranking:
         return list(ranking)
-    if scale == "probability":
-        scores = [math.exp(log_probability(item)) for item in ranking]
-    else:
-        tokens = divisor(ranking[0].details)
-        totals = [log_probability(item) * tokens for item in ranking]
-        best = max(totals)
-        weights = [math.exp(value - best) for value in totals]
-        everything = math.fsum(weights)
-        scores = [weight / everything for weight in weights]
-    return [replace(item, score=score) for item, score in zip(ranking, scores, strict=True)]
+    together = scale == "softmax"
+    tokens = divisor(ranking[0].details) if together else 1
+    logs = [log_probability(item) * tokens for item in ranking]
+    best = max(logs) if together else 0.0
+    weights = [math.exp(log - best) for log in logs]
+    whole = math.fsum(weights) if together else 1.0
+    return [replace(item, score=weight / whole) for item, weight in zip(ranking, weights, strict=True)]
 
 
 def selected(
@@ -592,7 +563,7 @@ def likelihood_explained(
     nothing: Likelihood,
     *,
     model: LanguageModel,
-    shares: Sequence[tuple[str, npt.NDArray[np.float64]]] = (),
+    shares: Shares = (),
     path: Term | None = None,
     parts: Iterable[Term] = (),
 ) -> Explanation:
@@ -635,9 +606,7 @@ def likelihood_explained(
     return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), per)
 
 
-def _nothing_and_gains(
-    likelihood: Likelihood, nothing: Likelihood, shares: Sequence[tuple[str, npt.NDArray[np.float64]]] = ()
-) -> tuple[Term, Term]:
+def _nothing_and_gains(likelihood: Likelihood, nothing: Likelihood, shares: Shares = ()) -> tuple[Term, Term]:
     """What each token has after nothing, and what it gains after a passage, by document where shares are known."""
     base = nothing.log_probs.tolist()
     gains = (likelihood.log_probs - nothing.log_probs).tolist()

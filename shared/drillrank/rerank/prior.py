@@ -28,7 +28,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from numbers import Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoder import KAPPA
 from drillrank.passages import Passage, Path
+from drillrank.settings import check_one_of
 
 Prior = Literal["retrieval", "cosine"]
 RetrievalScores = Sequence[float | None]
@@ -56,8 +57,8 @@ def check_prior(prior: Prior | None) -> Prior | None:
     Raises:
         InvalidInput: it is neither `"retrieval"` nor `"cosine"` nor None.
     """
-    if prior not in (*get_args(Prior), None):
-        raise InvalidInput(f'The prior of passages is "retrieval", "cosine" or None, not {prior!r:.200}.')
+    if prior is not None:
+        check_one_of(Prior, prior=prior)
     return prior
 
 
@@ -112,10 +113,9 @@ class FirstStage(NamedTuple):
             finite = issubclass(type(score), Real) and type(score) is not bool and math.isfinite(score)
             if not finite or (prior == "cosine" and abs(score) > 1 + _COSINE):
                 why = ', which is no cosine: give prior="retrieval" for scores on other scales.'
-                raise InvalidInput(
-                    f"The first stage's score of passage {place} (id {passages[place].id!r}) is {score!r}"
-                    + (why if finite else ": give a finite number, or None where there is none.")
-                )
+                why = why if finite else ": give a finite number, or None where there is none."
+                named = f"passage {place} (id {passages[place].id!r})"
+                raise InvalidInput(f"The first stage's score of {named} is {score!r:.200}{why}")
         places = [place for place, score in enumerate(scores) if score is not None]
         if prior == "cosine" and passages and not places:
             raise InvalidInput(
@@ -126,10 +126,9 @@ class FirstStage(NamedTuple):
             ranks = np.log(np.arange(1, count + 1))
             return FirstStage(weight * (-WEIGHT * ranks - CUTOFF * np.exp(ranks)), ranks, by_meaning=False)
         known = np.array([scores[place] for place in places], dtype=np.float64)
-        of_known = _log_ranks(known)
-        ranks, cosines = np.full(count, of_known.mean()), np.full(count, known.mean())
-        ranks[places], cosines[places] = of_known, known
-        weights = KAPPA * cosines if prior == "cosine" else -WEIGHT * ranks - CUTOFF * np.exp(ranks)
+        ranks = _filled(_log_ranks(known), places, count)
+        by_rank = -WEIGHT * ranks - CUTOFF * np.exp(ranks)
+        weights = KAPPA * _filled(known, places, count) if prior == "cosine" else by_rank
         return FirstStage(weight * weights, ranks, prior == "cosine")
 
 
@@ -257,6 +256,13 @@ def _log_ranks(scores: Floats) -> Floats:
     logs = np.empty(len(scores))
     logs[order] = means[group]
     return logs
+
+
+def _filled(known: Floats, places: Sequence[int], count: int) -> Floats:
+    """Values at their places, their mean elsewhere."""
+    values = np.full(count, known.mean())
+    values[places] = known
+    return values
 
 
 def _explained(ranks: Floats, known: Sequence[Floats]) -> float:

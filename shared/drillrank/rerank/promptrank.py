@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
@@ -21,7 +20,15 @@ from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Passage, Path, check_query
 from drillrank.prompts import Prompt
 from drillrank.rerank.base import Ensemble as Ensemble
-from drillrank.rerank.base import LikelihoodFormula, LikelihoodRanker, Scored, preset_formula, warn_unread
+from drillrank.rerank.base import (
+    LikelihoodFormula,
+    LikelihoodRanker,
+    Scored,
+    Shares,
+    name_of,
+    preset_formula,
+    warn_unread,
+)
 from drillrank.rerank.demonstrations import (
     Demonstration,
     check_demonstrations,
@@ -100,7 +107,9 @@ class PromptRankSettings:
 
 
 class PromptRank(LikelihoodRanker[Path, Path]):
-    """Scores paths of documents jointly by the likelihood of the question; `rerank.tuning` finds good prompts.
+    """Scores paths of documents jointly by the likelihood of the question.
+
+    `drillrank.evaluation.tune` finds good prompts, also among those that `rerank.tuning.generate_instructions` writes.
 
     Args:
         model: A language model, or its specification. A T5 that names a limit of 512 tokens has none: load it with
@@ -169,15 +178,8 @@ class PromptRank(LikelihoodRanker[Path, Path]):
 
     def with_model(self, model: LanguageModel) -> PromptRank:
         """The same with another language model."""
-        return type(self)(
-            model,
-            instructions=self.instructions,
-            ensemble=self.ensemble,
-            temperature=self.temperature,
-            demonstrations=self.demonstrations,
-            prior=self.prior,
-            settings=self.settings,
-        )
+        names = ("instructions", "ensemble", "temperature", "demonstrations", "prior", "settings")
+        return type(self)(model, **{name: getattr(self, name) for name in names})
 
     def likelihoods(self, query: str, paths: Iterable[Path]) -> list[list[Likelihood]]:
         """Of the question's tokens after each path, for each instruction and each context of demonstrations.
@@ -245,13 +247,16 @@ class PromptRank(LikelihoodRanker[Path, Path]):
             documents.append(Passage(f"{cut}. " if stop else cut))
         return Path(tuple(documents))
 
-    def _shares(self, query: str, paths: Sequence[Path]) -> list[npt.NDArray[np.float64]]:
+    def _shares(self, query: str, paths: Sequence[Path]) -> Sequence[Shares]:
         """None for models that read whole paths."""
         if self.language_model.reads_instructions:
-            return []
+            return ()
         alone = self.likelihoods(query, [Path((passage,)) for path in paths for passage in path.passages])
         if any(likelihood.parts for [likelihood] in alone):  # tokens of several experts
-            return []
-        probabilities = np.exp([group[0].log_probs for group in alone])
-        ends = np.cumsum([len(path.passages) for path in paths])[:-1]
-        return [own / own.sum(axis=0) for own in np.split(probabilities, ends)]
+            return ()
+        probabilities, shares = iter([np.exp(likelihood.log_probs) for [likelihood] in alone]), []
+        for path in paths:
+            of_path = np.array([next(probabilities) for _ in path.passages])
+            of_path /= of_path.sum(axis=0)
+            shares.append(list(zip(map(name_of, path.passages), of_path, strict=True)) if len(of_path) > 1 else [])
+        return shares

@@ -30,7 +30,6 @@ from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Re
 from drillrank.passages import Passage, Ranked, as_passages
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.base import Ranker, Scored, log_sigmoid, name_of
-from drillrank.rerank.prior import FirstStage
 from drillrank.settings import as_settings, check_one_of
 
 Transform = Literal["softmax", "margin", "logit"]
@@ -38,6 +37,7 @@ Transform = Literal["softmax", "margin", "logit"]
 # Nogueira et al. (2020): P("true") against P("false") after this prompt.
 MONOT5_PROMPT = "Query: {query} Document: {text} Relevant:"
 
+_ANSWERS = ("positive", "negative")
 _PLACE = re.compile(r"\{(\w+)\}")
 _NO_TOKENS = "The model answers about the question as a whole: it tells no contribution of a token."
 
@@ -69,61 +69,44 @@ class AnswerPreset:
     chat: bool = False
 
 
-_SYSTEM, _USER, _ASSISTANT = (
-    "<|im_start|>system\n",
-    "<|im_end|>\n<|im_start|>user\n",
-    "<|im_end|>\n<|im_start|>assistant\n",
+_SYSTEM, _USER = "<|im_start|>system\n", "<|im_end|>\n<|im_start|>user\n"
+_ASSISTANT = "<|im_end|>\n<|im_start|>assistant\n"
+_QWEN3 = (
+    f"{_SYSTEM}Judge whether the Document meets the requirements based on the Query and the Instruct provided. "
+    f'Note that the answer can only be "yes" or "no".{_USER}<Instruct>: {{instruction}}\n<Query>: {{query}}\n'
+    f"<Document>: {{text}}{_ASSISTANT}<think>\n\n</think>\n\n"
+)
+_QWEN3_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+_MXBAI = (
+    f"{_SYSTEM}You are Qwen, created by Alibaba Cloud. You are a helpful assistant.{_USER}{{instruction}}"
+    "query: {query}\ndocument: {text}\nYou are a search relevance expert who evaluates how well documents match "
+    "search queries. For each query-document pair, carefully analyze the semantic relationship between them, then "
+    "provide your binary relevance judgment (0 for not relevant, 1 for relevant).\n"
+    f"Relevance:{_ASSISTANT}"
+)
+_BGE = (  # the tokenizer puts <bos> in front
+    "A: {query}\nB: {text}\nGiven a query A and a passage B, determine whether the passage contains an answer to "
+    "the query by providing a prediction of either 'Yes' or 'No'."
 )
 _ZERANK = f"{_SYSTEM}{{query}}{_USER}{{text}}{_ASSISTANT}"
+_CTXL = (
+    "Check whether a given document contains information helpful to answer the query.\n"
+    "<Document> {text}\n<Query> {query}{instruction} ??"
+)
+_YES_NO = (  # ours, for any model that was tuned to follow instructions
+    "{instruction}Query: {query}\n\nDocument: {text}\n\nDoes the document help to answer the query? Answer with "
+    "one word, Yes or No."
+)
 
 ANSWER_PRESETS: dict[str, AnswerPreset] = {
     "monot5": AnswerPreset(MONOT5_PROMPT, "true", "false", "softmax"),
-    "qwen3-reranker": AnswerPreset(
-        f"{_SYSTEM}Judge whether the Document meets the requirements based on the Query and the Instruct provided. "
-        f'Note that the answer can only be "yes" or "no".{_USER}<Instruct>: {{instruction}}\n<Query>: {{query}}\n'
-        f"<Document>: {{text}}{_ASSISTANT}<think>\n\n</think>\n\n",
-        "yes",
-        "no",
-        "softmax",
-        instruction="Given a web search query, retrieve relevant passages that answer the query",
-    ),
-    "mxbai-rerank-v2": AnswerPreset(
-        f"{_SYSTEM}You are Qwen, created by Alibaba Cloud. You are a helpful assistant.{_USER}{{instruction}}"
-        "query: {query}\ndocument: {text}\nYou are a search relevance expert who evaluates how well documents match "
-        "search queries. For each query-document pair, carefully analyze the semantic relationship between them, then "
-        "provide your binary relevance judgment (0 for not relevant, 1 for relevant).\n"
-        f"Relevance:{_ASSISTANT}",
-        "1",
-        "0",
-        "margin",
-        instruction_form="instruction: {instruction}\n",
-    ),
-    "bge-reranker-v2-gemma": AnswerPreset(  # the tokenizer puts <bos> in front
-        "A: {query}\nB: {text}\nGiven a query A and a passage B, determine whether the passage contains an answer to "
-        "the query by providing a prediction of either 'Yes' or 'No'.",
-        "Yes",
-        None,
-        "logit",
-    ),
+    "qwen3-reranker": AnswerPreset(_QWEN3, "yes", "no", "softmax", _QWEN3_TASK),
+    "mxbai-rerank-v2": AnswerPreset(_MXBAI, "1", "0", "margin", instruction_form="instruction: {instruction}\n"),
+    "bge-reranker-v2-gemma": AnswerPreset(_BGE, "Yes", None, "logit"),
     "zerank-1-small": AnswerPreset(_ZERANK, "Yes", None, "logit", scale=0.2),
     "zerank-2": AnswerPreset(_ZERANK, "Yes", None, "logit"),
-    "ctxl-rerank-v2": AnswerPreset(
-        "Check whether a given document contains information helpful to answer the query.\n"
-        "<Document> {text}\n<Query> {query}{instruction} ??",
-        0,
-        None,
-        "logit",
-        instruction_form=" {instruction}",
-    ),
-    "yes-no": AnswerPreset(  # ours, for any model that was tuned to follow instructions
-        "{instruction}Query: {query}\n\nDocument: {text}\n\nDoes the document help to answer the query? Answer with "
-        "one word, Yes or No.",
-        "Yes",
-        "No",
-        "softmax",
-        instruction_form="{instruction}\n\n",
-        chat=True,
-    ),
+    "ctxl-rerank-v2": AnswerPreset(_CTXL, 0, None, "logit", instruction_form=" {instruction}"),
+    "yes-no": AnswerPreset(_YES_NO, "Yes", "No", "softmax", instruction_form="{instruction}\n\n", chat=True),
 }
 
 
@@ -153,14 +136,13 @@ class RelevanceSettings:
     chat: bool | None = None
 
     def __post_init__(self) -> None:
-        answers = {"positive": self.positive, "negative": self.negative}
-        numbers = {"scale": self.scale, "shift": self.shift}
-        for name, answer in answers.items():
-            is_answer = (isinstance(answer, str) and answer) or (type(answer) is int and answer >= 0)
-            if answer is not None and not is_answer:
+        for name in _ANSWERS:
+            answer = getattr(self, name)
+            if not (answer is None or (isinstance(answer, str) and answer) or (type(answer) is int and answer >= 0)):
                 raise InvalidInput(f"{name} is a token's text or its id, not {answer!r:.200}.")
-        for name, number in numbers.items():
-            if number is not None and not (isinstance(number, int | float) and math.isfinite(number)):
+        for name in ("scale", "shift"):
+            number = getattr(self, name)
+            if not (number is None or (isinstance(number, int | float) and math.isfinite(number))):
                 raise InvalidInput(f"{name} is a finite number, not {number!r:.200}.")
         if self.scale is not None and self.scale <= 0:
             raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r}.")
@@ -207,6 +189,7 @@ class Relevance(Ranker[Passage | str, Passage]):
     """
 
     _candidates = staticmethod(as_passages)
+    _needs = "tells_next_tokens"  # of the model
 
     def __init__(
         self,
@@ -223,30 +206,19 @@ class Relevance(Ranker[Passage | str, Passage]):
         names = _PLACE.findall(template) if isinstance(template, str) else []
         known = {"query", "text", "instruction"}
         if template is not None and (names.count("text") != 1 or "query" not in names or not set(names) <= known):
-            raise InvalidInput(
-                "A template for relevance is a string that holds {text} once, {query}, and {instruction} if wanted; "
-                f"not {template!r:.200}."
-            )
+            places = "{text} once, {query}, and {instruction} if wanted"
+            raise InvalidInput(f"A template for relevance is a string that holds {places}; not {template!r:.200}.")
         if not isinstance(instruction, str | None):
             raise InvalidInput(f"instruction is a str, not {instruction!r:.200}.")
         if instruction is not None and "{instruction}" not in (template or ANSWER_PRESETS[preset].template):
-            raise InvalidInput(
-                f"The instruction {instruction!r:.80} would be read nowhere: the prompt has no {{instruction}}."
-            )
+            where = "would be read nowhere: the prompt has no {instruction}."
+            raise InvalidInput(f"The instruction {instruction!r:.80} {where}")
         check_limits(max_passage_tokens=max_passage_tokens)
         self.language_model = load_language_model(model)
         self.preset, self.template, self.instruction = preset, template, instruction
         self.max_passage_tokens = max_passage_tokens
         self.settings = as_settings(RelevanceSettings, settings)
-        self._check_model()
-
-    def _check_model(self) -> None:
-        """Refuse now a model that cannot be asked.
-
-        Raises:
-            LacksCapability: as said.
-        """
-        if not self.language_model.tells_next_tokens:
+        if not getattr(self.language_model, self._needs):
             self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
 
     @cached_property
@@ -273,32 +245,27 @@ class Relevance(Ranker[Passage | str, Passage]):
         return preset
 
     def _answers(
-        self,
-        queries: Sequence[str],
-        lists: Sequence[list[Passage]],
-        stages: Sequence[FirstStage | None] = (),  # noqa: ARG002
+        self, queries: Sequence[str], lists: Sequence[list[Passage]], _stages: object, /
     ) -> list[list[NextTokens]]:
         if not any(lists):  # for no passage, load no model
             return [[] for _ in lists]
         preset = self._preset
         by_logit = preset.transform == "logit"
         answers = [answer for answer in (preset.positive, preset.negative) if answer is not None]
+        wanted = tuple(answers[:1] if by_logit else answers)
         requests = [
-            NextTokenRequest(
-                self._prompt(query, passage), tuple(answers[:1] if by_logit else answers), chat=preset.chat
-            )
+            NextTokenRequest(self._prompt(query, passage), wanted, chat=preset.chat)
             for query, passages in zip(queries, lists, strict=True)
             for passage in passages
         ]
         found = self.language_model.next_tokens(requests, logits=by_logit)
         unknown = sum(bool(one.bounds) and all(one.bounds) for one in found)
         if unknown:
-            warnings.warn(
+            message = (
                 f"Of {unknown} of {len(found)} passages the server told neither answer, since others are likelier: the "
-                "prompt is hardly the one that the model was trained with. They count as undecided.",
-                DrillrankWarning,
-                stacklevel=2,
+                "prompt is hardly the one that the model was trained with. They count as undecided."
             )
+            warnings.warn(message, DrillrankWarning, stacklevel=2)
         each = iter(found)
         return [[next(each) for _ in passages] for passages in lists]
 
@@ -314,25 +281,15 @@ class Relevance(Ranker[Passage | str, Passage]):
         pieces = _PLACE.split(preset.template)  # wording and names of places in turn
         return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
 
-    def _scored(
-        self,
-        items: Sequence[Passage],  # noqa: ARG002
-        answers: Sequence[NextTokens],
-        stage: FirstStage | None = None,  # noqa: ARG002
-    ) -> list[Scored]:
+    def _scored(self, _items: object, answers: Sequence[NextTokens], _stage: object, /) -> list[Scored]:
         """What the transform makes of the answers, and the details."""
         preset, scored = self._preset, []
         for found in answers:
             first, *others = values = found.values.tolist()
-            names = ("positive", "negative")
             odds = preset.scale * (first - sum(others)) + preset.shift
-            details = {
-                "log_odds": odds,
-                **dict(zip(names if others else ("logit",), values, strict=True)),
-                "tokens": 1,
-                "cut_tokens": found.cut_tokens,
-                "bounded": [name for name, bound in zip(names, found.bounds, strict=False) if bound],
-            }
+            known = dict(zip(_ANSWERS if others else ("logit",), values, strict=True))
+            bounded = [name for name, bound in zip(_ANSWERS, found.bounds, strict=False) if bound]
+            details = {"log_odds": odds, **known, "tokens": 1, "cut_tokens": found.cut_tokens, "bounded": bounded}
             scored.append((log_sigmoid(odds) if preset.transform == "softmax" else odds, details))
         return scored
 
@@ -345,26 +302,24 @@ class Relevance(Ranker[Passage | str, Passage]):
         return self._explained(query, (), (), ranking)
 
     def _explained(
-        self,
-        query: str,
-        items: Sequence[Passage],  # noqa: ARG002
-        answers: Sequence[NextTokens],  # noqa: ARG002
-        ranking: Sequence[Ranked[Passage]],
+        self, query: str, _items: object, _found: object, ranking: Sequence[Ranked[Passage]], /
     ) -> Explanations:
         preset, found = self._preset, []
+        both = (preset.positive, preset.negative)
+        shown = [answer.strip() if isinstance(answer, str) else f"token {answer}" for answer in both]
         for item in ranking:
-            details, terms = item.details, []
-            for answer, name, sign in ((preset.positive, "positive", 1), (preset.negative, "negative", -1)):
-                key = name if name in details else "logit"
-                if key in details and (key == name or sign > 0):
-                    text = f"P = {math.exp(details[name]):.4g}" if key == name else f"logit {details[key]:+.3f}"
-                    shown = answer.strip() if isinstance(answer, str) else f"token {answer}"
-                    at_most = "at most " if name in details["bounded"] else ""
-                    terms.append(Term(shown, sign * preset.scale * details[key], text=at_most + text))
+            details, margin = item.details, ""
+            if "logit" in details:
+                terms = [Term(shown[0], preset.scale * details["logit"], text=f"logit {details['logit']:+.3f}")]
+            else:
+                margin = f"margin {details['positive'] - details['negative']:+.3f} nats"
+                at_most = dict.fromkeys(details["bounded"], "at most ")
+                terms = [
+                    Term(answer, factor * details[key], text=f"{at_most.get(key, '')}P = {math.exp(details[key]):.4g}")
+                    for answer, key, factor in zip(shown, _ANSWERS, (preset.scale, -preset.scale), strict=True)
+                ]
             if preset.shift:
                 terms.append(Term("shift", preset.shift))
-            both = "positive" in details
-            margin = f"margin {details['positive'] - details['negative']:+.3f} nats" if both else ""
             odds = Term.sum(ODDS, terms, margin)
             others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if preset.transform == "softmax" else []
             found.append(Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS))
@@ -390,18 +345,13 @@ class MonoT5(Relevance):
     >>> MonoT5("unigram")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.LacksCapability: MonoT5 asks a question in words, which 'unigram' does not read: ...
+    drillrank.errors.LacksCapability: 'unigram' tells no probabilities of the next token: ...
     """
+
+    _needs = "reads_instructions"
 
     def __init__(self, model: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
         super().__init__(model, preset="monot5", max_passage_tokens=max_passage_tokens)
-
-    def _check_model(self) -> None:
-        if not self.language_model.reads_instructions:
-            raise LacksCapability(
-                f"MonoT5 asks a question in words, which {self.language_model.spec!r:.200} does not read: give a "
-                'neural model, such as "hf:castorini/monot5-base-msmarco-10k".'
-            )
 
     @cached_property
     def _preset(self) -> AnswerPreset:
@@ -410,11 +360,11 @@ class MonoT5(Relevance):
         return replace(ANSWER_PRESETS["monot5"], positive=f"{blank}true", negative=f"{blank}false")
 
     def _answers(
-        self, queries: Sequence[str], lists: Sequence[list[Passage]], stages: Sequence[FirstStage | None] = ()
+        self, queries: Sequence[str], lists: Sequence[list[Passage]], _stages: object, /
     ) -> list[list[NextTokens]]:
         """What the model answers; as targets, where an answer is several tokens or the model tells no next one."""
         try:
-            return super()._answers(queries, lists, stages)
+            return super()._answers(queries, lists, _stages)
         except LacksCapability:
             answers = str(self._preset.positive), str(self._preset.negative)
         requests = [
