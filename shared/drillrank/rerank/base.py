@@ -262,17 +262,16 @@ class LikelihoodRanker(Ranker[Given, Item]):
             scores = [likelihood.mean if by_mean else likelihood.total for likelihood in group]
             scored.append((max(scores) if self.ensemble == "max" else sum(scores) / len(scores), details))
         lowest = min((score for score, _ in scored), default=0.0)
-        matched = [group[0].matched for group in answers]
-        scored = [
-            (score if match else lowest, details) for (score, details), match in zip(scored, matched, strict=True)
-        ]
+        for at, answered in enumerate(answers):
+            if not answered[0].matched:
+                scored[at] = (lowest, scored[at][1])
         return scored if stage is None else posteriors(scored, stage)
 
     def _scored_in_two_stages(
         self, items: Sequence[Item], answers: Sequence[Sequence[Likelihood]], stage: FirstStage | None
     ) -> list[Scored]:
         """What was not read, and has no parts, comes after all that was: with the first expert's distances."""
-        first = [[(*group[0].parts, group[0])[0]] for group in answers]
+        first = [[found[0].parts[0] if found[0].parts else found[0]] for found in answers]
         scored = self._scored(items, first, stage, two_stages=False)
         read = [at for at, group in enumerate(answers) if group[0].parts]
         lowest = min((scored[at][0] for at in read), default=0.0)
@@ -356,15 +355,15 @@ class LikelihoodRanker(Ranker[Given, Item]):
         empty: Any = Path((Passage(""),)) if isinstance(items[0], Path) else Passage("")
         # A lexical model counts what was ranked; a sum is fitted on it, or its neural experts would read it again.
         model = self._fitted(items) if lm.wants_fit and isinstance(lm, SumOfExperts) else lm
-        collection = items if model.wants_fit else ()
+        collection: list[Any] = list(items) if model.wants_fit else []
         nothing = self._answers([query], [[*collection, empty]], model=model)[0][-1]
         shares = self._shares(query, items)
         for item, place, path in zip(ranking, places, steps or [None] * len(ranking), strict=True):
-            group, bases, asked, parts = answers[place], nothing, lm, ()
+            group, bases, asked, parts = answers[place], nothing, lm, list[Term]()
             if not item.details.get("read", True):
                 bases, asked = [base.parts[0] for base in nothing], first_expert(lm)
                 below = (item.score - group[0].mean) * divisor(item.details)
-                parts = (Term(UNREAD, below - item.details.get("log_prior", 0.0)),)
+                parts.append(Term(UNREAD, below - item.details.get("log_prior", 0.0)))
             best = max(range(len(group)), key=lambda at: group[at].total)
             pair = (group[best], bases[best]) if self.ensemble == "max" else (_mean(group), _mean(bases))
             of_each = shares[place] if shares else ()

@@ -189,7 +189,6 @@ class Relevance(Ranker[Passage | str, Passage]):
     """
 
     _candidates = staticmethod(as_passages)
-    _needs = "tells_next_tokens"  # of the model
 
     def __init__(
         self,
@@ -218,7 +217,10 @@ class Relevance(Ranker[Passage | str, Passage]):
         self.preset, self.template, self.instruction = preset, template, instruction
         self.max_passage_tokens = max_passage_tokens
         self.settings = as_settings(RelevanceSettings, settings)
-        if not getattr(self.language_model, self._needs):
+        self._check_model()
+
+    def _check_model(self) -> None:
+        if not self.language_model.tells_next_tokens:
             self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
 
     @cached_property
@@ -283,8 +285,9 @@ class Relevance(Ranker[Passage | str, Passage]):
 
     def _scored(self, _items: object, answers: Sequence[NextTokens], _stage: object, /) -> list[Scored]:
         """What the transform makes of the answers, and the details."""
-        preset, scored = self._preset, []
+        scored = []
         for found in answers:
+            preset = self._preset
             first, *others = values = found.values.tolist()
             odds = preset.scale * (first - sum(others)) + preset.shift
             known = dict(zip(_ANSWERS if others else ("logit",), values, strict=True))
@@ -304,6 +307,8 @@ class Relevance(Ranker[Passage | str, Passage]):
     def _explained(
         self, query: str, _items: object, _found: object, ranking: Sequence[Ranked[Passage]], /
     ) -> Explanations:
+        if not ranking:  # for nothing, look at no checkpoint
+            return Explanations(question=query)
         preset, found = self._preset, []
         both = (preset.positive, preset.negative)
         shown = [answer.strip() if isinstance(answer, str) else f"token {answer}" for answer in both]
@@ -345,13 +350,18 @@ class MonoT5(Relevance):
     >>> MonoT5("unigram")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.LacksCapability: 'unigram' tells no probabilities of the next token: ...
+    drillrank.errors.LacksCapability: MonoT5 asks a question in words, which 'unigram' does not read: ...
     """
-
-    _needs = "reads_instructions"
 
     def __init__(self, model: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
         super().__init__(model, preset="monot5", max_passage_tokens=max_passage_tokens)
+
+    def _check_model(self) -> None:
+        if not self.language_model.reads_instructions:
+            reads = f"which {self.language_model.spec!r:.200} does not read: give a neural model"
+            raise LacksCapability(
+                f'MonoT5 asks a question in words, {reads}, as "hf:castorini/monot5-base-msmarco-10k".'
+            )
 
     @cached_property
     def _preset(self) -> AnswerPreset:
