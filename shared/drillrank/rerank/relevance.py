@@ -16,7 +16,7 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
@@ -231,8 +231,8 @@ class Relevance(Ranker[Passage | str, Passage]):
             InvalidInput: the two answers are needed and only one is known, or both are the same.
         """
         form = None if self.template is None else "{instruction}"
-        given = {**asdict(self.settings), "template": self.template, "instruction_form": form}
-        given["instruction"] = self.instruction
+        given: dict[str, Any] = {item.name: getattr(self.settings, item.name) for item in fields(RelevanceSettings)}
+        given |= {"template": self.template, "instruction": self.instruction, "instruction_form": form}
         given = {name: value for name, value in given.items() if value is not None}
         trained = None if {"positive", "negative"} <= given.keys() else self.language_model.trained_answers
         if trained is not None:
