@@ -286,7 +286,7 @@ class MultiViewIndex:
         language: Whose stemmer words go through: one of `drillrank.text.LANGUAGES`.
         embed: Ranks by meaning in place of words: turns texts into an array of shape (texts, dimensions).
         merge: `"fusion"`, or `"union"` as in the paper: see `drillrank.views.merge_views`.
-        views: The views that are searched, among those of the chunks; None for all.
+        views: The views that are searched, among those of the chunks.
 
     Raises:
         InvalidInput: a weight is below 0, the retriever, a view or `merge` is unknown, or some sections lack their raw
@@ -310,18 +310,18 @@ class MultiViewIndex:
         *,
         embed: Embed | None = None,
         merge: Merge = "fusion",
-        views: Sequence[View] | None = None,
+        views: Sequence[View] = VIEWS,
     ) -> None:
         check_one_of(RetrieverName, retriever=retriever)
         check_one_of(Merge, merge=merge)
         check_language(language)
         check_weights(weights)
-        check_views(VIEWS if views is None else views)
+        check_views(views)
         self.retriever = retriever
         self.weights = weights
         self.language = language
         self.merge: Merge = merge
-        self.views = VIEWS if views is None else tuple(views)
+        self.views = tuple(views)
         by_view: dict[str, list[tuple[int, ViewText | SectionChunk]]] = {view: [] for view in VIEWS}
         self._names: dict[str, str] = {}
         for number, chunk in enumerate(chunks):
