@@ -451,7 +451,7 @@ def written(
             entries = marked.get(id(block.rows[0]), {})
             for title, level in entries.items():
                 text.heading(level, title)
-            said = " ".join(row.text for row in block.rows)
+            said = block.text
             if id(block) in levels and not entries:
                 text.heading(levels[id(block)], said)
             elif not (entries and len(block.rows) == 1 and _repeats(said, entries)):
