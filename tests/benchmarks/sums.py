@@ -117,7 +117,7 @@ def main(
 def _in_two_stages(first: Floats, added: Floats, most: int | None) -> Floats:
     """Scores in two stages: the sum's of what the first expert finds best, below them the order of the others."""
     best = np.argsort(-first, kind="stable")[:most]
-    values = first - first.max() + added[best].min() - 1.0
+    values: Floats = first - first.max() + added[best].min() - 1.0
     values[best] = added[best]
     return values
 
