@@ -108,7 +108,7 @@ def main(
                 worse = _hits(asked, added) - _hits(asked, values)
                 figures = *_figures(asked, values), _interval(_hits(asked, values)), _interval(worse)
                 reading.add_row(*shown, str(most or "all"), *figures, f"{taken:.3f}")
-    console = Console(width=230)
+    console = Console(width=260)
     console.print(f"{len(asked)} questions, {count:.1f} candidates each")
     console.print(table)
     console.print(reading)
