@@ -264,10 +264,8 @@ class BRMGR:
         """Whole rankings; `top_n` says how many passages the caller will use."""
         count, model, settings = len(retrieved_lists), self.language_model, self.settings
         if isinstance(queries, str) or not len(queries) == count == len(generated_lists):
-            raise InvalidInput(
-                f"{len(queries)} queries, {count} lists of retrieved and {len(generated_lists)} of generated passages "
-                "cannot be paired."
-            )
+            lists = f"{count} lists of retrieved and {len(generated_lists)} of generated passages"
+            raise InvalidInput(f"{len(queries)} queries, {lists} cannot be paired.")
         queries = list(map(check_query, queries))
         retrieved, generated = (list(map(as_passages, lists)) for lists in (retrieved_lists, generated_lists))
         check_top_n(top_n)

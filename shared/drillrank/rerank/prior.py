@@ -118,10 +118,8 @@ class FirstStage(NamedTuple):
                 raise InvalidInput(f"The first stage's score of {named} is {score!r:.200}{why}")
         places = [place for place, score in enumerate(scores) if score is not None]
         if prior == "cosine" and passages and not places:
-            raise InvalidInput(
-                'prior="cosine" needs scores, the cosine of each passage and the question, and there are none: give '
-                'them, or prior="retrieval", which can do with the order.'
-            )
+            instead = 'give them, or prior="retrieval", which can do with the order.'
+            raise InvalidInput(f'prior="cosine" needs scores, the cosine of each passage and the question: {instead}')
         if not places:
             ranks = np.log(np.arange(1, count + 1))
             return FirstStage(weight * (-WEIGHT * ranks - CUTOFF * np.exp(ranks)), ranks, by_meaning=False)
