@@ -18,7 +18,7 @@ import numpy as np
 
 from drillrank.cli.sources import Skipped, Source
 from drillrank.corpus import Corpus, CorpusError, Counts
-from drillrank.drilldown.evidence import MU
+from drillrank.drilldown.levels import MU
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.likelihood.unigram import Collection
 from drillrank.structure import Document, file_key
