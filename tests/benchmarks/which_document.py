@@ -23,34 +23,38 @@ from drillrank.evaluation.metrics import recall
 from drillrank.vectors import BM25Index, of_unit_length, top
 
 from .financebench import Report, is_for_tuning, reports
-from .minilm import Embed, minilm
+from .minilm import minilm
 
-DOCUMENTS, PAGES = (1, 3, 5, 10), (1, 3, 5, 10)
+DOCUMENTS, PAGES = (1, 5), (1, 3, 5, 10)
 _PARAGRAPHS = 400  # of a ranking: they hold ten different pages
 
 Place = tuple[int, int]  # of a page: the number of its report, and its own
 Ranker = Callable[[str, int], Iterable[Place]]  # a question, and its report
 
 
-def main(data: str | None = None, half: str = "K-Z", model: str = "unigram", dense: bool = False) -> None:
-    """Print the table of one half.
+def main(data: str | None = None, model: str | None = None, vectors: str | None = None) -> None:
+    """Print the table of each half.
 
     Args:
         data: The checkout.
-        half: "A-J" or "K-Z".
-        model: Of D3; more than one with commas between.
-        dense: Whether BM25 is also fused with MiniLM over pages, which takes long.
+        model: Of D3; more than one with commas between; the unigram model by default.
+        vectors: A folder that MiniLM's vectors of pages are kept in: then BM25 is also fused with it. Takes long.
     """
     console = Console(width=120)
     if data is None:
         console.print("which_document: give a checkout of github.com/patronus-ai/financebench as --data.")
         return
-    chosen = [report for report in reports(Path(data), console) if is_for_tuning(report.name) == (half == "A-J")]
+    read = reports(Path(data), console)
+    for half, part in (("A to J, for tuning", True), ("K to Z, the test", False)):
+        chosen = [report for report in read if is_for_tuning(report.name) == part]
+        console.print(_table(half, chosen, (model or "unigram").split(","), None if vectors is None else Path(vectors)))
+
+
+def _table(half: str, chosen: Sequence[Report], models: Sequence[str], vectors: Path | None) -> Table:
     asked = sum(len(report.questions) for report in chosen)
     columns = [*(f"doc@{k}" for k in DOCUMENTS), *(f"page@{k}" for k in PAGES)]
     table = Table("method", *columns, "s", title=f"{half}: {len(chosen)} reports in one folder, {asked} questions")
-    embed = minilm("bfloat16") if dense else None
-    for name, ranker in _rankers(chosen, model.split(","), embed):
+    for name, ranker in _rankers(chosen, models, vectors):
         started = time.perf_counter()
         rows = [
             _measures([*ranker(question.text, number)], number, question.pages)
@@ -59,7 +63,7 @@ def main(data: str | None = None, half: str = "K-Z", model: str = "unigram", den
         ]
         seconds = (time.perf_counter() - started) / asked
         table.add_row(name, *(f"{value:.3f}" for value in np.mean(rows, axis=0)), f"{seconds:.2f}")
-    console.print(table)
+    return table
 
 
 def _measures(places: Sequence[Place], document: int, pages: Iterable[int]) -> list[float]:
@@ -70,13 +74,18 @@ def _measures(places: Sequence[Place], document: int, pages: Iterable[int]) -> l
     return found + [recall(different[:k], gold, k) for k in PAGES]
 
 
-def _rankers(chosen: Sequence[Report], models: Sequence[str], embed: Embed | None) -> Iterable[tuple[str, Ranker]]:
+def _rankers(chosen: Sequence[Report], models: Sequence[str], folder: Path | None) -> Iterable[tuple[str, Ranker]]:
     places = [(number, page) for number, report in enumerate(chosen) for page in range(1, len(report.pages) + 1)]
     texts = [text for report in chosen for text in report.pages]
     bm25 = BM25Index(texts)
     yield "BM25 over pages", lambda question, _: [places[at] for at in top(bm25.scores(question), 1000)]
-    if embed is not None:
-        vectors = of_unit_length(np.asarray(embed(texts), dtype=np.float64))
+    embed = minilm("bfloat16") if folder is not None else None
+    if folder is not None and embed is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = folder / f"pages-{hashlib.sha1(repr(texts).encode()).hexdigest()[:16]}.npy"
+        if not kept.exists():
+            np.save(kept, np.asarray(embed(texts), dtype=np.float32))
+        vectors = of_unit_length(np.load(kept).astype(np.float64))
 
         def fused(question: str, _: int) -> list[Place]:
             cosines = vectors @ of_unit_length(np.asarray(embed([question]), dtype=np.float64))[0]

@@ -31,7 +31,7 @@ _STAGES: dict[Strategy, tuple[str, ...]] = {
     "likelihood": ("likelihood",),
 }
 _GUARDED = 50  # best paragraphs that the guard looks at
-_OPENED, _PART = 8, 4  # sections that likelihood opens, or one in so many: a report has hundreds
+_OPENED, _PART = 16, 2  # sections that likelihood opens at least, or one in so many
 _RELEVANT = math.log(0.5)  # from which on a paragraph is rather relevant than not
 
 

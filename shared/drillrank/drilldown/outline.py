@@ -170,7 +170,8 @@ class Outline:
             for paragraph in section.readable:
                 page = paragraph.metadata.get("pages", (None,))[0]
                 place = at if page is None else (document, page)
-                texts.append(Text(paragraph.text, headings[self._hidden[document] :] or headings, place, document))
+                own = headings[self._hidden[document] :] or headings
+                texts.append(Text(paragraph.text, own, place, document, paged=page is not None))
         beginnings = {document: beginning(some) for document, some in pieces.items()}
         known = {document: names.get(document, "") for document in pieces}
         return LevelIndex(texts, known, beginnings, language, collection)
