@@ -98,13 +98,13 @@ class Evidence:
 
     def _by_words(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
         found = self.levels(question)
-        matched = found.matched[list(positions)]
-        totals = found.totals[list(positions)] if matched.any() else np.full(len(positions), found.collection.sum())
+        nothing = not found.matched.any()
+        totals = np.full(len(positions), found.collection.sum()) if nothing else found.totals[list(positions)]
         tokens = len(found.words)
         near = self._vectors.near(question, positions) if self._vectors else None
         scored = []
         for at, total in enumerate(totals.tolist()):
-            details: dict[str, Any] = {"tokens": tokens, "nothing_matched": not matched.any()}
+            details: dict[str, Any] = {"tokens": tokens, "nothing_matched": nothing}
             if near:
                 bonus, cosines = near[at]
                 total += bonus

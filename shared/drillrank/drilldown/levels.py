@@ -22,7 +22,6 @@ paragraphs. So which document, which section and which paragraph follow from one
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,7 +33,7 @@ import numpy.typing as npt
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, added_up, word_counts
+from drillrank.vectors import Floats, Integers, SparseMatrix, added_up, word_counts
 
 # Chosen on FinanceBench's reports whose names begin with A to J; half or double of each is about as good.
 MU = 1000.0  # μ in words, for sections and pages
@@ -115,7 +114,7 @@ class Levels:
         return self.totals - own
 
     def terms(self, paragraph: int) -> tuple[Term, ...]:
-        """S of a paragraph as terms, each token's gain by level."""
+        """S of a paragraph as terms, each token's gain by level; of none where no paragraph matches."""
         by_level = zip(
             self.document[:, paragraph].tolist(),
             self.section[:, paragraph].tolist(),
@@ -124,8 +123,11 @@ class Levels:
         )
         gains = [tuple(map(Term, ("document", "page", "paragraph"), of_word)) for of_word in by_level]
         which = self.which[:, paragraph].tolist()
+        nothing = Term.sum(NOTHING, map(Term, self.words, self.collection.tolist()))
+        if not self.matched.any():
+            return (nothing,)
         return (
-            Term.sum(NOTHING, map(Term, self.words, self.collection.tolist())),
+            nothing,
             Term.sum(GAINS, (Term.sum(word, of_word) for word, of_word in zip(self.words, gains, strict=True))),
             *([Term.sum("which document", map(Term, self.words, which))] if any(which) else []),
         )
@@ -159,11 +161,13 @@ def levels(counts: Counts, mu: float = MU) -> Levels:
 
 def _which_document(counts: Counts) -> Floats:
     """What each word of the question says of each document as a whole, shape (words, documents)."""
-    sizes = np.bincount(counts.document_of, minlength=len(counts.paged))
+    sizes = np.bincount(counts.document_of, minlength=len(counts.paged))  # none is 0
     holding = np.array([added_up(counts.document_of, row, len(sizes)) for row in (counts.sections > 0).astype(float)])
-    speaks = holding.reshape(len(counts.words), len(sizes)) / np.maximum(sizes, 1) + counts.beginnings + counts.names
+    speaks: Floats = holding.reshape(len(counts.words), len(sizes)) / sizes + counts.beginnings + counts.names
     first = np.array([word not in counts.words[:at] for at, word in enumerate(counts.words)], dtype=float)
-    size = np.exp(np.log(np.maximum(sizes, 1)).mean()) if len(sizes) else 1.0
+    if not len(sizes):
+        return speaks
+    size = np.exp(np.log(sizes).mean())
     weight = DOCUMENT_WEIGHT * size / (size + SHORT)
     ratios: Floats = weight * first[:, None] * np.log((speaks + FLOOR) / (speaks.mean(axis=1, keepdims=True) + FLOOR))
     return ratios
@@ -219,59 +223,43 @@ class LevelIndex:
         of_texts = [documents.setdefault(text.document, len(documents)) for text in texts]
         self._document_of = np.zeros(len(sections), dtype=np.intp)
         self._document_of[self._section_of] = of_texts
-        own = [terms(text.text, language) for text in texts]
-        known: dict[tuple[str, ...], list[str]] = {}
-        headings = [
-            known.setdefault(path, terms(" ".join(path), language)) for path in (tuple(t.headings) for t in texts)
-        ]
-        counts, self._columns = word_counts([*a, *b] for a, b in zip(headings, own, strict=True))
-        self._paragraphs, self._lengths = counts.transposed(), counts.row_sums()
-        # A heading counts once in its section, however many paragraphs stand under it.
-        heads: dict[tuple[object, tuple[str, ...]], list[str]] = {}
-        for text, heading in zip(texts, headings, strict=True):
-            heads.setdefault((text.section, tuple(text.headings)), heading)
-        in_sections: list[Counter[str]] = [Counter() for _ in sections]
-        for at, words in zip(self._section_of.tolist(), own, strict=True):
-            in_sections[at].update(words)
-        for (section, _), words in heads.items():
-            in_sections[sections[section]].update(words)
-        of_sections, self._section_columns = word_counts([*count.elements()] for count in in_sections)
-        self._sections, self._section_lengths = of_sections.transposed(), of_sections.row_sums()
+        paths: dict[tuple[str, ...], int] = {}
+        self._path_of = np.array([paths.setdefault(tuple(text.headings), len(paths)) for text in texts], dtype=np.intp)
+        counts, self._columns = word_counts(terms(text.text, language) for text in texts)
+        headings, self._heading_columns = word_counts(terms(" ".join(path), language) for path in paths)
+        self._texts, self._headings = counts.transposed(), headings.transposed()
+        self._text_lengths = counts.row_sums()
+        self._lengths = self._text_lengths + headings.row_sums()[self._path_of]
+        self._section_lengths = added_up(self._section_of, self._text_lengths, len(sections))
         self._document_lengths = added_up(self._document_of, self._section_lengths, len(documents))
         self._names = [set(terms(names.get(document, ""), language)) for document in documents]
         self._beginnings = [set(terms(beginnings.get(document, ""), language)) for document in documents]
         paged = dict(zip(of_texts, (text.paged for text in texts), strict=True))
         self._paged = np.array([paged[document] for document in range(len(documents))], dtype=bool)
         self.collection = collection or Collection(
-            dict(zip(self._section_columns, map(int, of_sections.column_sums().tolist()), strict=True)), language
+            dict(zip(self._columns, map(int, counts.column_sums().tolist()), strict=True)), language
         )
 
     def counts(self, question: str) -> Counts:
         """Counts of the question's words."""
         words = terms(question, self.language)
-        rows = len(words), len(self._lengths)
-        tf, in_sections = np.zeros(rows), np.zeros((len(words), len(self._section_lengths)))
-        for row, word in enumerate(words):
-            for table, matrix, columns in (
-                (tf, self._paragraphs, self._columns),
-                (in_sections, self._sections, self._section_columns),
-            ):
-                if (column := columns.get(word)) is not None:
-                    start, end = matrix.bounds[column], matrix.bounds[column + 1]
-                    table[row, matrix.columns[start:end]] = matrix.data[start:end]
+        tf = _rows(words, self._texts, self._columns)
+        in_sections = np.array([added_up(self._section_of, row, len(self._section_lengths)) for row in tf])
+        in_sections = in_sections.reshape(len(words), len(self._section_lengths))
         size = len(self._document_lengths)
-        in_documents = np.array([added_up(self._document_of, row, size) for row in in_sections]).reshape(-1, size)
+        shape = len(words), size
+        in_documents = np.array([added_up(self._document_of, row, size) for row in in_sections])
         return Counts(
             words,
             self.collection.probability(words),
-            tf,
+            tf + _rows(words, self._headings, self._heading_columns)[:, self._path_of],
             self._lengths,
             in_sections,
             self._section_lengths,
-            in_documents,
+            in_documents.reshape(shape),
             self._document_lengths,
-            np.array([[word in some for some in self._beginnings] for word in words], dtype=float).reshape(-1, size),
-            np.array([[word in some for some in self._names] for word in words], dtype=float).reshape(-1, size),
+            np.array([[word in some for some in self._beginnings] for word in words], dtype=float).reshape(shape),
+            np.array([[word in some for some in self._names] for word in words], dtype=float).reshape(shape),
             self._paged,
             self._section_of,
             self._document_of,
@@ -280,6 +268,16 @@ class LevelIndex:
     def levels(self, question: str, mu: float = MU) -> Levels:
         """The levels of all paragraphs."""
         return levels(self.counts(question), mu)
+
+
+def _rows(words: Sequence[str], by_word: SparseMatrix, columns: Mapping[str, int]) -> Floats:
+    """The rows of some words, shape (words, texts)."""
+    rows = np.zeros((len(words), by_word.width))
+    for row, word in enumerate(words):
+        if (column := columns.get(word)) is not None:
+            start, end = by_word.bounds[column], by_word.bounds[column + 1]
+            rows[row, by_word.columns[start:end]] = by_word.data[start:end]
+    return rows
 
 
 def beginning(pieces: Iterable[str], most: int = BEGINNING) -> str:
