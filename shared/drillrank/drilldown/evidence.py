@@ -99,7 +99,7 @@ class Evidence:
     def _by_words(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
         found = self.levels(question)
         nothing = not found.matched.any()
-        totals = np.full(len(positions), found.collection.sum()) if nothing else found.totals[list(positions)]
+        totals = found.totals[list(positions)]
         tokens = len(found.words)
         near = self._vectors.near(question, positions) if self._vectors else None
         scored = []

@@ -24,12 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from drillrank.corpus.documents import BEGINNING
+from drillrank.corpus.index import DocumentCounts
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
@@ -43,131 +45,131 @@ DOCUMENT_WEIGHT = 4.0  # ω of very long documents
 SHORT = 50.0  # pages or sections of a document at which ω is half of that
 FLOOR = 0.05  # ε
 ALONE = 300.0  # μ of `UnigramModel`
-BEGINNING = 1000  # characters at the beginning of a document
+_REST = "\0"  # stands for all words that are not asked about
+
+
+Entries = tuple[Integers, Floats]
+"""Numbers of the paragraphs that hold a word, and how often each does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """How often each level holds the words of a question.
+    """How often paragraphs hold the words of a question, and where they stand.
 
     Attributes:
         words: Of the question, in order, repeated ones too.
         collection: p(w|C), shape (words,).
-        paragraphs: tf(w, p), shape (words, paragraphs); `lengths` has the words of each paragraph.
-        sections: cf(w, s), shape (words, sections), and `section_lengths`.
-        documents: cf(w, d), shape (words, documents), and `document_lengths`.
-        beginnings: 1 where the beginning of a document holds w, shape (words, documents); `names`, where its name does.
+        paragraphs: Of each word, which paragraphs hold it, headings included.
+        texts: Of each word, which hold it in their own text.
+        lengths: Words of each paragraph, headings included; `text_lengths` without them.
+        section_of: The page or section of each paragraph.
+        document_of: The document of each page or section.
         paged: Whether a document has pages, shape (documents,).
-        section_of: The section of each paragraph.
-        document_of: The document of each section.
+        beginnings: 1 where the beginning of a document holds w, shape (words, documents); `names`, where its name does.
     """
 
     words: Sequence[str]
     collection: Floats
-    paragraphs: Floats
+    paragraphs: Sequence[Entries]
+    texts: Sequence[Entries]
     lengths: Floats
-    sections: Floats
-    section_lengths: Floats
-    documents: Floats
-    document_lengths: Floats
-    beginnings: Floats
-    names: Floats
-    paged: npt.NDArray[np.bool_]
+    text_lengths: Floats
     section_of: Integers
     document_of: Integers
+    paged: npt.NDArray[np.bool_]
+    beginnings: Floats
+    names: Floats
 
 
-@dataclass(frozen=True, eq=False)
 class Levels:
-    """log p(q|p), level by level; arrays of shape (words, paragraphs), and S of shape (paragraphs,).
+    """S of every paragraph, and what it is added up from.
+
+    Args:
+        counts: Of the question's words.
+        mu: μ.
 
     Attributes:
         words: Of the question.
-        collection: log p(w|C), shape (words,).
-        document: What the document adds to it: log p(w|d) - log p(w|C).
-        section: What the section adds: log p(w|s) - log p(w|d).
-        paragraph: What the paragraph adds: log p(w|p) - log p(w|s).
-        which: What each word says of the document as a whole, ω log [...]; 0 where it occurs again.
-        alone: log p(w|p) of the paragraph smoothed by the collection only, as `UnigramModel` has it.
-        matched: Whether a paragraph holds a word of the question, shape (paragraphs,).
+        totals: S, shape (paragraphs,); log p(q|C) of each where no paragraph holds a word of the question.
+        context: What pages and documents add to a paragraph's own likelihood under `UnigramModel`, shape (paragraphs,).
+        matched: Whether a paragraph holds a word of the question.
     """
 
-    words: Sequence[str]
-    collection: Floats
-    document: Floats
-    section: Floats
-    paragraph: Floats
-    which: Floats
-    alone: Floats
-    matched: npt.NDArray[np.bool_]
-
-    @cached_property
-    def totals(self) -> Floats:
-        """S, shape (paragraphs,)."""
-        gains: Floats = (self.document + self.section + self.paragraph + self.which).sum(axis=0)
-        return gains + float(self.collection.sum())
-
-    @property
-    def context(self) -> Floats:
-        """What section and document add to the words of a paragraph alone: S less its own Dirichlet likelihood."""
-        own: Floats = self.alone.sum(axis=0)
-        return self.totals - own
+    def __init__(self, counts: Counts, mu: float = MU) -> None:
+        self.words, self._counts, self._mu = counts.words, counts, mu
+        section_of, document_of, paged = counts.section_of, counts.document_of, counts.paged
+        lengths = added_up(section_of, counts.text_lengths, len(document_of))
+        document_lengths = np.maximum(added_up(document_of, lengths, len(paged)), 1)
+        of_paged = paged[document_of]
+        own_mu = np.where(of_paged[section_of], PARAGRAPH_PART * mu, mu)
+        sections, documents, holding = [], [], []
+        self.totals, alone = np.zeros(len(section_of)), np.zeros(len(section_of))
+        matched = np.zeros(len(section_of))
+        for word, (places, tf) in enumerate(counts.paragraphs):
+            of_collection = counts.collection[word]
+            where, times = counts.texts[word]
+            in_sections = added_up(section_of[where], times, len(document_of))
+            in_documents = added_up(document_of, in_sections, len(paged))
+            shares = DOCUMENT_SHARE * paged
+            of_documents = shares * in_documents / document_lengths + (1 - shares) * of_collection
+            above = of_documents[document_of]
+            of_sections = np.where(of_paged, (in_sections + mu * above) / (lengths + mu), above)
+            counted = np.zeros(len(section_of))
+            counted[places] = tf
+            matched += counted
+            self.totals += np.log((counted + own_mu * of_sections[section_of]) / (counts.lengths + own_mu))
+            alone += np.log((counted + ALONE * of_collection) / (counts.lengths + ALONE))
+            sections.append(of_sections)
+            documents.append(of_documents)
+            holding.append(added_up(document_of, (in_sections > 0).astype(float), len(paged)))
+        self._sections, self._documents = sections, documents
+        self._which = _which_document(counts, np.array(holding).reshape(len(self.words), len(paged)))
+        self.totals += self._which.sum(axis=0)[document_of][section_of]
+        self.context = self.totals - alone
+        self.matched = matched > 0
+        if not self.matched.any():
+            self.totals = np.full(len(section_of), np.log(counts.collection).sum())
 
     def terms(self, paragraph: int) -> tuple[Term, ...]:
         """S of a paragraph as terms, each token's gain by level; of none where no paragraph matches."""
-        by_level = zip(
-            self.document[:, paragraph].tolist(),
-            self.section[:, paragraph].tolist(),
-            self.paragraph[:, paragraph].tolist(),
-            strict=True,
-        )
-        gains = [tuple(map(Term, ("document", "page", "paragraph"), of_word)) for of_word in by_level]
-        which = self.which[:, paragraph].tolist()
-        nothing = Term.sum(NOTHING, map(Term, self.words, self.collection.tolist()))
+        counts = self._counts
+        section = counts.section_of[paragraph]
+        document = counts.document_of[section]
+        nothing = Term.sum(NOTHING, map(Term, self.words, np.log(counts.collection).tolist()))
         if not self.matched.any():
             return (nothing,)
-        return (
-            nothing,
-            Term.sum(GAINS, (Term.sum(word, of_word) for word, of_word in zip(self.words, gains, strict=True))),
-            *([Term.sum("which document", map(Term, self.words, which))] if any(which) else []),
-        )
+        gains = []
+        mu = PARAGRAPH_PART * self._mu if counts.paged[document] else self._mu
+        for word, (places, tf) in enumerate(counts.paragraphs):
+            above = self._sections[word][section]
+            own = (tf[places == paragraph].sum() + mu * above) / (counts.lengths[paragraph] + mu)
+            levels = np.log([counts.collection[word], self._documents[word][document], above, own])
+            parts = zip(("document", "page", "paragraph"), np.diff(levels).tolist(), strict=True)
+            gains.append(Term.sum(self.words[word], (Term(level, gain) for level, gain in parts)))
+        which = self._which[:, document].tolist()
+        more = [Term.sum("which document", map(Term, self.words, which))] if any(which) else []
+        return nothing, Term.sum(GAINS, gains), *more
+
+    def log_posteriors(self, temperature: float) -> Floats:
+        """Log of the posterior of each document, up to a constant: T log Σ exp(S(p) / T), shape (documents,)."""
+        of_documents = np.full(len(self._counts.paged), -np.inf)
+        np.logaddexp.at(of_documents, self._counts.document_of[self._counts.section_of], self.totals / temperature)
+        return temperature * of_documents
 
 
-def levels(counts: Counts, mu: float = MU) -> Levels:
-    """The levels of each paragraph."""
-    document_of, section_of = counts.document_of, counts.section_of
-    of_collection = counts.collection[:, None]
-    shares = DOCUMENT_SHARE * counts.paged
-    of_documents = shares * counts.documents / np.maximum(counts.document_lengths, 1) + (1 - shares) * of_collection
-    above = of_documents[:, document_of]
-    of_sections = np.where(
-        counts.paged[document_of], (counts.sections + mu * above) / (counts.section_lengths + mu), above
-    )
-    around = of_sections[:, section_of]
-    own_mu = np.where(counts.paged[document_of][section_of], PARAGRAPH_PART * mu, mu)
-    log_paragraphs = np.log((counts.paragraphs + own_mu * around) / (counts.lengths + own_mu))
-    log_collection, log_documents, log_sections = np.log(counts.collection), np.log(of_documents), np.log(of_sections)
-    return Levels(
-        counts.words,
-        log_collection,
-        (log_documents - log_collection[:, None])[:, document_of][:, section_of],
-        (log_sections - log_documents[:, document_of])[:, section_of],
-        log_paragraphs - log_sections[:, section_of],
-        _which_document(counts)[:, document_of][:, section_of],
-        np.log((counts.paragraphs + ALONE * of_collection) / (counts.lengths + ALONE)),
-        np.any(counts.paragraphs > 0, axis=0),
-    )
+def _which_document(counts: Counts, holding: Floats) -> Floats:
+    """What each word of the question says of each document as a whole, shape (words, documents).
 
-
-def _which_document(counts: Counts) -> Floats:
-    """What each word of the question says of each document as a whole, shape (words, documents)."""
-    sizes = np.bincount(counts.document_of, minlength=len(counts.paged))  # none is 0
-    holding = np.array([added_up(counts.document_of, row, len(sizes)) for row in (counts.sections > 0).astype(float)])
-    speaks: Floats = holding.reshape(len(counts.words), len(sizes)) / sizes + counts.beginnings + counts.names
+    Args:
+        counts: Of the words.
+        holding: How many pages or sections of each document hold each word.
+    """
+    if not len(counts.paged):
+        return holding
+    sizes = np.bincount(counts.document_of, minlength=len(counts.paged))
+    speaks = holding / np.maximum(sizes, 1) + counts.beginnings + counts.names
     first = np.array([word not in counts.words[:at] for at, word in enumerate(counts.words)], dtype=float)
-    if not len(sizes):
-        return speaks
-    size = np.exp(np.log(sizes).mean())
+    size = np.exp(np.log(np.maximum(sizes, 1)).mean())
     weight = DOCUMENT_WEIGHT * size / (size + SHORT)
     ratios: Floats = weight * first[:, None] * np.log((speaks + FLOOR) / (speaks.mean(axis=1, keepdims=True) + FLOOR))
     return ratios
@@ -230,10 +232,8 @@ class LevelIndex:
         self._texts, self._headings = counts.transposed(), headings.transposed()
         self._text_lengths = counts.row_sums()
         self._lengths = self._text_lengths + headings.row_sums()[self._path_of]
-        self._section_lengths = added_up(self._section_of, self._text_lengths, len(sections))
-        self._document_lengths = added_up(self._document_of, self._section_lengths, len(documents))
-        self._names = [set(terms(names.get(document, ""), language)) for document in documents]
-        self._beginnings = [set(terms(beginnings.get(document, ""), language)) for document in documents]
+        self._names = [names.get(document, "") for document in documents]
+        self._beginnings = [beginnings.get(document, "") for document in documents]
         paged = dict(zip(of_texts, (text.paged for text in texts), strict=True))
         self._paged = np.array([paged[document] for document in range(len(documents))], dtype=bool)
         self.collection = collection or Collection(
@@ -243,41 +243,75 @@ class LevelIndex:
     def counts(self, question: str) -> Counts:
         """Counts of the question's words."""
         words = terms(question, self.language)
-        tf = _rows(words, self._texts, self._columns)
-        in_sections = np.array([added_up(self._section_of, row, len(self._section_lengths)) for row in tf])
-        in_sections = in_sections.reshape(len(words), len(self._section_lengths))
-        size = len(self._document_lengths)
-        shape = len(words), size
-        in_documents = np.array([added_up(self._document_of, row, size) for row in in_sections])
+        texts = [_entries(self._texts, self._columns.get(word)) for word in words]
+        titled = []
+        for word, (places, tf) in zip(words, texts, strict=True):
+            headed, times = _entries(self._headings, self._heading_columns.get(word))
+            above = np.zeros(self._headings.width)
+            above[headed] = times
+            counted = above[self._path_of]
+            counted[places] += tf
+            [held] = counted.nonzero()
+            titled.append((held, counted[held]))
         return Counts(
             words,
             self.collection.probability(words),
-            tf + _rows(words, self._headings, self._heading_columns)[:, self._path_of],
+            titled,
+            texts,
             self._lengths,
-            in_sections,
-            self._section_lengths,
-            in_documents.reshape(shape),
-            self._document_lengths,
-            np.array([[word in some for some in self._beginnings] for word in words], dtype=float).reshape(shape),
-            np.array([[word in some for some in self._names] for word in words], dtype=float).reshape(shape),
-            self._paged,
+            self._text_lengths,
             self._section_of,
             self._document_of,
+            self._paged,
+            marks(words, self._beginnings, self.language),
+            marks(words, self._names, self.language),
         )
 
     def levels(self, question: str, mu: float = MU) -> Levels:
         """The levels of all paragraphs."""
-        return levels(self.counts(question), mu)
+        return Levels(self.counts(question), mu)
 
 
-def _rows(words: Sequence[str], by_word: SparseMatrix, columns: Mapping[str, int]) -> Floats:
-    """The rows of some words, shape (words, texts)."""
-    rows = np.zeros((len(words), by_word.width))
-    for row, word in enumerate(words):
-        if (column := columns.get(word)) is not None:
-            start, end = by_word.bounds[column], by_word.bounds[column + 1]
-            rows[row, by_word.columns[start:end]] = by_word.data[start:end]
-    return rows
+def stored_counts(found: DocumentCounts, names: Mapping[str, str]) -> Counts:
+    """Counts of documents in a corpus, which counts headings with the text of each paragraph.
+
+    Args:
+        found: What the corpus knows.
+        names: What documents are called, by their ids.
+    """
+    frequencies = {word: int(times.sum()) for word, (_, times) in zip(found.words, found.entries, strict=True)}
+    rest = int(found.lengths.sum()) - sum(frequencies.values())
+    asked = {word: frequency for word, frequency in frequencies.items() if frequency}
+    return Counts(
+        found.words,
+        Collection({**asked, _REST: rest}, found.language).probability(found.words),
+        found.entries,
+        found.entries,
+        found.lengths,
+        found.lengths,
+        found.section_of,
+        found.document_of,
+        found.paged,
+        marks(found.words, found.beginnings, found.language),
+        marks(found.words, [names.get(id_, "") for id_ in found.ids], found.language),
+    )
+
+
+def marks(words: Sequence[str], texts: Sequence[str], language: str) -> Floats:
+    """1 where a text holds a word, shape (words, texts)."""
+    held = [_distinct(text, language) for text in texts]
+    return np.array([[word in some for some in held] for word in words], dtype=float).reshape(len(words), len(texts))
+
+
+@lru_cache(maxsize=10_000)
+def _distinct(text: str, language: str) -> frozenset[str]:
+    return frozenset(terms(text, language))
+
+
+def _entries(by_word: SparseMatrix, column: int | None) -> Entries:
+    """Which texts hold a word, and how often."""
+    start, end = (0, 0) if column is None else by_word.bounds[column : column + 2]
+    return by_word.columns[start:end], by_word.data[start:end]
 
 
 def beginning(pieces: Iterable[str], most: int = BEGINNING) -> str:
