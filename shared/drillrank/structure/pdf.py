@@ -274,7 +274,7 @@ def _outline(document: Any) -> Iterator[Bookmark]:
         if page not in heights:
             heights[page] = _height(document, page)
         view = target.get_view()[1]
-        above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None  # the bottom of the page
+        above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None  # from the bottom
         y = math.nan if above is None else heights[page] - above
         yield Bookmark(title, entry.level + 1, page, y if math.isfinite(y) else None)
 
