@@ -274,7 +274,10 @@ def rejoined(row: Row, counts: Mapping[str, int]) -> Row:
         row: Of the file.
         counts: How often the file has each word, in small letters.
     """
-    return replace(row, runs=tuple(replace(run, text=joined(run.text, counts)) for run in row.runs))
+    whole = [joined(run.text, counts) for run in row.runs]
+    if whole == [run.text for run in row.runs]:
+        return row
+    return replace(row, runs=tuple(replace(run, text=text) for run, text in zip(row.runs, whole, strict=True)))
 
 
 def joined(text: str, counts: Mapping[str, int]) -> str:
