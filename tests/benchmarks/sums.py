@@ -1,5 +1,7 @@
 """Sums of experts on SQuAD and NQ: weights chosen on the first half of each data set, figures of the second.
 
+A second table reads in two stages: the first expert of a sum ranks all, the sum the first 5, 10, 20 or all of them.
+
 Candidates are the union of BM25's and MiniLM's first 20. Experts are the unigram model, words and meaning (`st:` with
 MiniLM, `m2v:` with a model distilled from it), and neural models: `--model hf:A,hf:B`, in bfloat16. What an expert says
 of a question is kept in a file (`--outcomes`), so that a run goes on where another one ended.
@@ -26,6 +28,7 @@ from drillrank.likelihood import EmbeddingModel, LanguageModel
 from drillrank.vectors import top
 
 from .data import read
+from .measure import bootstrap_interval
 from .minilm import minilm, minilm_folder
 from .static_embeddings import distilled
 
@@ -33,6 +36,7 @@ DATASETS = ("nq", "squad")
 DEPTH = 20
 WEIGHTS = (1.0, 2.0, 0.5, 4.0, 0.25, 8.0)  # of weights that are as good, the first is taken
 SEED, SAMPLE = 40, 100
+READ = (5, 10, 20, None)  # passages that a sum reads; None for all
 Floats = npt.NDArray[np.float64]
 
 
@@ -81,17 +85,41 @@ def main(
     sums: list[tuple[str, ...]] = [("unigram", name) for name in (*neural, "m2v", "words and MiniLM")]
     sums += [(lexical, name) for name in neural for lexical in ("m2v", "words and MiniLM")]
     sums += [("unigram", "words and MiniLM", name) for name in neural]
-    columns = [f"{data}, {column}" for data in DATASETS for column in ("1st half, top-1", "2nd half, top-1", "3", "5")]
-    table = Table("ranked by", "weights", *columns, "s a question")
+    kinds = ("1st half, top-1", "2nd half, top-1", "3", "5")
+    columns = [f"{data}, {column}" for data in DATASETS for column in kinds]
+    table = Table("ranked by", "weights", *columns, "both, 2nd half, top-1", "more than the first", "s a question")
     for name, values in scores.items():
-        table.add_row(name, "", *_figures(asked, values), f"{seconds[name]:.3f}")
+        hits = _interval(_hits(asked, values))
+        table.add_row(name, "", *_figures(asked, values), hits, "", f"{seconds[name]:.3f}")
+    reading = Table("ranked by", "weights", "read", *columns, "both, 2nd half, top-1", "all, less this", "s a question")
+    count = float(np.mean([len(question.candidates) for question in asked]))
     for names in sums:
         spent = f"{sum(seconds[name] for name in names):.3f}"
         ones = (1.0,) * len(names)
         for weights in dict.fromkeys([ones, _best(asked, [scores[name] for name in names])]):
+            added = _added([scores[name] for name in names], weights)
             shown = " + ".join(names), ", ".join(f"{weight:g}" for weight in weights)
-            table.add_row(*shown, *_figures(asked, _added([scores[name] for name in names], weights)), spent)
-    Console(width=200).print(table)
+            gains = _interval(_hits(asked, added) - _hits(asked, scores[names[0]]))
+            table.add_row(*shown, *_figures(asked, added), _interval(_hits(asked, added)), gains, spent)
+            for most in READ if names[-1] in neural else ():
+                values = [_in_two_stages(*pair, most) for pair in zip(scores[names[0]], added, strict=True)]
+                passages = count if most is None else most
+                taken = seconds[names[0]] + passages / count * sum(seconds[name] for name in names[1:])
+                worse = _hits(asked, added) - _hits(asked, values)
+                figures = *_figures(asked, values), _interval(_hits(asked, values)), _interval(worse)
+                reading.add_row(*shown, str(most or "all"), *figures, f"{taken:.3f}")
+    console = Console(width=230)
+    console.print(f"{len(asked)} questions, {count:.1f} candidates each")
+    console.print(table)
+    console.print(reading)
+
+
+def _in_two_stages(first: Floats, added: Floats, most: int | None) -> Floats:
+    """Scores in two stages: the sum's of what the first expert finds best, below them the order of the others."""
+    best = np.argsort(-first, kind="stable")[:most]
+    values: Floats = first - first.max() + added[best].min() - 1.0
+    values[best] = added[best]
+    return values
 
 
 def _added(scores: Sequence[Sequence[Floats]], weights: Sequence[float]) -> list[Floats]:
@@ -114,6 +142,16 @@ def _best(asked: Sequence[Question], scores: Sequence[Sequence[Floats]]) -> tupl
     """Weights with the largest mean reciprocal rank on the first halves, that of the first expert being 1."""
     grid = [(1.0, *others) for others in product(WEIGHTS, repeat=len(scores) - 1)]
     return max(grid, key=lambda weights: np.mean(1 / _ranks(asked, _added(scores, weights), DATASETS, 0)))
+
+
+def _hits(asked: Sequence[Question], scores: Sequence[Floats]) -> Floats:
+    """Whether the first one is a gold passage, for each question of the second halves."""
+    return (_ranks(asked, scores, DATASETS, 1) <= 1).astype(float)
+
+
+def _interval(values: Floats) -> str:
+    low, high = bootstrap_interval(values)
+    return f"{np.mean(values):.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _figures(asked: Sequence[Question], scores: Sequence[Floats]) -> list[str]:

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from drillrank import UPR, Passage
 from drillrank.likelihood import Request, UnigramModel
-from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
+from drillrank.prompts import Evidence
+from drillrank.rerank.upr import UPR_PROMPT, split_template
 from drillrank.text import terms
 
 from .data import read
@@ -28,8 +29,8 @@ def main() -> None:
     bm25 = BM25Okapi(tokenised)
     model = UnigramModel().fit(passage.text for passage in passages)
     upr = UPR(model)
-    template = PassageTemplate.parse(UPR_PROMPT)
-    prompts = [template.fill(passage) for passage in passages]
+    before, _, after = split_template(UPR_PROMPT)
+    prompts = [(before, Evidence(passage.text), after) for passage in passages]
     requests = {question: [Request(prompt, question) for prompt in prompts] for question in questions}
     asked = {question: terms(question) for question in questions}
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import Likelihood
+from drillrank.likelihood import Likelihood, UnigramModel
 from drillrank.passages import Passage
-from drillrank.rerank.base import LikelihoodFormula
 from drillrank.rerank.prior import FirstStage, log_prior, posteriors
 from drillrank.rerank.upr import UPR
 
@@ -128,10 +127,15 @@ def test_scores_that_fall_by_the_rounding_of_the_largest_are_equal():
         ([], {}),
     ],
 )
-def test_the_token_of_meaning_is_told_where_there_is_one(tokens, details):
+def test_the_token_of_meaning_is_told_where_there_is_one(hash_model, tokens, details):
     log_probs = np.array([-1.0, -3.0, -2.5][: len(tokens)])
-    _, found = LikelihoodFormula("{text}").scored(Likelihood(tokens, log_probs, log_probs.sum()))
-    assert {name: value for name, value in found.items() if name == "log_meaning"} == details
+
+    class Says(hash_model):
+        def _log_likelihood(self, requests, temperature, include_eos):
+            return [Likelihood(tokens, log_probs, float(log_probs.sum())) for _ in requests]
+
+    [found] = UPR(Says()).rank("red fox", ["a red fox"])
+    assert {name: value for name, value in found.details.items() if name == "log_meaning"} == details
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.lists(SCORES, min_size=12, max_size=12))
@@ -264,10 +268,10 @@ def test_what_is_no_cosine_is_refused():
     passages = [Passage("a", id="one"), Passage("b", id="two")]
     for wrong in (17.5, -1.1):
         with pytest.raises(InvalidInput, match=r"passage 1 \(id 'two'\) is .*, which is no cosine"):
-            Unasked(prior="cosine").rank("red fox", passages, scores=[0.5, wrong])
+            UPR(Unasked(), prior="cosine").rank("red fox", passages, scores=[0.5, wrong])
     for nothing in (None, [None, None]):
         with pytest.raises(InvalidInput, match="needs scores, the cosine"):
-            Unasked(prior="cosine").rank("red fox", passages, scores=nothing)
+            UPR(Unasked(), prior="cosine").rank("red fox", passages, scores=nothing)
     assert len(UPR(prior="cosine").rank("red fox", passages, scores=[1.001, None])) == 2
     assert UPR(prior="cosine").rank("red fox", []) == []
 
@@ -285,8 +289,8 @@ def test_many_questions_are_ranked_as_one_by_one(hash_model, asked, top_n, lexic
     assert list(map(shown, many)) == list(map(shown, one_by_one))
 
 
-class Unasked(UPR):
-    def _likelihoods(self, *_):
+class Unasked(UnigramModel):
+    def log_likelihood_lists(self, *_, **__):
         raise AssertionError("the model was asked")
 
 
@@ -296,7 +300,7 @@ def test_a_score_that_is_no_finite_number_is_refused_and_its_passage_named(score
     scores.insert(place, wrong)
     passages = [Passage("a red fox", id=f"fox-{number}") for number in range(len(scores))]
     with pytest.raises(InvalidInput, match=rf"passage {place} \(id 'fox-{place}'\) is"):
-        Unasked(prior="retrieval").rank("red fox", passages, scores=scores)
+        UPR(Unasked(), prior="retrieval").rank("red fox", passages, scores=scores)
 
 
 @pytest.mark.parametrize("wrong", [True, np.True_, "1", 1j, math.nan, -math.inf])
@@ -312,7 +316,7 @@ def test_numbers_of_any_kind_are_scores(kind):
 
 
 def test_what_cannot_be_paired_is_refused():
-    ranker = Unasked(prior="retrieval")
+    ranker = UPR(Unasked(), prior="retrieval")
     with pytest.raises(InvalidInput, match="1 scores and 2 passages"):
         ranker.rank("red fox", ["a", "b"], scores=[1.0])
     with pytest.raises(InvalidInput, match="2 lists of scores and 1 questions"):

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
+from drillrank.likelihood import UnigramModel
 from drillrank.llm import run
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
-from drillrank.rerank.prior import PathStarts
+from drillrank.rerank.prior import first_stage, posteriors
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 
@@ -94,8 +95,8 @@ def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_docu
     scored = [((meaning - 4.0) / 5, {"tokens": 5, "log_meaning": meaning}) for meaning in meanings]
     worse = [(score - 9.0, {"tokens": 5, "log_meaning": -90.0 + place}) for place, (score, _) in enumerate(scored)]
     scores = [-float(place) for place in range(len(meanings))]
-    alone = PathStarts.read("retrieval", once, scores).posteriors(scored)
-    both = PathStarts.read("retrieval", [*longer, *once], [*scores, *scores]).posteriors([*worse, *scored])
+    alone = posteriors(scored, first_stage("retrieval", once, scores))
+    both = posteriors([*worse, *scored], first_stage("retrieval", [*longer, *once], [*scores, *scores]))
     priors = [details["log_prior"] for _, details in alone]
     assert [details["log_prior"] for _, details in both] == pytest.approx([*priors, *priors])
 
@@ -105,14 +106,14 @@ def test_settings_go_with_a_changed_ranker(hash_model):
     assert (ranker.prior, ranker.settings.prior_weight) == ("cosine", 2.0)
 
 
-class Unasked(PromptRank):
-    def score_paths(self, *_):
+class Unasked(UnigramModel):
+    def log_likelihood_lists(self, *_, **__):
         raise AssertionError("the model was asked")
 
 
 def test_what_cannot_be_used_is_refused_before_a_model_is_asked():
     fox, river = Path((POOL[0],)), Path((POOL[2],))
-    ranker = Unasked(prior="retrieval")
+    ranker = PromptRank(Unasked(), prior="retrieval")
     for scores, message in (
         ([1.0], "1 scores and 2 paths"),
         ([1.0, math.nan], r"score of passage 1 \(id '2'\) is nan"),
@@ -122,9 +123,9 @@ def test_what_cannot_be_used_is_refused_before_a_model_is_asked():
     with pytest.raises(InvalidInput, match=r"Paths 0 and 1 begin with the same passage \(id '0'\)"):
         ranker.rank("fox", [fox, fox.extended(POOL[1])], scores=[1.0, 2.0])
     with pytest.raises(InvalidInput, match="needs scores, the cosine"):
-        Unasked(prior="cosine").rank("fox", [fox])
+        PromptRank(Unasked(), prior="cosine").rank("fox", [fox])
     with pytest.raises(InvalidInput, match="this ranker has no prior"):
-        Unasked().rank("fox", [fox], scores=[1.0])
+        PromptRank(Unasked()).rank("fox", [fox], scores=[1.0])
     with pytest.raises(InvalidInput, match="prior"):
         PromptRank(prior="uniform")
     for wrong in ("uniform", 1, True):

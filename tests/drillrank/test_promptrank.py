@@ -147,11 +147,18 @@ def test_no_paths_no_ranking(hash_model):
         {"max_document_tokens": 0},
         {"max_prompt_tokens": -1},
         {"model": "unknown"},
+        {"temperature": -1},
     ],
 )
 def test_bad_options_are_refused_at_once(options):
     with pytest.raises(InvalidInput):
         PromptRank(**keyword_arguments(PromptRank, options))
+
+
+@pytest.mark.parametrize("settings", [{"preset_": 1}, None, {"max_document_tokens": 0}])
+def test_bad_settings_are_refused_at_once(settings):
+    with pytest.raises(InvalidInput):
+        PromptRank(settings=settings)
 
 
 @pytest.mark.parametrize("query", ["", "  ", None])

@@ -14,7 +14,7 @@ from drillrank.rerank.brmgr import generated_prompt
 from drillrank.rerank.demonstrations import path_prompt
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
 from drillrank.rerank.relevance import MONOT5_PROMPT
-from drillrank.rerank.upr import UPR_PROMPT, PassageTemplate
+from drillrank.rerank.upr import UPR, UPR_PROMPT
 from drillrank.views import KEYWORD_PROMPT, SUMMARY_PROMPT
 
 fragments = st.sampled_from(
@@ -24,30 +24,35 @@ data = st.lists(fragments, max_size=5).map("".join) | st.text(max_size=8)
 wording = st.text(st.characters(codec="utf-8", exclude_characters="{}"), max_size=8)
 
 
+def asked(hash_model, template, passage, limit=None):
+    model = hash_model()
+    UPR(model, template=template, max_passage_tokens=limit).rank("why?", [passage])
+    [request] = model.requests
+    return request.prompt
+
+
 @given(wording, wording, wording, data, data)
-def test_a_filled_template_is_its_wording_around_the_passage(before, separator, after, title, text):
-    template = PassageTemplate.parse(before + "{title}" + separator + "{text}" + after)
+def test_a_filled_template_is_its_wording_around_the_passage(hash_model, before, separator, after, title, text):
+    template = before + "{title}" + separator + "{text}" + after
     document = title + separator + text if title else text
-    prompt = template.fill(Passage(text, title=title), 7)
+    prompt = asked(hash_model, template, Passage(text, title=title), 7)
     assert prompt == (before, Evidence(document, 7), after)
     assert prompt_text(prompt) == before + document + after
 
 
 @given(wording, wording, data, data)
-def test_a_template_without_a_title_leaves_the_title_out(before, after, title, text):
-    template = PassageTemplate.parse(before + "{text}" + after)
-    assert template.fill(Passage(text, title=title)) == (before, Evidence(text), after)
+def test_a_template_without_a_title_leaves_the_title_out(hash_model, before, after, title, text):
+    prompt = asked(hash_model, before + "{text}" + after, Passage(text, title=title))
+    assert prompt == (before, Evidence(text), after)
 
 
-def test_the_prompt_of_the_paper():
-    passage = Passage("Emma is a novel", title="Jane Austen")
-    asked = prompt_text(PassageTemplate.parse(UPR_PROMPT).fill(passage))
-    assert asked == "Passage: Jane Austen Emma is a novel. Please write a question based on this passage."
+def test_the_prompt_of_the_paper(hash_model):
+    prompt = prompt_text(asked(hash_model, UPR_PROMPT, Passage("Emma is a novel", title="Jane Austen")))
+    assert prompt == "Passage: Jane Austen Emma is a novel. Please write a question based on this passage."
 
 
-def test_single_braces_around_other_things_are_wording():
-    template = PassageTemplate.parse('{"answer": "{text}"}')
-    assert prompt_text(template.fill(Passage("yes"))) == '{"answer": "yes"}'
+def test_single_braces_around_other_things_are_wording(hash_model):
+    assert prompt_text(asked(hash_model, '{"answer": "{text}"}', Passage("yes"))) == '{"answer": "yes"}'
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,7 @@ def test_single_braces_around_other_things_are_wording():
 )
 def test_templates_that_cannot_be_filled(template):
     with pytest.raises(InvalidInput, match="passage template"):
-        PassageTemplate.parse(template)
+        UPR(template=template)
 
 
 @given(st.lists(data, min_size=1, max_size=3), st.sampled_from(PROMPTRANK_INSTRUCTIONS), st.none() | st.integers(1, 9))

@@ -108,7 +108,7 @@ def test_scores_of_the_rankers_can_be_scaled():
 
 @pytest.mark.parametrize("scale", ["logit", "", None, "Softmax"])
 def test_unknown_scales_are_refused_even_for_nothing(scale):
-    with pytest.raises(InvalidInput, match="score scale"):
+    with pytest.raises(InvalidInput, match="scale is"):
         rescaled([], scale)
 
 

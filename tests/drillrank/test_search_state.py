@@ -23,7 +23,7 @@ from drillrank.multihop.scoring import PathScorer, PathWithPrior
 from drillrank.multihop.search import PathSearch, Scope
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.rerank.prior import PathStarts
+from drillrank.rerank.prior import first_stage, posteriors
 from drillrank.rerank.promptrank import PromptRank
 
 QUERY = "which red fox crossed the river"
@@ -193,9 +193,9 @@ def test_a_cosine_is_no_order_of_the_first_stage():
 def test_of_paths_that_begin_alike_the_best_one_stands_for_the_first_document():
     """Details cannot be compared, and need not be where two paths are equally likely."""
     paths = [Path((PASSAGES["a"],)), Path((PASSAGES["a"], PASSAGES["b"])), Path((PASSAGES["c"],))]
-    starts = PathStarts.read("retrieval", paths, [2.0, 2.0, 1.0])
+    stage = first_stage("retrieval", paths, [2.0, 2.0, 1.0])
     known = {"tokens": 1, "nothing_matched": False}
-    found = starts.posteriors([(-1.0, {**known, "which": n}) for n in range(3)])
+    found = posteriors([(-1.0, {**known, "which": n}) for n in range(3)], stage)
     assert [details["which"] for _, details in found] == [0, 1, 2]
     assert found[0][1]["log_prior"] == found[1][1]["log_prior"] > found[2][1]["log_prior"]
 

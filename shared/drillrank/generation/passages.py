@@ -88,26 +88,19 @@ def generated_passages(
         raise failures[0]
     answers = [text for reply in replies if WORD.search(text := (strip_reasoning(reply.text) or "").strip())]
     texts = [first_words(answer, MAX_WORDS) for answer in answers]
-    silent = len(replies) - len(answers) - len(failures)
-    cut = sum(map(ne, texts, answers))
-    problems = [
-        f"{len(failures)} failed (the first: {failures[0]})" if failures else "",
-        f"{silent} came back without a word" if silent > 0 else "",
-        f"{cut} had more than {MAX_WORDS} words and lost their end" if cut else "",
-    ]
-    if any(problems):
-        warnings.warn(
-            f"Of {n} passages asked of the LLM, {', '.join(filter(None, problems))}. What was retrieved is unaffected.",
-            DrillrankWarning,
-            stacklevel=2,
-        )
+    problems = {
+        f"failed (the first: {failures[0] if failures else None})": len(failures),
+        "came back without a word": len(replies) - len(answers) - len(failures),
+        f"had more than {MAX_WORDS} words and lost their end": sum(map(ne, texts, answers)),
+    }
+    if listed := ", ".join(f"{count} {what}" for what, count in problems.items() if count > 0):
+        message = f"Of {n} passages asked of the LLM, {listed}. What was retrieved is unaffected."
+        warnings.warn(message, DrillrankWarning, stacklevel=2)
     different: dict[str, str] = {}
     for text in texts:
         different.setdefault(" ".join(text.casefold().split()), text)
-    return [
-        Passage(text, id=stable_uuid("generated", question, text), metadata={"origin": "generated"})
-        for text in different.values()
-    ]
+    ids = {text: stable_uuid("generated", question, text) for text in different.values()}
+    return [Passage(text, id=id_, metadata={"origin": "generated"}) for text, id_ in ids.items()]
 
 
 def cluster_prompts(
@@ -152,16 +145,15 @@ def cluster_prompts(
         raise InvalidInput("Prompts from clusters need at least one example: a question with a passage.")
     cluster, sparse = require("sklearn.cluster", "clusters"), require("scipy.sparse", "clusters")
     texts = [" ".join(pair) for pair in pairs]
-    vectors: Any = embedded(embed, texts) if embed is not None else np.zeros((len(pairs), 1))
+    vectors: Any = np.zeros((len(pairs), 1)) if embed is None else embedded(embed, texts)
     if embed is None and (weighted := Tfidf(map(terms, texts)).vectors).width:
         vectors = sparse.csr_matrix((weighted.data, weighted.columns, weighted.bounds), shape=weighted.shape)
     with warnings.catch_warnings():  # there may be fewer different vectors than examples
         warnings.simplefilter("ignore", require("sklearn.exceptions", "clusters").ConvergenceWarning)
         labels = cluster.KMeans(min(n, len(pairs)), n_init=10, random_state=seed).fit_predict(vectors)
-    members = sorted((np.flatnonzero(labels == label) for label in np.unique(labels)), key=len, reverse=True)
     random, prompts = np.random.default_rng(seed), []
-    for inside in members:
-        drawn = random.choice(inside, min(demonstrations, len(inside)), replace=False)
-        shown = [fill_question(instruction, pairs[i][0]) + pairs[i][1] for i in sorted(drawn.tolist())]
+    for inside in sorted((np.flatnonzero(labels == label) for label in np.unique(labels)), key=len, reverse=True):
+        drawn = sorted(random.choice(inside, min(demonstrations, len(inside)), replace=False).tolist())
+        shown = (fill_question(instruction, pairs[i][0]) + pairs[i][1] for i in drawn)
         prompts.append(_BETWEEN.join([*shown, instruction]))
     return check_question_templates(prompts)

@@ -11,7 +11,7 @@ from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.multihop.search_state import SearchState
 from drillrank.passages import Path, Ranked
 from drillrank.rerank.base import divisor, name_of
-from drillrank.rerank.promptrank import PromptRank, paths_explained
+from drillrank.rerank.promptrank import PromptRank
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class PathReasons:
         paths = list(map(self._path, ranking))
         read = [at for at, item in enumerate(ranking) if item.details.get("model") != "unigram"]  # not by a cascade
         own = [paths[at] for at in read]
-        entries = paths_explained(
-            self.prompt_rank,
+        entries = self.prompt_rank.explanations(
             self.query,
             own,
             self.prompt_rank.likelihoods(self.query, own),

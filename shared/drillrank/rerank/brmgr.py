@@ -21,22 +21,28 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from itertools import zip_longest
+from typing import Any, Literal
 
 from drillrank.errors import InvalidInput, check_limits, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
-from drillrank.likelihood import LanguageModel, Likelihood, Request, load_language_model
+from drillrank.likelihood import LanguageModel, Request, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
 from drillrank.prompts import Evidence, Prompt, Wording, around_question, check_question_templates
-from drillrank.rerank.base import PRESETS, RetrievalScores, check_pairs, name_of
-from drillrank.rerank.prior import Prior, check_paired, check_prior, check_prior_weight, scores_by_question
-from drillrank.rerank.upr import UPR, UPR_PROMPT, PassageTemplate
+from drillrank.rerank.base import PRESETS, in_worker, name_of
+from drillrank.rerank.prior import (
+    Prior,
+    RetrievalScores,
+    check_paired,
+    check_prior,
+    check_prior_weight,
+    scores_by_question,
+)
+from drillrank.rerank.upr import UPR, UPR_PROMPT, split_template
 from drillrank.settings import as_settings, check_one_of
 from drillrank.text import without_surrogates
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
+Passages = Iterable[Passage | str]
 Origin = Literal["generated", "retrieved"]
 GeneratedScore = Literal["passage", "question"]
 
@@ -46,6 +52,12 @@ GENERATED_PROMPT = "Question: {question} Please write a passage that answers thi
 # The unigram model on train questions of HotpotQA and MuSiQue: 0.9 keeps 99 % of the true sentences that a retrieved
 # passage holds, 13 % of the same sentences with another answer put in, and one of 546 sentences about something else.
 SUPPORTED = 0.9
+
+# Names of the two terms of a pair's score, and where its details hold them.
+_TERMS = {
+    "log p(generated | question)": "generated_score",
+    "log p(question | retrieved)": "retrieved_score",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,22 +88,13 @@ class BRMGRSettings:
     first: Origin = "generated"
 
     def __post_init__(self) -> None:
-        PassageTemplate.parse(self.template)
+        split_template(self.template)
         check_limits(max_passage_tokens=self.max_passage_tokens)
         check_prior_weight(self.prior_weight)
         check_question_templates([self.generated_template])
         check_positive(max_generated_tokens=self.max_generated_tokens)
         check_one_of(Origin, first=self.first)
         check_one_of(GeneratedScore, generated_score=self.generated_score)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
 
 
 class BRMGR:
@@ -148,16 +151,14 @@ class BRMGR:
             raise InvalidInput(f'preset is "brmgr", "paper" or None; not {preset!r:.200}.')
         self.language_model = load_language_model(model)
         self.prior = check_prior(prior) if preset is None else None
-        self.preset = preset
-        self.guard = guard
-        self.generated_share = generated_share
+        self.preset, self.guard, self.generated_share = preset, guard, generated_share
         self.settings = as_settings(BRMGRSettings, settings)
 
     def rank(
         self,
         query: str,
-        retrieved: Iterable[Passage | str],
-        generated: Iterable[Passage | str],
+        retrieved: Passages,
+        generated: Passages,
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
@@ -180,8 +181,8 @@ class BRMGR:
     def rank_many(
         self,
         queries: Sequence[str],
-        retrieved_lists: Sequence[Iterable[Passage | str]],
-        generated_lists: Sequence[Iterable[Passage | str]],
+        retrieved_lists: Sequence[Passages],
+        generated_lists: Sequence[Passages],
         top_n: int | None = None,
         *,
         scores: Sequence[RetrievalScores | None] | None = None,
@@ -197,31 +198,8 @@ class BRMGR:
         rankings = self._rankings(queries, retrieved_lists, generated_lists, top_n, scores)
         return [ranking[:top_n] for ranking in rankings]
 
-    async def arank(
-        self,
-        query: str,
-        retrieved: Iterable[Passage | str],
-        generated: Iterable[Passage | str],
-        top_n: int | None = None,
-        *,
-        scores: RetrievalScores | None = None,
-    ) -> Ranking[Passage]:
-        """As `rank`, without blocking the event loop."""
-        call = partial(self.rank, query, retrieved, generated, top_n, scores=scores)
-        return await self.language_model.run_in_worker(call)
-
-    async def arank_many(
-        self,
-        queries: Sequence[str],
-        retrieved_lists: Sequence[Iterable[Passage | str]],
-        generated_lists: Sequence[Iterable[Passage | str]],
-        top_n: int | None = None,
-        *,
-        scores: Sequence[RetrievalScores | None] | None = None,
-    ) -> list[Ranking[Passage]]:
-        """As `rank_many`, without blocking the event loop."""
-        call = partial(self.rank_many, queries, retrieved_lists, generated_lists, top_n, scores=scores)
-        return await self.language_model.run_in_worker(call)
+    arank = in_worker(rank)
+    arank_many = in_worker(rank_many)
 
     def rank_mixed(
         self,
@@ -240,15 +218,14 @@ class BRMGR:
         Raises:
             InvalidInput: as `rank`, or there are not as many scores as passages.
         """
-        places: dict[str, list[int]] = {origin: [] for origin in get_args(Origin)}
+        places: dict[str, list[int]] = {"retrieved": [], "generated": []}
         for place, generated in enumerate(is_generated):
             places["generated" if generated else "retrieved"].append(place)
-        retrieved = [passages[place] for place in places["retrieved"]]
-        written = [passages[place] for place in places["generated"]]
         if scores is not None:
             check_paired(scores, passages)
-            scores = [scores[place] for place in places["retrieved"]]
-        [ranking] = self._rankings([query], [retrieved], [written], top_n, None if scores is None else [scores])
+        of_retrieved = None if scores is None else [[scores[place] for place in places["retrieved"]]]
+        retrieved, written = ([passages[place] for place in of_kind] for of_kind in places.values())
+        [ranking] = self._rankings([query], [retrieved], [written], top_n, of_retrieved)
         for item in ranking:
             item.details["position"] = places[item.details["origin"]][item.details["position"]]
         return ranking
@@ -256,53 +233,53 @@ class BRMGR:
     def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
         """The two scores that each pair's is the sum of; of its own, `ranking.explain()` tells them. No model is asked.
 
+        Where one kind has fewer passages, its last one counts for the pairs that lack one.
+
         >>> ranking = BRMGR().rank("Who wrote Emma?", ["Jane Austen wrote Emma."], ["Emma is by Jane Austen."])
         >>> [term.name for term in ranking.explain()[0].terms]
         ['log p(generated | question)', 'log p(question | retrieved)']
         """
-        return Explanations(map(_explained, ranking), query)
+        entries = []
+        for item in ranking:
+            known = {name: item.details[key] for name, key in _TERMS.items()}
+            rest = item.score - sum(score for score in known.values() if score is not None)
+            terms = [
+                Term(f"{name}, of the last one", rest) if score is None else Term(name, score)
+                for name, score in known.items()
+                if score is not None or rest
+            ]
+            note = "Pair {pair}, {origin}: both passages of a pair have the sum of their scores."
+            note = note.format_map(item.details)
+            entries.append(Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), note=note))
+        return Explanations(entries, query)
 
     def _rankings(
         self,
         queries: Sequence[str],
-        retrieved_lists: Sequence[Iterable[Passage | str]],
-        generated_lists: Sequence[Iterable[Passage | str]],
+        retrieved_lists: Sequence[Passages],
+        generated_lists: Sequence[Passages],
         top_n: int | None,
         scores: Sequence[RetrievalScores | None] | None,
     ) -> list[Ranking[Passage]]:
         """Whole rankings; `top_n` says how many passages the caller will use."""
-        check_pairs(queries, retrieved_lists, "passages")
-        check_pairs(queries, generated_lists, "passages")
+        count, model, settings = len(retrieved_lists), self.language_model, self.settings
+        if isinstance(queries, str) or not len(queries) == count == len(generated_lists):
+            raise InvalidInput(
+                f"{len(queries)} queries, {count} lists of retrieved and {len(generated_lists)} of generated passages "
+                "cannot be paired."
+            )
         queries = list(map(check_query, queries))
         retrieved, generated = (list(map(as_passages, lists)) for lists in (retrieved_lists, generated_lists))
         check_top_n(top_n)
-        stages = scores_by_question(self.prior, scores, len(queries))
-        model = self.language_model
-        if model.wants_fit:
+        if model.wants_fit and count != 1:  # each question's passages are a collection of their own
+            stages = scores_by_question(self.prior, scores, count)
             each = zip(queries, retrieved, generated, stages, strict=True)
             return [
-                self._together(
-                    model.fitted(passage.titled_text for passage in found),
-                    [query],
-                    [found],
-                    [written],
-                    top_n,
-                    None if stage is None else [stage],
-                )[0]
-                for query, found, written, stage in each
+                self._rankings([query], [found], [written], top_n, None if given is None else [given])[0]
+                for query, found, written, given in each
             ]
-        return self._together(model, queries, retrieved, generated, top_n, scores)
-
-    def _together(
-        self,
-        model: LanguageModel,
-        queries: Sequence[str],
-        retrieved: Sequence[list[Passage]],
-        generated: Sequence[list[Passage]],
-        top_n: int | None,
-        scores: Sequence[RetrievalScores | None] | None,
-    ) -> list[Ranking[Passage]]:
-        settings, request_lists = self.settings, []
+        if model.wants_fit:
+            model = model.fitted(passage.titled_text for passage in retrieved[0])
         as_in_paper = self.preset is not None and model.reads_instructions
         upr = UPR(
             model,
@@ -313,50 +290,58 @@ class BRMGR:
         )
         by_question = upr.rank_many(queries, retrieved, scores=scores)
         if settings.generated_score == "question":
-            by_upr = upr.rank_many(queries, generated)
-            return [self._merged(*one, top_n) for one in zip(queries, by_question, map(list, by_upr), strict=True)]
-        for query, found, written in zip(queries, retrieved, generated, strict=True):
-            feedback = () if model.reads_instructions or self.preset is not None else found
-            prompt = generated_prompt(settings.generated_template, query, feedback, settings.max_passage_tokens)
-            targets = dict.fromkeys(self._beginning(passage.text) for passage in written)
-            request_lists.append([Request(prompt, target) for target in targets if target.strip()])
-        likelihoods = [
-            {request.target: likelihood for request, likelihood in zip(requests, found, strict=True)}
-            for requests, found in zip(request_lists, model.log_likelihood_lists(request_lists), strict=True)
-        ]
-        parts = zip(queries, retrieved, generated, likelihoods, by_question, strict=True)
-        return [
-            self._merged(query, by_upr, self._written(model, query, found, written, likelihood), top_n)
-            for query, found, written, likelihood, by_upr in parts
-        ]
+            written_lists = list(map(list, upr.rank_many(queries, generated)))
+        else:
+            written_lists = self._by_equation_5(model, queries, retrieved, generated)
+        rankings = []
+        for query, found, written in zip(queries, by_question, written_lists, strict=True):
+            ranking = self._paired(found, written)
+            while (kinds := [item.details["origin"] for item in ranking[:top_n]]) and (
+                kinds.count("generated") / len(kinds) > self.generated_share
+            ):
+                written.pop()
+                ranking = self._paired(found, written)
+            rankings.append(Explainable(ranking, partial(self.explain, query)))
+        return rankings
 
-    def _written(
+    def _by_equation_5(
         self,
         model: LanguageModel,
-        query: str,
-        retrieved: Sequence[Passage],
-        generated: Sequence[Passage],
-        likelihoods: dict[str, Likelihood],
-    ) -> list[Ranked[Passage]]:
-        """Generated passages by mean log p(lp | q), equation 5; without those that the guard drops."""
-        targets = [self._beginning(passage.text) for passage in generated]
-        # The mean over no tokens would be 0, the best there is: a passage without any comes after the worst instead.
-        below = math.nextafter(min((item.mean for item in likelihoods.values() if item.tokens), default=0.0), -math.inf)
-        scored = [likelihoods.get(target) for target in targets]
-        scores = [item.mean if item and item.tokens else below for item in scored]
-        details: list[dict[str, Any]] = [
-            {"log_likelihood": item.total if item else 0.0, "cut_tokens": item.cut_tokens if item else 0}
-            for item in scored
-        ]
-        least = (SUPPORTED if self.guard else None) if isinstance(self.guard, bool) else self.guard
-        if least is None:
-            return ranked(generated, scores, details)
+        queries: Sequence[str],
+        retrieved: Sequence[list[Passage]],
+        generated: Sequence[list[Passage]],
+    ) -> list[list[Ranked[Passage]]]:
+        """Generated passages by mean log p(lp | q), without those that the guard drops."""
         template, limit = self.settings.generated_template, self.settings.max_passage_tokens
-        found = support(model, template, query, retrieved, list(likelihoods), limit)
-        supports = dict(zip(likelihoods, found, strict=True))
-        for target, entry in zip(targets, details, strict=True):
-            entry["support"] = supports.get(target, 0.0)
-        return [item for item in ranked(generated, scores, details) if item.details["support"] >= least]
+        words_only = not model.reads_instructions and self.preset is None
+        least = (SUPPORTED if self.guard else None) if isinstance(self.guard, bool) else self.guard
+        targets = [[self._beginning(passage.text) for passage in written] for written in generated]
+        prompts = [
+            generated_prompt(template, query, found if words_only else (), limit)
+            for query, found in zip(queries, retrieved, strict=True)
+        ]
+        request_lists = [
+            [Request(prompt, target) for target in dict.fromkeys(of_query) if target.strip()]
+            for prompt, of_query in zip(prompts, targets, strict=True)
+        ]
+        rankings = []
+        for number, likelihoods in enumerate(model.log_likelihood_lists(request_lists)):
+            distinct = [request.target for request in request_lists[number]]
+            known, supports = dict(zip(distinct, likelihoods, strict=True)), dict.fromkeys(distinct, 0.0)
+            # The mean over no tokens would be 0, the best there is: a passage without any comes after the worst.
+            below = math.nextafter(min((item.mean for item in likelihoods if item.tokens), default=0.0), -math.inf)
+            if least is not None:
+                found = support(model, template, queries[number], retrieved[number], distinct, limit)
+                supports = dict(zip(distinct, found, strict=True))
+            scores, details = [], []
+            for target in targets[number]:
+                item = known.get(target)
+                scores.append(item.mean if item and item.tokens else below)
+                detail = {"log_likelihood": item.total if item else 0.0, "cut_tokens": item.cut_tokens if item else 0}
+                details.append(detail | ({} if least is None else {"support": supports.get(target, 0.0)}))
+            ranking = ranked(generated[number], scores, details)
+            rankings.append([item for item in ranking if least is None or item.details["support"] >= least])
+        return rankings
 
     def _beginning(self, text: str) -> str:
         text, most = without_surrogates(text), self.settings.max_generated_tokens
@@ -367,55 +352,23 @@ class BRMGR:
         except InvalidInput:  # a model that does not tell where its tokens end scores the whole
             return text
 
-    def _merged(
-        self, query: str, retrieved: Sequence[Ranked[Passage]], written: list[Ranked[Passage]], top_n: int | None
-    ) -> Ranking[Passage]:
-        """Pairs, with no more generated passages than their share."""
-        while True:
-            ranking = self._pairs(retrieved, written)
-            shown = [item.details["origin"] == "generated" for item in ranking[:top_n]]
-            if not shown or sum(shown) / len(shown) <= self.generated_share:
-                return Explainable(ranking, partial(self.explain, query))
-            written.pop()
-
-    def _pairs(self, retrieved: Sequence[Ranked[Passage]], written: Sequence[Ranked[Passage]]) -> list[Ranked[Passage]]:
+    def _paired(
+        self, retrieved: Sequence[Ranked[Passage]], written: Sequence[Ranked[Passage]]
+    ) -> list[Ranked[Passage]]:
         """Equation 6 for the best of both kinds, then for the second best, and so on."""
-        kinds: dict[Origin, Sequence[Ranked[Passage]]] = {"generated": written, "retrieved": retrieved}
-        order = sorted(kinds, key=lambda origin: origin != self.settings.first)
+        kinds: list[Origin] = ["generated", "retrieved"]
         tokens = retrieved[0].details["tokens"] if retrieved else 1
-        ranking: list[Ranked[Passage]] = []
-        for place in range(max(map(len, kinds.values()))):
-            pair: dict[str, Any] = {"pair": place + 1, "tokens": tokens}
-            ids = {origin: items[place].passage.id if place < len(items) else None for origin, items in kinds.items()}
-            score = 0.0
-            for origin, items in kinds.items():
-                pair[f"{origin}_score"] = items[place].score if place < len(items) else None
-                score += items[min(place, len(items) - 1)].score if items else 0.0
-            for origin in order:
-                if place < len(kinds[origin]):
-                    item = kinds[origin][place]
-                    partner = ids["retrieved" if origin == "generated" else "generated"]
-                    details = {**item.details, "origin": origin, "partner": partner, **pair}
-                    ranking.append(Ranked(item.passage, score, len(ranking) + 1, details))
+        last, ranking = dict.fromkeys(kinds, 0.0), list[Ranked[Passage]]()
+        for number, pair in enumerate(zip_longest(written, retrieved), start=1):
+            last |= {kind: item.score for kind, item in zip(kinds, pair, strict=True) if item}
+            scores = {f"{kind}_score": item and item.score for kind, item in zip(kinds, pair, strict=True)}
+            sides = list(zip(kinds, pair, reversed(pair), strict=True))
+            for origin, item, other in sides if self.settings.first == "generated" else reversed(sides):
+                if item:
+                    details = {**item.details, "origin": origin, "partner": other and other.passage.id}
+                    details |= {"pair": number, "tokens": tokens, **scores}
+                    ranking.append(Ranked(item.passage, sum(last.values()), len(ranking) + 1, details))
         return ranking
-
-
-def _explained(item: Ranked[Passage]) -> Explanation:
-    """Where one kind has fewer passages, its last one counts for the pairs that lack one."""
-    details = item.details
-    known = {origin: details[f"{origin}_score"] for origin in get_args(Origin)}
-    rest = item.score - sum(score for score in known.values() if score is not None)
-    names = {"generated": "log p(generated | question)", "retrieved": "log p(question | retrieved)"}
-    terms = [
-        Term(
-            names[origin] if score is not None else f"{names[origin]}, of the last one",
-            rest if score is None else score,
-        )
-        for origin, score in known.items()
-        if score is not None or rest
-    ]
-    note = f"Pair {details['pair']}, {details['origin']}: both passages of a pair have the sum of their scores."
-    return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), note=note)
 
 
 def generated_prompt(

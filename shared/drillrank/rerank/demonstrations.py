@@ -52,9 +52,8 @@ class Demonstration:
             passages = [Passage(**{**one, "links": tuple(one.get("links", ()))}) for one in given["path"]["passages"]]
             return cls(Path(tuple(passages)), given["question"], given.get("kind"))
         except (KeyError, TypeError, AttributeError) as problem:
-            raise InvalidInput(
-                f"A demonstration has a path of passages and a question; not {given!r:.200}."
-            ) from problem
+            message = f"A demonstration has a path of passages and a question; not {given!r:.200}."
+            raise InvalidInput(message) from problem
 
 
 def sample_demonstrations(labelled: Sequence[Demonstration], count: int, *, seed: int = 0) -> list[Demonstration]:

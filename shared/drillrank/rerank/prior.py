@@ -25,10 +25,10 @@ stage read, too, count twice, but half of what a fusion says is news, and is wor
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from numbers import Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,11 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoder import KAPPA
 from drillrank.passages import Passage, Path
-from drillrank.rerank.base import RetrievalScores, Scored, divisor
+from drillrank.settings import check_one_of
 
 Prior = Literal["retrieval", "cosine"]
+RetrievalScores = Sequence[float | None]
+Scored = tuple[float, dict[str, Any]]  # a score, and what led to it
 Floats = npt.NDArray[np.float64]
 
 # Chosen on SQuAD's and NQ's questions, no part held out, behind BM25, MiniLM and their fusion, 10 to 50 candidates:
@@ -55,8 +57,8 @@ def check_prior(prior: Prior | None) -> Prior | None:
     Raises:
         InvalidInput: it is neither `"retrieval"` nor `"cosine"` nor None.
     """
-    if prior not in (*get_args(Prior), None):
-        raise InvalidInput(f'The prior of passages is "retrieval", "cosine" or None, not {prior!r:.200}.')
+    if prior is not None:
+        check_one_of(Prior, prior=prior)
     return prior
 
 
@@ -68,6 +70,66 @@ def check_prior_weight(weight: float) -> None:
     """
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
         raise InvalidInput(f"prior_weight is a positive number, 1 for the prior as it is; not {weight!r:.200}.")
+
+
+class FirstStage(NamedTuple):
+    """What the first stage says of documents: the candidates of one question, or what its paths begin with.
+
+    Attributes:
+        log_weights: Log P(d | first stage) up to a constant, all of it counted, shape (documents,).
+        log_ranks: Logarithms of the ranks, shape (documents,).
+        by_meaning: Whether the scores are cosines of meaning.
+        starts: Of each path, the number of the document that it begins with; None where the documents are ranked.
+    """
+
+    log_weights: Floats
+    log_ranks: Floats
+    by_meaning: bool
+    starts: Sequence[int] | None = None
+
+    @staticmethod
+    def read(
+        prior: Prior, passages: Sequence[Passage], scores: RetrievalScores | None, weight: float = 1.0
+    ) -> FirstStage:
+        """Scores, checked.
+
+        A passage whose score is None has the mean of the others: nothing speaks for it or against it. Where all are
+        None, or `scores` is, the passages are in the order of their ranks.
+
+        Raises:
+            InvalidInput: the two differ in length, a score is not a finite number, or, for cosines, one is not between
+                -1 and 1 or all are missing.
+
+        >>> passages = [Passage("a"), Passage("b"), Passage("c")]
+        >>> np.exp(FirstStage.read("retrieval", passages, [0.4, 0.9, 0.1]).log_ranks).round(6).tolist()
+        [2.0, 1.0, 3.0]
+        """
+        count = len(passages)
+        scores = [None] * count if scores is None else scores
+        check_paired(scores, passages)
+        for place, score in enumerate(scores):
+            if score is None:
+                continue
+            finite = issubclass(type(score), Real) and type(score) is not bool and math.isfinite(score)
+            if not finite or (prior == "cosine" and abs(score) > 1 + _COSINE):
+                why = ', which is no cosine: give prior="retrieval" for scores on other scales.'
+                why = why if finite else ": give a finite number, or None where there is none."
+                named = f"passage {place} (id {passages[place].id!r})"
+                raise InvalidInput(f"The first stage's score of {named} is {score!r:.200}{why}")
+        places = [place for place, score in enumerate(scores) if score is not None]
+        if prior == "cosine" and passages and not places:
+            raise InvalidInput(
+                'prior="cosine" needs scores, the cosine of each passage and the question, and there are none: give '
+                'them, or prior="retrieval", which can do with the order.'
+            )
+        if not places:
+            ranks = np.log(np.arange(1, count + 1))
+            return FirstStage(weight * (-WEIGHT * ranks - CUTOFF * np.exp(ranks)), ranks, by_meaning=False)
+        known = np.array([scores[place] for place in places], dtype=np.float64)
+        ranks = _filled(_log_ranks(known), places, count)
+        by_rank = -WEIGHT * ranks - CUTOFF * np.exp(ranks)
+        weights = KAPPA * _filled(known, places, count) if prior == "cosine" else by_rank
+        return FirstStage(weight * weights, ranks, prior == "cosine")
 
 
 def scores_by_question(
@@ -87,135 +149,87 @@ def scores_by_question(
     return scores
 
 
-class FirstStage(NamedTuple):
-    """What the first stage says of the candidates of one question.
-
-    Attributes:
-        log_weights: Log P(d | first stage) up to a constant, all of it counted, shape (candidates,).
-        log_ranks: Logarithms of the ranks, shape (candidates,).
-        by_meaning: Whether the scores are cosines of meaning.
-    """
-
-    log_weights: Floats
-    log_ranks: Floats
-    by_meaning: bool
-
-    @staticmethod
-    def read(
-        prior: Prior, passages: Sequence[Passage], scores: RetrievalScores | None, weight: float = 1.0
-    ) -> FirstStage:
-        """Scores, checked.
-
-        A passage whose score is None has the mean of the others: nothing speaks for it or against it. Where all are
-        None, or `scores` is, the passages are in the order of their ranks.
-
-        Raises:
-            InvalidInput: the two differ in length, a score is not a finite number, or, for cosines, one is not between
-                -1 and 1 or all are missing.
-
-        >>> passages = [Passage("a"), Passage("b"), Passage("c")]
-        >>> np.exp(FirstStage.read("retrieval", passages, [0.4, 0.9, 0.1]).log_ranks).round(6).tolist()
-        [2.0, 1.0, 3.0]
-        """
-        given = _checked(passages, scores)
-        places = [place for place, score in enumerate(given) if score is not None]
-        known = np.array([score for score in given if score is not None], dtype=np.float64)
-        if prior == "cosine":
-            if passages and not places:
-                raise InvalidInput(
-                    'prior="cosine" needs scores, the cosine of each passage and the question, and there are none: '
-                    'give them, or prior="retrieval", which can do with the order.'
-                )
-            for place, score in zip(places, known.tolist(), strict=True):
-                if abs(score) > 1 + _COSINE:
-                    raise InvalidInput(
-                        f"The first stage's score of passage {place} (id {passages[place].id!r}) is {given[place]!r}, "
-                        'which is no cosine: give prior="retrieval" for scores on other scales.'
-                    )
-        count = len(given)
-        ranks = _filled(_log_ranks(known), places, count) if places else np.log(np.arange(1, count + 1))
-        by_meaning = prior == "cosine" and bool(places)
-        weights = KAPPA * _filled(known, places, count) if by_meaning else -WEIGHT * ranks - CUTOFF * np.exp(ranks)
-        return FirstStage(weight * weights, ranks, by_meaning)
-
-
-def first_stage(
-    prior: Prior | None, passages: Sequence[Passage], scores: RetrievalScores | None, weight: float
-) -> FirstStage | None:
-    """What the first stage says; None for the uniform prior, where it says nothing.
-
-    Raises:
-        InvalidInput: as for `FirstStage.read`.
-    """
-    if scores is not None:
-        check_paired(scores, passages)
-    if prior is None or (prior == "retrieval" and all(score is None for score in scores or ())):
-        return None
-    return FirstStage.read(prior, passages, scores, weight)
-
-
-def check_paired(scores: RetrievalScores, passages: Sequence[Passage]) -> None:
-    """Refuse scores that are not as many as the passages.
+def check_paired(scores: Sequence[object], candidates: Sequence[Passage | Path]) -> None:
+    """Refuse scores that are not as many as the candidates.
 
     Raises:
         InvalidInput: the two differ in length.
     """
-    if len(scores) != len(passages):
-        raise InvalidInput(f"{len(scores)} scores and {len(passages)} passages cannot be paired.")
+    if len(scores) != len(candidates):
+        of = "paths" if candidates and isinstance(candidates[0], Path) else "passages"
+        raise InvalidInput(f"{len(scores)} scores and {len(candidates)} {of} cannot be paired.")
 
 
-def _checked(passages: Sequence[Passage], scores: RetrievalScores | None) -> list[float | None]:
-    given: list[float | None] = [None] * len(passages) if scores is None else list(scores)
-    check_paired(given, passages)
-    for place, (passage, score) in enumerate(zip(passages, given, strict=True)):
-        if score is not None and not _is_finite(score):
+def first_stage(
+    prior: Prior | None,
+    candidates: Sequence[Passage] | Sequence[Path],
+    scores: RetrievalScores | None,
+    weight: float = 1.0,
+) -> FirstStage | None:
+    """What the first stage says of passages, or of the first passages of paths; None where that is nothing.
+
+    Raises:
+        InvalidInput: as for `FirstStage.read`, or paths that begin with the same passage differ in its score.
+    """
+    if scores is not None:
+        check_paired(scores, candidates)
+    if prior is None or (prior == "retrieval" and all(score is None for score in scores or ())):
+        return None
+    passages = [item.passages[0] if isinstance(item, Path) else item for item in candidates]
+    if not candidates or not isinstance(candidates[0], Path):
+        return FirstStage.read(prior, passages, scores, weight)
+    places: dict[str, int] = {}  # of the first path that begins with it
+    for place, passage in enumerate(passages):
+        places.setdefault(passage.id, place)
+    known = None if scores is None else [scores[place] for place in places.values()]
+    stage = FirstStage.read(prior, [passages[place] for place in places.values()], known, weight)
+    for place, passage in enumerate(passages):
+        if scores is not None and scores[place] != scores[places[passage.id]]:
             raise InvalidInput(
-                f"The first stage's score of passage {place} (id {passage.id!r}) is {score!r}: give a finite number, "
-                "or None where there is none."
+                f"Paths {places[passage.id]} and {place} begin with the same passage (id {passage.id!r:.200}), but "
+                "their scores differ: the score of a path is the first stage's of its first passage."
             )
-    return given
+    numbers = {name: number for number, name in enumerate(places)}
+    return stage._replace(starts=[numbers[passage.id] for passage in passages])
 
 
-def _is_finite(score: Any) -> bool:
-    return issubclass(type(score), Real) and type(score) is not bool and math.isfinite(score)
-
-
-def _filled(known: Floats, places: Sequence[int], count: int) -> Floats:
-    """Values at their places, their mean elsewhere."""
-    values = np.full(count, known.mean())
-    values[places] = known
-    return values
+def divisor(details: Mapping[str, Any]) -> int:
+    """What a log-probability was divided by to make a score: the target's tokens, or 1 where a formula adds them up."""
+    return 1 if details.get("reduce") == "sum" else max(int(details["tokens"]), 1)
 
 
 def posteriors(scored: Sequence[Scored], first_stage: FirstStage) -> list[Scored]:
     """Scores by likelihood, with the prior: of each candidate, in order; the details hold `log_prior`.
 
+    Where words and meaning are counted, the best path of each document says what is known of it.
+
     >>> first_stage = FirstStage.read("retrieval", [Passage("a"), Passage("b")], [3.2, 1.5])
     >>> [round(score, 3) for score, _ in posteriors([(-2.0, {"tokens": 3}), (-2.0, {"tokens": 3})], first_stage)]
     [-2.032, -2.792]
     """
-    priors = log_prior(first_stage, _words_and_meaning(scored)).tolist()
+    starts = range(len(scored)) if first_stage.starts is None else first_stage.starts
+    best: dict[int, Scored] = {}
+    for start, one in zip(starts, scored, strict=True):
+        if start not in best or one[0] > best[start][0]:
+            best[start] = one
+    known = []
+    if best and all("log_meaning" in details for _, details in best.values()):
+        totals = np.array([score * divisor(details) for score, details in best.values()])
+        meaning = np.array([details["log_meaning"] for _, details in best.values()])
+        known = [_log_ranks(totals - meaning), _log_ranks(meaning)]
+    priors = log_prior(first_stage, known).tolist()
     return [
-        (score + prior / divisor(details), {**details, "log_prior": prior})
-        for (score, details), prior in zip(scored, priors, strict=True)
+        (score + priors[start] / divisor(details), {**details, "log_prior": priors[start]})
+        for start, (score, details) in zip(starts, scored, strict=True)
     ]
 
 
-def _words_and_meaning(scored: Sequence[Scored]) -> list[Floats]:
-    """Log rank of every candidate by words and by meaning, shape (candidates,); nothing where it has no meaning."""
-    if not scored or any("log_meaning" not in details for _, details in scored):
-        return []
-    totals = np.array([score * divisor(details) for score, details in scored])
-    meaning = np.array([details["log_meaning"] for _, details in scored])
-    return [_log_ranks(totals - meaning), _log_ranks(meaning)]
-
-
 def log_prior(first_stage: FirstStage, by_likelihood: Sequence[Floats] = ()) -> Floats:
-    """Log P(d | first stage) of all candidates, natural, at most 0; the probabilities add up to 1.
+    """Log P(d | first stage) of all documents, natural, at most 0; the probabilities add up to 1.
 
     Args:
         first_stage: What the first stage says.
-        by_likelihood: Log ranks of the candidates by the words of the question and by meaning, where both are counted.
+        by_likelihood: Log ranks of the documents by the words of the question and by meaning, where both are counted.
 
     >>> first_stage = FirstStage.read("retrieval", [Passage("a"), Passage("b")], [3.2, 1.5])
     >>> np.exp(log_prior(first_stage)).round(6).tolist()
@@ -226,7 +240,8 @@ def log_prior(first_stage: FirstStage, by_likelihood: Sequence[Floats] = ()) -> 
     if not len(first_stage.log_ranks):
         return first_stage.log_ranks
     known = by_likelihood[1:] if first_stage.by_meaning else by_likelihood
-    logits = (1 - _explained(first_stage.log_ranks, known)) * first_stage.log_weights
+    explained = _explained(first_stage.log_ranks, known) if len(known) else 0.0
+    logits = (1 - explained) * first_stage.log_weights
     logs: Floats = logits - np.logaddexp.reduce(logits)
     return logs
 
@@ -241,6 +256,13 @@ def _log_ranks(scores: Floats) -> Floats:
     logs = np.empty(len(scores))
     logs[order] = means[group]
     return logs
+
+
+def _filled(known: Floats, places: Sequence[int], count: int) -> Floats:
+    """Values at their places, their mean elsewhere."""
+    values = np.full(count, known.mean())
+    values[places] = known
+    return values
 
 
 def _explained(ranks: Floats, known: Sequence[Floats]) -> float:
@@ -266,51 +288,3 @@ def _standardised(ranks: Floats) -> Floats:
     deviations = ranks - ranks.mean()
     standardised: Floats = deviations / deviations.std()
     return standardised
-
-
-class PathStarts(NamedTuple):
-    """What the first stage says of the documents that paths begin with.
-
-    Attributes:
-        first_stage: Of each document, in the order of the paths.
-        places: Of each, where in the list of paths those are that begin with it.
-    """
-
-    first_stage: FirstStage
-    places: list[list[int]]
-
-    @staticmethod
-    def read(
-        prior: Prior | None, paths: Sequence[Path], scores: RetrievalScores | None, weight: float = 1.0
-    ) -> PathStarts | None:
-        """Scores of the paths' first documents, one for each path, checked; None where they say nothing.
-
-        Raises:
-            InvalidInput: as for `FirstStage.read`, or paths that begin with the same document differ in its score.
-        """
-        if scores is not None and len(scores) != len(paths):
-            raise InvalidInput(f"{len(scores)} scores and {len(paths)} paths cannot be paired.")
-        places: dict[str, list[int]] = {}
-        for place, path in enumerate(paths):
-            places.setdefault(path.ids[0], []).append(place)
-        starts = [paths[same[0]].passages[0] for same in places.values()]
-        known = None if scores is None else [scores[same[0]] for same in places.values()]
-        first = first_stage(prior, starts, known, weight)
-        for same in places.values():
-            if scores is not None and any(scores[place] != scores[same[0]] for place in same):
-                raise InvalidInput(
-                    f"Paths {same[0]} and {same[-1]} begin with the same passage (id {paths[same[0]].ids[0]!r:.200}), "
-                    "but their scores differ: the score of a path is the first stage's of its first passage."
-                )
-        return None if first is None else PathStarts(first, list(places.values()))
-
-    def posteriors(self, scored: Sequence[Scored]) -> list[Scored]:
-        """Scores of the paths by likelihood, with the prior, in order; the details hold `log_prior`."""
-        best = [max((scored[place] for place in same), key=lambda item: item[0]) for same in self.places]
-        found = list(scored)
-        for same, (_, details) in zip(self.places, posteriors(best, self.first_stage), strict=True):
-            log_prior = details["log_prior"]
-            for place in same:
-                score, known = scored[place]
-                found[place] = (score + log_prior / divisor(known), {**known, "log_prior": log_prior})
-        return found

@@ -15,32 +15,29 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, check_limits
-from drillrank.explanation import Explainable, Explanation, Explanations, Term
+from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
-from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, as_passages
 from drillrank.prompts import Evidence, Prompt, Wording
-from drillrank.rerank.base import Ranker, RetrievalScores, Scored, check_pairs, log_sigmoid, name_of
-from drillrank.rerank.prior import scores_by_question
+from drillrank.rerank.base import Ranker, Scored, log_sigmoid, name_of
 from drillrank.settings import as_settings, check_one_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Transform = Literal["softmax", "margin", "logit"]
 
 # Nogueira et al. (2020): P("true") against P("false") after this prompt.
 MONOT5_PROMPT = "Query: {query} Document: {text} Relevant:"
 
+_ANSWERS = ("positive", "negative")
 _PLACE = re.compile(r"\{(\w+)\}")
 _NO_TOKENS = "The model answers about the question as a whole: it tells no contribution of a token."
 
@@ -72,61 +69,44 @@ class AnswerPreset:
     chat: bool = False
 
 
-_SYSTEM, _USER, _ASSISTANT = (
-    "<|im_start|>system\n",
-    "<|im_end|>\n<|im_start|>user\n",
-    "<|im_end|>\n<|im_start|>assistant\n",
+_SYSTEM, _USER = "<|im_start|>system\n", "<|im_end|>\n<|im_start|>user\n"
+_ASSISTANT = "<|im_end|>\n<|im_start|>assistant\n"
+_QWEN3 = (
+    f"{_SYSTEM}Judge whether the Document meets the requirements based on the Query and the Instruct provided. "
+    f'Note that the answer can only be "yes" or "no".{_USER}<Instruct>: {{instruction}}\n<Query>: {{query}}\n'
+    f"<Document>: {{text}}{_ASSISTANT}<think>\n\n</think>\n\n"
+)
+_QWEN3_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+_MXBAI = (
+    f"{_SYSTEM}You are Qwen, created by Alibaba Cloud. You are a helpful assistant.{_USER}{{instruction}}"
+    "query: {query}\ndocument: {text}\nYou are a search relevance expert who evaluates how well documents match "
+    "search queries. For each query-document pair, carefully analyze the semantic relationship between them, then "
+    "provide your binary relevance judgment (0 for not relevant, 1 for relevant).\n"
+    f"Relevance:{_ASSISTANT}"
+)
+_BGE = (  # the tokenizer puts <bos> in front
+    "A: {query}\nB: {text}\nGiven a query A and a passage B, determine whether the passage contains an answer to "
+    "the query by providing a prediction of either 'Yes' or 'No'."
 )
 _ZERANK = f"{_SYSTEM}{{query}}{_USER}{{text}}{_ASSISTANT}"
+_CTXL = (
+    "Check whether a given document contains information helpful to answer the query.\n"
+    "<Document> {text}\n<Query> {query}{instruction} ??"
+)
+_YES_NO = (  # ours, for any model that was tuned to follow instructions
+    "{instruction}Query: {query}\n\nDocument: {text}\n\nDoes the document help to answer the query? Answer with "
+    "one word, Yes or No."
+)
 
 ANSWER_PRESETS: dict[str, AnswerPreset] = {
     "monot5": AnswerPreset(MONOT5_PROMPT, "true", "false", "softmax"),
-    "qwen3-reranker": AnswerPreset(
-        f"{_SYSTEM}Judge whether the Document meets the requirements based on the Query and the Instruct provided. "
-        f'Note that the answer can only be "yes" or "no".{_USER}<Instruct>: {{instruction}}\n<Query>: {{query}}\n'
-        f"<Document>: {{text}}{_ASSISTANT}<think>\n\n</think>\n\n",
-        "yes",
-        "no",
-        "softmax",
-        instruction="Given a web search query, retrieve relevant passages that answer the query",
-    ),
-    "mxbai-rerank-v2": AnswerPreset(
-        f"{_SYSTEM}You are Qwen, created by Alibaba Cloud. You are a helpful assistant.{_USER}{{instruction}}"
-        "query: {query}\ndocument: {text}\nYou are a search relevance expert who evaluates how well documents match "
-        "search queries. For each query-document pair, carefully analyze the semantic relationship between them, then "
-        "provide your binary relevance judgment (0 for not relevant, 1 for relevant).\n"
-        f"Relevance:{_ASSISTANT}",
-        "1",
-        "0",
-        "margin",
-        instruction_form="instruction: {instruction}\n",
-    ),
-    "bge-reranker-v2-gemma": AnswerPreset(  # the tokenizer puts <bos> in front
-        "A: {query}\nB: {text}\nGiven a query A and a passage B, determine whether the passage contains an answer to "
-        "the query by providing a prediction of either 'Yes' or 'No'.",
-        "Yes",
-        None,
-        "logit",
-    ),
+    "qwen3-reranker": AnswerPreset(_QWEN3, "yes", "no", "softmax", _QWEN3_TASK),
+    "mxbai-rerank-v2": AnswerPreset(_MXBAI, "1", "0", "margin", instruction_form="instruction: {instruction}\n"),
+    "bge-reranker-v2-gemma": AnswerPreset(_BGE, "Yes", None, "logit"),
     "zerank-1-small": AnswerPreset(_ZERANK, "Yes", None, "logit", scale=0.2),
     "zerank-2": AnswerPreset(_ZERANK, "Yes", None, "logit"),
-    "ctxl-rerank-v2": AnswerPreset(
-        "Check whether a given document contains information helpful to answer the query.\n"
-        "<Document> {text}\n<Query> {query}{instruction} ??",
-        0,
-        None,
-        "logit",
-        instruction_form=" {instruction}",
-    ),
-    "yes-no": AnswerPreset(  # ours, for any model that was tuned to follow instructions
-        "{instruction}Query: {query}\n\nDocument: {text}\n\nDoes the document help to answer the query? Answer with "
-        "one word, Yes or No.",
-        "Yes",
-        "No",
-        "softmax",
-        instruction_form="{instruction}\n\n",
-        chat=True,
-    ),
+    "ctxl-rerank-v2": AnswerPreset(_CTXL, 0, None, "logit", instruction_form=" {instruction}"),
+    "yes-no": AnswerPreset(_YES_NO, "Yes", "No", "softmax", instruction_form="{instruction}\n\n", chat=True),
 }
 
 
@@ -156,27 +136,20 @@ class RelevanceSettings:
     chat: bool | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.chat, bool | None):
-            raise InvalidInput(f"chat is a bool, not {self.chat!r:.200}.")
-        for name, answer in (("positive", self.positive), ("negative", self.negative)):
-            if answer is not None and not _is_answer(answer):
+        for name in _ANSWERS:
+            answer = getattr(self, name)
+            if not (answer is None or (isinstance(answer, str) and answer) or (type(answer) is int and answer >= 0)):
                 raise InvalidInput(f"{name} is a token's text or its id, not {answer!r:.200}.")
-        if self.transform is not None:
-            check_one_of(Transform, transform=self.transform)
-        for name, number in (("scale", self.scale), ("shift", self.shift)):
-            if number is not None and not (isinstance(number, int | float) and math.isfinite(number)):
+        for name in ("scale", "shift"):
+            number = getattr(self, name)
+            if not (number is None or (isinstance(number, int | float) and math.isfinite(number))):
                 raise InvalidInput(f"{name} is a finite number, not {number!r:.200}.")
         if self.scale is not None and self.scale <= 0:
             raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r}.")
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
+        if self.transform is not None:
+            check_one_of(Transform, transform=self.transform)
+        if not isinstance(self.chat, bool | None):
+            raise InvalidInput(f"chat is a bool, not {self.chat!r:.200}.")
 
 
 class Relevance(Ranker[Passage | str, Passage]):
@@ -215,6 +188,8 @@ class Relevance(Ranker[Passage | str, Passage]):
     drillrank.errors.LacksCapability: 'unigram' tells no probabilities of the next token: ...
     """
 
+    _candidates = staticmethod(as_passages)
+
     def __init__(
         self,
         model: str | LanguageModel,
@@ -227,138 +202,99 @@ class Relevance(Ranker[Passage | str, Passage]):
     ) -> None:
         if not isinstance(preset, str) or preset not in ANSWER_PRESETS:
             raise InvalidInput(f"preset is one of {', '.join(ANSWER_PRESETS)}; not {preset!r:.200}.")
-        if template is not None:
-            _check_template(template)
+        names = _PLACE.findall(template) if isinstance(template, str) else []
+        known = {"query", "text", "instruction"}
+        if template is not None and (names.count("text") != 1 or "query" not in names or not set(names) <= known):
+            places = "{text} once, {query}, and {instruction} if wanted"
+            raise InvalidInput(f"A template for relevance is a string that holds {places}; not {template!r:.200}.")
         if not isinstance(instruction, str | None):
             raise InvalidInput(f"instruction is a str, not {instruction!r:.200}.")
         if instruction is not None and "{instruction}" not in (template or ANSWER_PRESETS[preset].template):
-            raise InvalidInput(
-                f"The instruction {instruction!r:.80} would be read nowhere: the prompt has no {{instruction}}."
-            )
+            where = "would be read nowhere: the prompt has no {instruction}."
+            raise InvalidInput(f"The instruction {instruction!r:.80} {where}")
         check_limits(max_passage_tokens=max_passage_tokens)
         self.language_model = load_language_model(model)
-        self.preset = preset
-        self.template = template
-        self.instruction = instruction
+        self.preset, self.template, self.instruction = preset, template, instruction
         self.max_passage_tokens = max_passage_tokens
         self.settings = as_settings(RelevanceSettings, settings)
         self._check_model()
 
     def _check_model(self) -> None:
-        """Refuse now a model that cannot be asked.
-
-        Raises:
-            LacksCapability: as said.
-        """
         if not self.language_model.tells_next_tokens:
             self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
 
     @cached_property
-    def asked(self) -> AnswerPreset:
+    def _preset(self) -> AnswerPreset:
         """The preset with all that the settings and the checkpoint say; a checkpoint on the hub is looked at now.
 
         Raises:
             InvalidInput: the two answers are needed and only one is known, or both are the same.
         """
-        settings = self.settings
-        given = {
-            item.name: value
-            for item in fields(RelevanceSettings)
-            if (value := getattr(settings, item.name)) is not None
-        }
-        given |= {} if self.instruction is None else {"instruction": self.instruction}
-        if self.template is not None:
-            given |= {"template": self.template, "instruction_form": "{instruction}"}
-        lacks_an_answer = settings.positive is None or settings.negative is None
-        trained = self.language_model.trained_answers if lacks_an_answer else None
+        form = None if self.template is None else "{instruction}"
+        given: dict[str, Any] = {item.name: getattr(self.settings, item.name) for item in fields(RelevanceSettings)}
+        given |= {"template": self.template, "instruction": self.instruction, "instruction_form": form}
+        given = {name: value for name, value in given.items() if value is not None}
+        trained = None if {"positive", "negative"} <= given.keys() else self.language_model.trained_answers
         if trained is not None:
             given = {"positive": trained.positive, "negative": trained.negative} | given
             if given["negative"] is None:
                 given = {"transform": "logit"} | given
-        asked = replace(ANSWER_PRESETS[self.preset], **given)
-        if asked.transform != "logit" and asked.negative is None:
-            raise InvalidInput(f'transform="{asked.transform}" compares two answers: give negative, too.')
-        if asked.positive == asked.negative:
-            raise InvalidInput(f"Both answers are {asked.positive!r}: nothing can be told by them.")
-        return asked
+        preset = replace(ANSWER_PRESETS[self.preset], **given)
+        if preset.transform != "logit" and preset.negative is None:
+            raise InvalidInput(f'transform="{preset.transform}" compares two answers: give negative, too.')
+        if preset.positive == preset.negative:
+            raise InvalidInput(f"Both answers are {preset.positive!r}: nothing can be told by them.")
+        return preset
 
-    def rank_many(
-        self,
-        queries: Sequence[str],
-        passage_lists: Sequence[Iterable[Passage | str]],
-        top_n: int | None = None,
-        *,
-        scores: Sequence[RetrievalScores | None] | None = None,
-    ) -> list[Ranking[Passage]]:
-        """Rank one list of passages for each question, all in one pass of the model; each as `rank` would.
-
-        Raises:
-            InvalidInput: as `rank`, the lists differ in length, or there are scores: this ranker has no prior.
-        """
-        check_pairs(queries, passage_lists, "passages")
-        queries, lists = list(map(check_query, queries)), list(map(as_passages, passage_lists))
-        check_top_n(top_n)
-        scores_by_question(None, scores, len(lists))
-        found = iter(self._answers(queries, lists))
-        rankings = []
-        for query, passages in zip(queries, lists, strict=True):
-            scored = [self._scored(next(found)) for _ in passages]
-            order = ranked(passages, [score for score, _ in scored], [details for _, details in scored], top_n)
-            rankings.append(Explainable(order, partial(self.explain, query)))
-        return rankings
-
-    def _answers(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[NextTokens]:
+    def _answers(
+        self, queries: Sequence[str], lists: Sequence[list[Passage]], _stages: object, /
+    ) -> list[list[NextTokens]]:
         if not any(lists):  # for no passage, load no model
-            return []
-        asked = self.asked
-        answers = [answer for answer in (asked.positive, asked.negative) if answer is not None]
+            return [[] for _ in lists]
+        preset = self._preset
+        by_logit = preset.transform == "logit"
+        answers = [answer for answer in (preset.positive, preset.negative) if answer is not None]
+        wanted = tuple(answers[:1] if by_logit else answers)
         requests = [
-            NextTokenRequest(
-                self._prompt(query, passage),
-                tuple(answers[:1] if asked.transform == "logit" else answers),
-                chat=asked.chat,
-            )
+            NextTokenRequest(self._prompt(query, passage), wanted, chat=preset.chat)
             for query, passages in zip(queries, lists, strict=True)
             for passage in passages
         ]
-        found = self.language_model.next_tokens(requests, logits=asked.transform == "logit")
+        found = self.language_model.next_tokens(requests, logits=by_logit)
         unknown = sum(bool(one.bounds) and all(one.bounds) for one in found)
         if unknown:
-            warnings.warn(
+            message = (
                 f"Of {unknown} of {len(found)} passages the server told neither answer, since others are likelier: the "
-                "prompt is hardly the one that the model was trained with. They count as undecided.",
-                DrillrankWarning,
-                stacklevel=2,
+                "prompt is hardly the one that the model was trained with. They count as undecided."
             )
-        return found
+            warnings.warn(message, DrillrankWarning, stacklevel=2)
+        each = iter(found)
+        return [[next(each) for _ in passages] for passages in lists]
 
     def _prompt(self, query: str, passage: Passage) -> Prompt:
         """What the model reads before it answers."""
-        asked = self.asked
-        instruction = (
-            "" if asked.instruction is None else asked.instruction_form.replace("{instruction}", asked.instruction)
-        )
+        preset = self._preset
+        form = "" if preset.instruction is None else preset.instruction_form
         filled: dict[str, str | Evidence] = {
             "query": query,
             "text": Evidence(passage.titled_text, self.max_passage_tokens),
-            "instruction": Wording(instruction),
+            "instruction": Wording(form.replace("{instruction}", preset.instruction or "")),
         }
-        pieces = _PLACE.split(asked.template)  # wording and names of places in turn
+        pieces = _PLACE.split(preset.template)  # wording and names of places in turn
         return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
 
-    def _scored(self, found: NextTokens) -> Scored:
+    def _scored(self, _items: object, answers: Sequence[NextTokens], _stage: object, /) -> list[Scored]:
         """What the transform makes of the answers, and the details."""
-        asked, values = self.asked, found.values.tolist()
-        names = ("positive", "negative") if len(values) == 2 else ("logit",)
-        odds = asked.scale * (values[0] - values[1] if len(values) == 2 else values[0]) + asked.shift
-        details = {
-            "log_odds": odds,
-            **dict(zip(names, values, strict=True)),
-            "tokens": 1,
-            "cut_tokens": found.cut_tokens,
-            "bounded": [name for name, bound in zip(("positive", "negative"), found.bounds, strict=False) if bound],
-        }
-        return (log_sigmoid(odds) if asked.transform == "softmax" else odds), details
+        scored = []
+        for found in answers:
+            preset = self._preset
+            first, *others = values = found.values.tolist()
+            odds = preset.scale * (first - sum(others)) + preset.shift
+            known = dict(zip(_ANSWERS if others else ("logit",), values, strict=True))
+            bounded = [name for name, bound in zip(_ANSWERS, found.bounds, strict=False) if bound]
+            details = {"log_odds": odds, **known, "tokens": 1, "cut_tokens": found.cut_tokens, "bounded": bounded}
+            scored.append((log_sigmoid(odds) if preset.transform == "softmax" else odds, details))
+        return scored
 
     def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
         """The answers' probabilities behind each score; of its own, `ranking.explain()` tells them.
@@ -366,25 +302,33 @@ class Relevance(Ranker[Passage | str, Passage]):
         The model says yes or no to the whole question, so that there are no contributions of its tokens. Nothing is
         asked anew.
         """
-        return Explanations(map(self._explained, ranking), query)
+        return self._explained(query, (), (), ranking)
 
-    def _explained(self, item: Ranked[Passage]) -> Explanation:
-        asked, details, terms = self.asked, item.details, []
-        for answer, name, sign in ((asked.positive, "positive", 1), (asked.negative, "negative", -1)):
-            shown = answer.strip() if isinstance(answer, str) else f"token {answer}"
-            if name in details:
-                probability = f"P = {math.exp(details[name]):.4g}"
-                text = f"at most {probability}" if name in details["bounded"] else probability
-                terms.append(Term(shown, sign * asked.scale * details[name], text=text))
-            elif name == "positive":
-                terms.append(Term(shown, asked.scale * details["logit"], text=f"logit {details['logit']:+.3f}"))
-        if asked.shift:
-            terms.append(Term("shift", asked.shift))
-        both = "positive" in details
-        margin = f"margin {details['positive'] - details['negative']:+.3f} nats" if both else ""
-        odds = Term.sum(ODDS, terms, margin)
-        others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if asked.transform == "softmax" else []
-        return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
+    def _explained(
+        self, query: str, _items: object, _found: object, ranking: Sequence[Ranked[Passage]], /
+    ) -> Explanations:
+        if not ranking:  # for nothing, look at no checkpoint
+            return Explanations(question=query)
+        preset, found = self._preset, []
+        both = (preset.positive, preset.negative)
+        shown = [answer.strip() if isinstance(answer, str) else f"token {answer}" for answer in both]
+        for item in ranking:
+            details, margin = item.details, ""
+            if "logit" in details:
+                terms = [Term(shown[0], preset.scale * details["logit"], text=f"logit {details['logit']:+.3f}")]
+            else:
+                margin = f"margin {details['positive'] - details['negative']:+.3f} nats"
+                at_most = dict.fromkeys(details["bounded"], "at most ")
+                terms = [
+                    Term(answer, factor * details[key], text=f"{at_most.get(key, '')}P = {math.exp(details[key]):.4g}")
+                    for answer, key, factor in zip(shown, _ANSWERS, (preset.scale, -preset.scale), strict=True)
+                ]
+            if preset.shift:
+                terms.append(Term("shift", preset.shift))
+            odds = Term.sum(ODDS, terms, margin)
+            others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if preset.transform == "softmax" else []
+            found.append(Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS))
+        return Explanations(found, query)
 
 
 class MonoT5(Relevance):
@@ -414,44 +358,32 @@ class MonoT5(Relevance):
 
     def _check_model(self) -> None:
         if not self.language_model.reads_instructions:
+            reads = f"which {self.language_model.spec!r:.200} does not read: give a neural model"
             raise LacksCapability(
-                f"MonoT5 asks a question in words, which {self.language_model.spec!r:.200} does not read: give a "
-                'neural model, such as "hf:castorini/monot5-base-msmarco-10k".'
+                f'MonoT5 asks a question in words, {reads}, as "hf:castorini/monot5-base-msmarco-10k".'
             )
 
     @cached_property
-    def asked(self) -> AnswerPreset:
+    def _preset(self) -> AnswerPreset:
         """The preset; behind a decoder's prompt its answers follow a blank."""
         blank = "" if self.language_model.include_eos_by_default else " "
         return replace(ANSWER_PRESETS["monot5"], positive=f"{blank}true", negative=f"{blank}false")
 
-    def _answers(self, queries: Sequence[str], lists: Sequence[Sequence[Passage]]) -> list[NextTokens]:
+    def _answers(
+        self, queries: Sequence[str], lists: Sequence[list[Passage]], _stages: object, /
+    ) -> list[list[NextTokens]]:
         """What the model answers; as targets, where an answer is several tokens or the model tells no next one."""
         try:
-            return super()._answers(queries, lists)
+            return super()._answers(queries, lists, _stages)
         except LacksCapability:
-            answers = str(self.asked.positive), str(self.asked.negative)
+            answers = str(self._preset.positive), str(self._preset.negative)
         requests = [
             [Request(self._prompt(query, passage), answer) for passage in passages for answer in answers]
             for query, passages in zip(queries, lists, strict=True)
         ]
         found = chain.from_iterable(self.language_model.log_likelihood_lists(requests, include_eos=False))
-        return [
+        pairs = (
             NextTokens(np.array([true.total, false.total]), max(true.cut_tokens, false.cut_tokens))
             for true, false in zip(found, found, strict=True)
-        ]
-
-
-def _is_answer(answer: object) -> bool:
-    return (isinstance(answer, str) and answer != "") or (
-        isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0
-    )
-
-
-def _check_template(template: str) -> None:
-    names = _PLACE.findall(template) if isinstance(template, str) else []
-    if names.count("text") != 1 or "query" not in names or not set(names) <= {"query", "text", "instruction"}:
-        raise InvalidInput(
-            "A template for relevance is a string that holds {text} once, {query}, and {instruction} if wanted; not "
-            f"{template!r:.200}."
         )
+        return [[next(pairs) for _ in passages] for passages in lists]

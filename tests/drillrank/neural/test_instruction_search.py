@@ -9,11 +9,11 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-from drillrank import PromptRank, load_language_model
+from drillrank import load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.passages import Passage, Path
+from drillrank.evaluation import tune
 from drillrank.rerank.promptrank import check_instructions
-from drillrank.rerank.tuning import INSTRUCTION_SEARCH_TEMPLATES, LabelledQuestion, generate_instructions, tune
+from drillrank.rerank.tuning import INSTRUCTION_SEARCH_TEMPLATES, generate_instructions
 
 X, Y = ["Read the", "Search", "Review all of the"], ["and ask some", "to answer a"]
 SPECIAL = ["<pad>", "</s>", "<unk>", "<extra_id_0>", "<extra_id_1>", "<extra_id_2>"]
@@ -96,11 +96,14 @@ def test_a_model_that_repeats_itself_says_so(trained):
 def test_what_it_writes_can_be_tuned_over(trained):
     lm = load_language_model(trained, dtype="float32")
     written = generate_instructions(lm, 4, top_k=5)
-    passages = [Passage(text) for text in ("Read the documents", "Search", "answer a question")]
-    items = [LabelledQuestion("Search documents", [Path((p,)) for p in passages], Path(passages[1:2]))]
-    tuning = tune(PromptRank(lm), items, instructions=written, temperatures=[1.0, 1.4])
-    assert set(tuning.settings.instructions) <= set(written)
-    assert tuning.scorings == 3 * (4 + 4)
+    texts = ("Read the documents", "Search", "answer a question")
+    candidates = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+    asked = [{"id": id_, "question": "Search documents", "gold": ["1"], "candidates": candidates} for id_ in "ab"]
+    grid = {"instructions": [[wording] for wording in written], "temperature": [1.0, 1.4]}
+    grid |= {name: [] for name in ("ensemble", "prior", "prior_weight")}
+    tuned = tune(asked, {"component": "PromptRank", "model": lm}, grid=grid, measure="RR")
+    assert len(tuned.trials) >= len(written) + 1
+    assert set(tuned.settings.get("instructions", written)) <= set(written)
 
 
 def test_a_model_that_fills_no_spans(tmp_path):
