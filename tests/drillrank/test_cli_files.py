@@ -27,7 +27,8 @@ from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import Source, found_sources
 from drillrank.corpus import corpus as implementation
 from drillrank.corpus import documents
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.evidence import TEMPERATURE
+from drillrank.drilldown.levels import LevelIndex, Text, beginning
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
 from drillrank.structure import parse_document, read_document
@@ -265,24 +266,21 @@ def test_a_second_question_parses_nothing(tmp_path, capsys, monkeypatch):
 @given(
     st.lists(st.text("abcd \n", max_size=30), min_size=5, max_size=9), st.text("abcd ", min_size=1).filter(str.strip)
 )
-def test_documents_are_proposed_by_the_unigram_model_over_all_paragraphs(tmp_path_factory, texts, question):
+def test_the_documents_are_those_of_the_highest_posterior(tmp_path_factory, texts, question):
     folder = tmp_path_factory.mktemp("many")
     for number, text in enumerate(texts):
-        (folder / f"{number:02}.md").write_text(f"# T{number}\n\n{text}\n\nlast{number}", encoding="utf-8")
+        (folder / f"{number:02}.md").write_text(f"{text}\n\nlast{number}", encoding="utf-8")
     with found_sources([str(folder)]) as (found, _):
         read = FileCorpus(found, None)
     names = list(read.names.values())
-    paragraphs = [
-        [paragraph.titled_text for section in outline([read_document(name)]) for paragraph in section.readable]
-        for name in names
-    ]
-    flat = [text for one in paragraphs for text in one]
-    model = load_evidence_model().fit(flat)
-    best = [model.document_log_probs(question, one).sum(axis=1).max() for one in paragraphs]
+    paragraphs = [[p.text for section in outline([read_document(name)]) for p in section.readable] for name in names]
+    flat = [Text(text, [], at, at) for at, one in enumerate(paragraphs) for text in one]
+    begun = {at: beginning(one) for at, one in enumerate(paragraphs)}
+    likely = LevelIndex(flat, dict(enumerate(names)), begun).levels(question).log_posteriors(TEMPERATURE)
     proposed = [names.index(name) for name, _ in read.documents(question, 3)]
     assert len(proposed) == 3
     left_out = set(range(len(texts))).difference(proposed)
-    assert min(best[at] for at in proposed) >= max(best[at] for at in left_out) - 1e-4
+    assert min(likely[at] for at in proposed) >= max(likely[at] for at in left_out) - 1e-9
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut", "parse", "lengths", "entries", "table"])

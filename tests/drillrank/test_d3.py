@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3, UPR, parse_document
+from drillrank import D3, parse_document
 from drillrank.drilldown.evidence import (
     COSINE_WEIGHT,
     FUSED_TEMPERATURE,
     SECTION_WEIGHT,
     expected_best,
-    load_evidence_model,
 )
 from drillrank.drilldown.outline import outline
 from drillrank.errors import InvalidInput
@@ -81,23 +79,10 @@ def test_with_all_sections_open_nothing_is_lost(texts):
     assert len(shown) <= sum(len("".join(text.split())) for text in headings)
 
 
-def test_scores_are_those_of_upr_with_the_documents_statistics():
-    def named(passage):  # the heading above all sections tells none apart
-        return replace(passage, title=passage.title.removeprefix("Kettle > "))
-
-    sections = [(named(section.passage), [*map(named, section.paragraphs)]) for section in outline([MANUAL])]
-    passages = [passage for own, paragraphs in sections for passage in (own, *paragraphs)]
-    upr = UPR(load_evidence_model().fit(passage.titled_text for passage in passages))
-    chosen = {item.passage.id for item in upr.rank(QUESTION, [own for own, _ in sections], 2)}
-    expected = upr.rank(QUESTION, [p for own, paragraphs in sections if own.id in chosen for p in paragraphs])
-    found = D3(settings={"sections": 2}).retrieve(QUESTION, [MANUAL], 9)
-    assert [(r.passage.id, r.score) for r in found] == [(r.passage.id, r.score) for r in expected]
-
-
 def test_without_top_n_as_many_as_make_the_expected_f1_largest():
     everything = D3().retrieve(QUESTION, [MANUAL], 9)
     kept = D3().retrieve(QUESTION, [MANUAL])
-    best = expected_best([item.details["log_likelihood"] for item in everything])
+    best = expected_best([item.details["total"] for item in everything])
     assert [item.passage.id for item in kept] == [item.passage.id for item in everything[:best]]
     assert 1 <= len(kept) < len(everything)
 
@@ -184,7 +169,7 @@ def test_bad_settings():
         D3().retrieve(QUESTION, [MANUAL], 0)
 
 
-@pytest.mark.parametrize(("count", "opened"), [(7, 7), (30, 8), (35, 8), (36, 9), (80, 20)])
-def test_of_many_sections_a_quarter_is_opened(count, opened):
+@pytest.mark.parametrize(("count", "opened"), [(7, 7), (20, 16), (35, 17), (80, 40)])
+def test_of_many_sections_half_are_opened(count, opened):
     text = "\n\n".join(f"# Part {n}\n\nFoxes hunt {n} mice." for n in range(count))
     assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == opened

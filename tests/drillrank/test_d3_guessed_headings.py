@@ -41,14 +41,3 @@ def test_a_clause_in_a_long_section_is_found_though_short_sections_repeat_the_qu
     document = parse_document(named([*listed, rest]), "text")
     found = D3().retrieve("How many months is the notice for the tenant?", [document], 1)
     assert [item.passage.text for item in found] == ["Notice is three months for the tenant."]
-
-
-@given(sections, sections, questions, st.integers(1, 12))
-def test_of_marked_and_guessed_headings_each_has_its_share(marked, plain, question, opened):
-    documents = [parse_document(named(marked, "# "), "markdown"), parse_document(named(plain), "text")]
-    d3 = D3(settings={"sections": opened})
-    found = d3.retrieve(question, documents, 1000)
-    of_guessed = {item.passage.metadata["section_path"] for item in found if item.passage.metadata["document"] == 1}
-    of_marked = {item.passage.metadata["section_path"] for item in found if item.passage.metadata["document"] == 0}
-    assert len(of_guessed) + len(of_marked) == min(opened, len(marked) + len(plain))
-    assert abs(len(of_guessed) - opened * len(plain) / (len(marked) + len(plain))) <= 1

@@ -171,7 +171,7 @@ def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, C
         chosen = corpus.documents(question, d3.settings.max_documents)
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
-            ready, prepared = d3.prepare([document for _, document in chosen]), names
+            ready, prepared = d3.prepare([document for _, document in chosen], names), names
         yield question, chosen, d3.retrieve(question, ready, asked.top_n)
 
 

@@ -9,23 +9,20 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
 from drillrank.cli.sources import Skipped, Source
-from drillrank.corpus import Corpus, CorpusError, Counts
-from drillrank.drilldown.evidence import MU
+from drillrank.corpus import Corpus, CorpusError
+from drillrank.drilldown.evidence import TEMPERATURE
+from drillrank.drilldown.levels import Levels, stored_counts
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
-from drillrank.likelihood.unigram import Collection
 from drillrank.structure import Document, file_key
+from drillrank.vectors import top
 
 Track = Callable[[Sequence[tuple[str, Source]]], Iterable[tuple[str, Source]]]
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
-_REST = "\0"  # stands for all words that are not asked about
 
 
 def cache_folder() -> Path | None:
@@ -84,7 +81,7 @@ class FileCorpus:
             self._start_anew(error)
 
     def documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
-        """The names and documents with the best paragraphs by the unigram model, in the order of the files."""
+        """The names of the likeliest documents, and these, in the order of the files."""
         try:
             return self._documents(question, limit)
         except CorpusError as error:
@@ -94,8 +91,9 @@ class FileCorpus:
     def _documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
         chosen = set(self.names)
         if len(chosen) > limit:
-            scorer = partial(_likelihood, self._language)
-            chosen = {id_ for id_, _ in self._corpus.rank_documents(question, list(self.names), scorer)[:limit]}
+            found = self._corpus.document_counts(question, list(self.names))
+            posteriors = Levels(stored_counts(found, self.names)).log_posteriors(TEMPERATURE)
+            chosen = {found.ids[place] for place in top(posteriors, limit)}
         return [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
 
     def _read(self) -> None:
@@ -175,18 +173,3 @@ def _make_private(folder: Path) -> None:
         not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022
     ):
         raise PermissionError("others may write there")
-
-
-def _likelihood(language: str, blocks: Iterable[Counts]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Log-likelihood of the question's words under each paragraph, as of `drillrank.likelihood.unigram`."""
-    parts = list(blocks)
-    words = parts[0].words if parts else ()
-    frequencies = {word: int(sum(part.tf(word).sum() for part in parts)) for word in words}
-    rest = int(sum(part.lengths.sum() for part in parts)) - sum(frequencies.values())
-    asked = {word: frequency for word, frequency in frequencies.items() if frequency}
-    shares = Collection({**asked, _REST: rest}, language).probability(words)
-    for part in parts:
-        scores = np.zeros(len(part.numbers))
-        for word, share in zip(words, shares, strict=True):
-            scores += np.log((part.tf(word) + MU * share) / (part.lengths + MU))
-        yield part.numbers, scores

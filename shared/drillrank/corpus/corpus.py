@@ -22,7 +22,7 @@ from drillrank import text as text_module
 from drillrank.corpus import index
 from drillrank.corpus.database import connected
 from drillrank.corpus.documents import Content, Prepared, prepared
-from drillrank.corpus.index import Scorer, bm25
+from drillrank.corpus.index import DocumentCounts, Scorer, bm25
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.structure import Document
@@ -102,9 +102,9 @@ class Corpus:
             for given in documents:
                 id_, content = given if isinstance(given, tuple) else (None, given)
                 one = prepared(content, id_, self.known)
-                batch.pop(one[0], None)
-                batch[one[0]] = one
-                waiting += 1 + len(one[-1] or ())
+                batch.pop(one.id, None)
+                batch[one.id] = one
+                waiting += 1 + len(one.rows or ())
                 if waiting > BATCH:
                     self._write(batch.values())
                     batch, waiting = {}, 0
@@ -155,21 +155,39 @@ class Corpus:
         """The passages of `search`."""
         return [item.passage for item in self.search(query, n)]
 
-    def rank_documents(self, query: str, ids: Collection[str], scorer: Scorer) -> list[tuple[str, float]]:
-        """Some documents, best first, by the score of their best passage; minus infinity for one without passages.
+    def document_counts(self, query: str, ids: Sequence[str]) -> DocumentCounts:
+        """How often the passages of some documents hold the words of a query, and where in them they stand.
 
-        The scorer is given all their passages, those without a word of the query too; of equal passages of a document
-        only the first.
+        Args:
+            query: The question.
+            ids: Of the documents, each once; those that are not there are left out.
         """
-        distinct = f"SELECT min(number) {_OF_DOCUMENT} GROUP BY digest"
+        words = terms(query, self._language)
+        select = "SELECT first, size, sections, paged, beginning FROM documents WHERE id = ?"
         with self._transaction() as database:
-            owner = {number: id_ for id_ in ids for (number,) in database.execute(distinct, (id_,))}
-            among = np.array(sorted(owner), dtype=np.int64)
-            best = dict.fromkeys(ids, -np.inf)
-            for numbers, scores in scorer(index.counts_of(database, terms(query, self._language), among)):
-                for number, score in zip(numbers.tolist(), scores.tolist(), strict=True):
-                    best[owner[number]] = max(best[owner[number]], score)
-        return sorted(best.items(), key=lambda item: -item[1])
+            rows = [(id_, *row) for id_ in ids for row in database.execute(select, (id_,))]
+            rows.sort(key=lambda row: row[1])
+            ids = [row[0] for row in rows]
+            among = np.concatenate([np.arange(row[1], row[1] + row[2]) for row in rows] or [np.zeros(0, np.int64)])
+            parts = list(index.counts_of(database, words, among))
+        own = [np.frombuffer(row[3], "<u4").astype(np.int64) for row in rows]
+        counts = [int(numbers.max(initial=-1)) + 1 for numbers in own]
+        starts = np.cumsum([0, *counts])
+        lengths = np.concatenate([part.lengths.astype(np.float64) for part in parts] or [np.zeros(0)])
+        tfs = [np.concatenate([part.tf(word) for part in parts] or [np.zeros(0)]) for word in words]
+        return DocumentCounts(
+            ids,
+            words,
+            [(np.flatnonzero(tf), tf[tf > 0]) for tf in tfs],
+            lengths,
+            np.concatenate(
+                [numbers + start for numbers, start in zip(own, starts[:-1], strict=True)] or [np.zeros(0, np.int64)]
+            ),
+            np.repeat(np.arange(len(rows)), counts),
+            np.array([bool(row[4]) for row in rows], dtype=bool),
+            [row[5] for row in rows],
+            self._language,
+        )
 
     def fetch(self, ids: Collection[str], /) -> list[Passage]:
         """The passages with these ids that exist."""
@@ -261,18 +279,21 @@ class Corpus:
         """Write what is new or changed; of the rest, that it was added once more."""
         next_number = "SELECT 1 + max(indexed, (SELECT coalesce(max(number), 0) FROM passages)) FROM state"
         with self._transaction("IMMEDIATE") as database:
-            changed = [one for one in batch if not database.execute(_USED, (time.time(), *one[:2])).rowcount]
-            self._discard(database, [id_ for id_, *_ in changed])
-            for id_, key, parse, rows in changed:
-                if rows is not None:  # else somebody has removed it meanwhile
+            changed = [one for one in batch if not database.execute(_USED, (time.time(), one.id, one.key)).rowcount]
+            self._discard(database, [one.id for one in changed])
+            for one in changed:
+                if one.rows is not None:  # else somebody has removed it meanwhile
                     [first] = database.execute(next_number).fetchone()
-                    new = (id_, key, time.time(), first, len(rows), parse)
-                    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", new)
-                    numbered = ((number, *row) for number, row in enumerate(rows, first))
+                    new = (one.id, one.key, time.time(), first, len(one.rows), one.parse)
+                    new_levels = (one.sections, one.paged, without_surrogates(one.beginning))
+                    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*new, *new_levels))
+                    numbered = ((number, *row) for number, row in enumerate(one.rows, first))
                     try:
                         database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", numbered)
                     except sqlite3.IntegrityError as cause:
-                        raise ValueError(f"the document {id_!r:.200} has a passage with the id of another's") from cause
+                        raise ValueError(
+                            f"the document {one.id!r:.200} has a passage with the id of another's"
+                        ) from cause
             while not self._is_indexed(database):
                 self._index(database)
 

@@ -7,6 +7,9 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, counted_title
@@ -17,8 +20,29 @@ from drillrank.text import check_surrogates, without_surrogates
 Content = Passage | Document | os.PathLike[str]
 Row = tuple[str, int, str | None, str, str, str, str]
 """Of a passage: id, digest of the titled text, name, title, text, links, metadata."""
-Prepared = tuple[str, bytes, bytes | None, list[Row] | None]
-"""Of a document: id, key, parse (None for a passage), passages (None for a file that is known and was not parsed)."""
+BEGINNING = 1000  # characters of a document by which it may be meant
+
+
+class Prepared(NamedTuple):
+    """A document as it is written.
+
+    Attributes:
+        id: Of the document.
+        key: Of its content.
+        parse: None for a passage.
+        rows: Its passages; None for a file that is known and was not parsed.
+        sections: The number of each passage's page, or of its section, little-endian uint32.
+        paged: Whether the document has pages.
+        beginning: Its first characters, as a reader sees them.
+    """
+
+    id: str
+    key: bytes
+    parse: bytes | None = None
+    rows: list[Row] | None = None
+    sections: bytes = b""
+    paged: bool = False
+    beginning: str = ""
 
 
 def prepared(content: Content, id_: str | None, known: Callable[[Iterable[tuple[str, bytes]]], set[str]]) -> Prepared:
@@ -29,12 +53,12 @@ def prepared(content: Content, id_: str | None, known: Callable[[Iterable[tuple[
     """
     if isinstance(content, Passage):
         row = _row(content)
-        return id_ or content.id, _digest(repr(row)), None, [row]
+        return Prepared(id_ or content.id, _digest(repr(row)), None, [row], bytes(4), beginning=row[4][:BEGINNING])
     key = None
     if isinstance(content, os.PathLike):
         path, id_, key = content, id_ or str(content), file_key(content)
         if known([(id_, key)]):
-            return id_, key, None, None
+            return Prepared(id_, key)
         content = read_document(path)
         if file_key(path) != key:
             raise InvalidInput(f"{path} was changed while it was read: try again.")
@@ -43,7 +67,8 @@ def prepared(content: Content, id_: str | None, known: Callable[[Iterable[tuple[
     saved = document_to_json(content)
     key = key or _digest(saved)
     id_ = id_ or key.hex()
-    return id_, key, zlib.compress(saved.encode(), 1), list(map(_row, _paragraphs(id_, content)))
+    rows, parse = list(map(_row, _paragraphs(id_, content))), zlib.compress(saved.encode(), 1)
+    return Prepared(id_, key, parse, rows, _section_numbers(content), content.pages is not None, _beginning(content))
 
 
 def _paragraphs(id_: str, document: Document) -> Iterator[Passage]:
@@ -54,6 +79,28 @@ def _paragraphs(id_: str, document: Document) -> Iterator[Passage]:
             place["pages"] = pages
         title = breadcrumb(section.path)
         yield Passage(document.readable(block), id=f"{id_}:{block.start}", title=title, metadata=place)
+
+
+def _section_numbers(document: Document) -> bytes:
+    """The page of each paragraph, or its section."""
+    known: dict[tuple[str, ...] | int, int] = {}
+    pages = [document.page_numbers(block.start, block.end) for _, block in document.paragraphs()]
+    places = [pages[0] if pages else section for pages, (section, _) in zip(pages, document.paragraphs(), strict=True)]
+    return np.array([known.setdefault(place, len(known)) for place in places], dtype="<u4").tobytes()  # type: ignore[arg-type]
+
+
+def _beginning(document: Document) -> str:
+    """Headings and texts."""
+    pieces: list[str] = []
+    left = BEGINNING
+    last: object = None
+    for section, block in document.paragraphs():
+        pieces += [section.heading] if section is not last else []
+        pieces.append(document.readable(block)[:BEGINNING])
+        last, left = section, left - len(pieces[-1])
+        if left <= 0:
+            break
+    return " ".join(pieces)[:BEGINNING]
 
 
 def _row(passage: Passage) -> Row:

@@ -64,6 +64,33 @@ class Counts:
         return added_up(entries["place"], entries["count"], _SIZE).take(self.numbers & (_SIZE - 1))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DocumentCounts:
+    """How often the passages of some documents hold the words of a query.
+
+    Attributes:
+        ids: Of the documents, in the order of the corpus.
+        words: Of the query, in order, repeated ones too.
+        entries: Of each word, which passages hold it, by their places, and how often.
+        lengths: Words of each passage, shape (passages,).
+        section_of: The page or section of each passage.
+        document_of: The document of each page or section.
+        paged: Whether a document has pages, shape (documents,).
+        beginnings: The first characters of each document.
+        language: Whose stemmer words went through.
+    """
+
+    ids: Sequence[str]
+    words: Sequence[str]
+    entries: Sequence[tuple[Numbers, Floats]]
+    lengths: Floats
+    section_of: Numbers
+    document_of: Numbers
+    paged: npt.NDArray[np.bool_]
+    beginnings: Sequence[str]
+    language: str
+
+
 Scored = Iterator[tuple[Numbers, Floats]]
 Scorer = Callable[[Iterable[Counts]], Scored]
 """From the passages of a search, block by block, to their numbers and scores, block by block; higher is better."""

@@ -23,15 +23,15 @@ from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.unigram import UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
 from drillrank.rerank.relevance import MonoT5
-from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.text import token_counter
-from drillrank.vectors import Embed
+from drillrank.vectors import CollectionStatistics, Embed
 
 Documents = PreparedDocuments | Sequence[Document | str] | Sequence[OutlineSection]
 
@@ -131,11 +131,17 @@ class D3:
         needed = "monot5" in plan.strategy
         self._plan = replace(plan, monot5=(settings.monot5 or MonoT5(self.language_model)) if needed else None)
 
-    def prepare(self, documents: Sequence[Document | str] | Sequence[OutlineSection]) -> PreparedDocuments:
+    def prepare(
+        self,
+        documents: Sequence[Document | str] | Sequence[OutlineSection],
+        names: Sequence[str | None] = (),
+    ) -> PreparedDocuments:
         """Parse and index documents once, for many questions; `embed` runs here.
 
         Args:
             documents: Parsed documents or strings, or the sections of documents that live elsewhere.
+            names: What each document is called, in their order: a file's name, a title, a company and a year. Words of
+                a question that a name holds speak for its document.
 
         Raises:
             InvalidInput: an item is none of these, or the embeddings are not one vector a text.
@@ -145,24 +151,16 @@ class D3:
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
         sections = [bounded(section, self._longest(), self._count) for section in sections]
         tree = Outline(sections)
-        names = [entry.name for entry in tree.leaves(range(len(sections)))]
-        named = [
-            replace(
-                section,
-                passage=_under(name, section.passage),
-                readable=tuple(_under(name, p) for p in section.readable),
-            )
-            for name, section in zip(names, sections, strict=True)
-        ]
-        readable = [paragraph for section in named for paragraph in section.readable]
-        texts = [passage.titled_text for section in named for passage in (section.passage, *section.readable)]
-        lm = self.language_model.fitted(texts)
-        section_indices = [at for at, section in enumerate(named) for _ in section.readable]
-        evidence = Evidence(readable, lm, self.embed, section_indices)
-        proposals = evidence
-        if lm.reads_instructions:
-            proposals = Evidence(readable, load_evidence_model().fit(texts))
-        return PreparedDocuments(tree, evidence, proposals, UPR(lm), tuple(section.passage for section in named))
+        entries = [entry.name for entry in tree.leaves(range(len(sections)))]
+        readable = [_under(name, p) for name, section in zip(entries, sections, strict=True) for p in section.readable]
+        known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
+        lm = self.language_model
+        collection = lm.collection if isinstance(lm, UnigramModel) else None
+        index = tree.index(known, lm.language, collection)
+        if lm.wants_fit:
+            lm = lm.fitted(CollectionStatistics(len(readable), {}, index.collection.frequencies, lm.language))
+        section_indices = [at for at, section in enumerate(sections) for _ in section.readable]
+        return PreparedDocuments(tree, Evidence(readable, lm, index, self.embed, section_indices), known)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from drillrank.drilldown.condensing import Condenser
+from drillrank.drilldown.evidence import TEMPERATURE
 from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Selection
@@ -29,7 +31,7 @@ _STAGES: dict[Strategy, tuple[str, ...]] = {
     "likelihood": ("likelihood",),
 }
 _GUARDED = 50  # best paragraphs that the guard looks at
-_OPENED, _PART = 8, 4  # sections that likelihood opens, or one in so many: a report has hundreds
+_OPENED, _PART = 16, 2  # sections that likelihood opens at least, or one in so many
 _RELEVANT = math.log(0.5)  # from which on a paragraph is rather relevant than not
 
 
@@ -87,7 +89,7 @@ class Drill:
         self.ready = ready
         self.question = selection.question
         self._selection = selection
-        self._language = ready.ranker.language_model.language
+        self._language = ready.evidence.language
         self._likelihoods = Likelihoods(ready, selection.question)
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
@@ -133,7 +135,7 @@ class Drill:
         opened: Sequence[int],
         chosen: list[int],
         guarded: set[int],
-        likely: Mapping[int, Ranked[Passage]] | None,
+        likely: Mapping[int, tuple[float, int]] | None,
         top_n: int | None,
     ) -> list[Ranked[Passage]]:
         """What was chosen, best first; `likely` are the opened sections where likelihood chose them."""
@@ -176,15 +178,15 @@ class Drill:
     # Documents
 
     def _proposed_documents(self) -> list[int]:
-        """Sections of the documents with the best paragraphs, if there are more documents than to be drilled into."""
+        """Sections of the likeliest documents, if there are more documents than to be drilled into."""
         ready, limit = self.ready, self._plan.settings.max_documents
         of_document: dict[int | str, list[int]] = {}
         for position, section in enumerate(ready.outline.sections):
             of_document.setdefault(section.path[0], []).append(position)
         if len(of_document) <= limit:
             return list(range(len(ready.outline.sections)))
-        best = dict(zip(of_document, self._best_paragraphs([*of_document.values()]), strict=True))
-        kept = set(sorted(best, key=best.__getitem__, reverse=True)[:limit])
+        likely = dict(zip(of_document, self._log_posteriors([*of_document.values()]), strict=True))
+        kept = set(sorted(likely, key=likely.__getitem__, reverse=True)[:limit])
         self._note(Step("documents", len(of_document), tuple(map(str, sorted(kept, key=list(of_document).index)))))
         return [position for document, inside in of_document.items() if document in kept for position in inside]
 
@@ -232,38 +234,23 @@ class Drill:
             problems += said
         return known, problems
 
-    def _likely_sections(self, scope: Sequence[int]) -> dict[int, Ranked[Passage]]:
-        """The best sections by likelihood, each with its score and rank."""
-        ranking = self.ready.ranker.rank(self._selection.question, [self.ready.named[at] for at in scope])
-        of_place = {item.details["position"]: item for item in ranking}
-        order = self._without_guesses(scope, list(of_place))
+    def _likely_sections(self, scope: Sequence[int]) -> dict[int, tuple[float, int]]:
+        """The likeliest sections, each with its score and rank."""
+        tokens = max(len(self.ready.evidence.levels(self.question).words), 1)
+        scores = [likely / tokens for likely in self._log_posteriors([(at,) for at in scope])]
+        order = sorted(range(len(scope)), key=scores.__getitem__, reverse=True)
         kept = order[: self._plan.settings.sections or max(_OPENED, len(scope) // _PART)]
         self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
-        self._way.section_scores = {scope[place]: item.score for place, item in of_place.items()}
-        best = {scope[place]: of_place[place] for place in kept}
+        self._way.section_scores = dict(zip(scope, scores, strict=True))
+        best = {scope[place]: (scores[place], rank) for rank, place in enumerate(kept, 1)}
         self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(best))))
         return best
 
-    def _without_guesses(self, scope: Sequence[int], order: Sequence[int]) -> list[int]:
-        """The order where headings are guessed: under these a section is as good as its best paragraph.
-
-        A wrong heading cuts what belongs together, and a missed one puts much under one name. Of documents of both
-        kinds, each has as large a share of every beginning of the order as of all sections.
-        """
-        guessed = [place for place in order if self.ready.outline.sections[scope[place]].guessed]
-        if not guessed:
-            return list(order)
-        best = self._best_paragraphs([(scope[place],) for place in guessed])
-        by_paragraph = [guessed[at] for at in sorted(range(len(guessed)), key=best.__getitem__, reverse=True)]
-        marked = [place for place in order if place not in {*guessed}]
-        shares = [(rank / len(part), place) for part in (marked, by_paragraph) for rank, place in enumerate(part, 1)]
-        return [place for _, place in sorted(shares, key=lambda share: share[0])]
-
-    def _best_paragraphs(self, parts: Sequence[Sequence[int]]) -> list[float]:
-        """S of the best paragraph of some sections, by the lexical model."""
-        inside = [self.ready.inside(sections) for sections in parts]
-        scored = iter(self.ready.proposals.scored(self._selection.question, [at for own in inside for at in own]))
-        return [max(details["total"] for _, details in islice(scored, len(own))) for own in inside]
+    def _log_posteriors(self, parts: Sequence[Sequence[int]]) -> list[float]:
+        """Log of the posterior of some sections together, by words, up to a constant: T log Σ exp(S(p) / T)."""
+        totals = self.ready.evidence.levels(self.question).totals / TEMPERATURE
+        inside = map(self.ready.inside, parts)
+        return [TEMPERATURE * float(np.logaddexp.reduce(totals[paragraphs])) for paragraphs in inside]
 
     def _guarded(self, scope: Sequence[int], opened: Sequence[int]) -> list[int]:
         """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""
@@ -346,5 +333,5 @@ class Drill:
             self._on_step(step)
 
 
-def _section_details(section: Ranked[Passage] | None) -> dict[str, Any]:
-    return {} if section is None else {"section_score": section.score, "section_rank": section.rank}
+def _section_details(section: tuple[float, int] | None) -> dict[str, Any]:
+    return {} if section is None else {"section_score": section[0], "section_rank": section[1]}

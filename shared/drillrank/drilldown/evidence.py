@@ -1,9 +1,11 @@
 """Evidence without an LLM: which paragraphs, and how many.
 
-    S(p) = Σ_t log p(q_t | path of headings and text of p)   [ + γ cos(q, p) + δ cos(q, section of p) + log |p| ]
+    S(p) = Σ_t log p(q_t | p) + which document   [ + γ cos(q, p) + δ cos(q, section of p) + log |p| ]
     P(p | q) = exp(S(p) / T) / Σ_p' exp(S(p') / T)
 
-The first term of S is the question's likelihood. The others are there if texts are embedded: the cosine of the
+The first two terms are of `drillrank.drilldown.levels`. Another language model than the unigram model reads the best
+paragraphs by their words, under their headings: its likelihood takes the place of that of the paragraph's words alone,
+and what section and document add stays. The terms in brackets are there if texts are embedded: the cosine of the
 question's vector with the paragraph's and with the mean of its section's paragraphs, which is context, and a prior that
 grows with the paragraph's length in words, as evidence is seldom a short line. From the posterior P, evidence is as
 many of the best paragraphs as make the expected F1 largest, where m paragraphs are expected in all:
@@ -19,15 +21,17 @@ from typing import Any
 
 import numpy as np
 
+from drillrank.drilldown.levels import MU, LevelIndex, Levels
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.likelihood.unigram import UnigramModel
 from drillrank.passages import Passage, Ranked
 from drillrank.rerank.base import likelihood_explained
 from drillrank.rerank.upr import UPR
 from drillrank.vectors import Embed, Floats, embedded, of_unit_length
 
-# Chosen on the tuning half of QASPER, with the unigram model; μ and T hardly matter by a factor of two.
-MU = 1000.0
+READ = 50  # paragraphs that a neural model reads, best by their words
+# Chosen on the tuning half of QASPER, with the unigram model; T hardly matters by a factor of two.
 TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
 # With embeddings, those of all-MiniLM-L6-v2; from 6 to 12 and from 0 to 8 the weights are about as good.
@@ -40,8 +44,9 @@ class Evidence:
     """Paragraphs, made ready for scoring.
 
     Args:
-        paragraphs: What is scored, titles included.
+        paragraphs: What a neural model reads, titles included.
         lm: A language model; fitted, if it is lexical.
+        index: The same paragraphs' words, and those of their sections and documents.
         embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
             without their headings. If it has a method `questions`, that embeds the questions.
         section_indices: Index of each paragraph's section, from 0; all are of one section by default.
@@ -54,42 +59,109 @@ class Evidence:
         self,
         paragraphs: Sequence[Passage],
         lm: LanguageModel,
+        index: LevelIndex,
         embed: Embed | None = None,
         section_indices: Sequence[int] | None = None,
     ) -> None:
         self._paragraphs = tuple(paragraphs)
-        self._ranker = UPR(lm)
+        self._ranker = UPR(lm, prior=None)
+        self._index = index
+        self._mu = lm.mu if isinstance(lm, UnigramModel) else MU
+        self._last: tuple[str, Levels] | None = None  # of the last question
         self._vectors = None
         if embed is not None and paragraphs:
             texts = [paragraph.text for paragraph in paragraphs]
             self._vectors = _Vectors(embed, texts, [0] * len(texts) if section_indices is None else section_indices)
 
+    @property
+    def language(self) -> str:
+        """Whose stemmer words go through."""
+        return self._index.language
+
+    def levels(self, question: str) -> Levels:
+        """What the words say of all paragraphs."""
+        known = self._last
+        if known is None or known[0] != question:
+            self._last = known = question, self._index.levels(question, self._mu)
+        return known[1]
+
     def scored(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
-        """S(p) divided by the question's tokens, and the details of `UPR`, `total` (S) and the two cosines."""
+        """S(p) divided by the question's tokens, and details: `tokens`, `total` (S), `nothing_matched`, cosines.
+
+        With a neural model, also those of `UPR`; it reads the best by their words, and the others follow them in the
+        order of their words (`read` is False).
+        """
         if not positions:
             return []
-        ranking = self._ranker.rank(question, [self._paragraphs[position] for position in positions])
+        lexical = isinstance(self._ranker.language_model, UnigramModel)
+        return self._by_words(question, positions) if lexical else self._by_model(question, positions)
+
+    def _by_words(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
+        found = self.levels(question)
+        nothing = not found.matched.any()
+        totals = found.totals[list(positions)]
+        tokens = len(found.words)
+        near = self._vectors.near(question, positions) if self._vectors else None
+        scored = []
+        for at, total in enumerate(totals.tolist()):
+            details: dict[str, Any] = {"tokens": tokens, "nothing_matched": nothing}
+            if near:
+                bonus, cosines = near[at]
+                total += bonus
+                details |= {**cosines, "nothing_matched": False}
+            scored.append((total / max(tokens, 1), {**details, "total": total}))
+        return scored
+
+    def _by_model(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
+        words = self.levels(question)
+        totals = words.totals
+        order = sorted(range(len(positions)), key=lambda place: -totals[positions[place]])
+        read, unread = order[:READ], order[READ:]
+        ranking = self._ranker.rank(question, [self._paragraphs[positions[place]] for place in read])
         near = self._vectors.near(question, positions) if self._vectors else None
         scored: list[tuple[float, dict[str, Any]]] = [(0.0, {})] * len(positions)
         for item in ranking:
-            at = item.details["position"]
+            place = read[item.details["position"]]
+            context = float(words.context[positions[place]])
             # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
-            details = {**item.details, "total": item.score * item.details["tokens"]}
+            details = {**item.details, "context": context}
+            total = item.score * item.details["tokens"] + context
             if near:
-                bonus, cosines = near[at]
-                details["total"] += bonus
+                bonus, cosines = near[place]
+                total += bonus
                 details |= {**cosines, "nothing_matched": False}
-            scored[at] = details["total"] / max(item.details["tokens"], 1), details
+            scored[place] = total / max(item.details["tokens"], 1), {**details, "total": total, "read": True}
+        if unread:
+            lowest = min(scored[place][1]["total"] for place in read)
+            tokens = ranking[0].details["tokens"]
+            for place in unread:
+                total = lowest + float(totals[positions[place]] - totals[positions[unread[0]]]) - 1
+                details = {"tokens": tokens, "total": total, "nothing_matched": False, "read": False}
+                scored[place] = total / max(tokens, 1), details
         return scored
 
     def explain(self, question: str, ranking: Sequence[Ranked[Passage]], positions: Sequence[int]) -> list[Explanation]:
         """What S of each entry is added up from, given its paragraph's position."""
+        fused = [_fused(item, self._paragraphs[at]) for item, at in zip(ranking, positions, strict=True)]
+        model, found = self._ranker.language_model, self.levels(question)
+        if isinstance(model, UnigramModel):
+            return [
+                Explanation(
+                    item.rank, item.score, item.passage.title, (*found.terms(at), *terms), max(len(found.words), 1)
+                )
+                for item, at, terms in zip(ranking, positions, fused, strict=True)
+            ]
         read = [self._paragraphs[position] for position in positions]
         *likelihoods, nothing = self._ranker.likelihoods(question, [*read, Passage("")])
-        model = self._ranker.language_model
         return [
-            likelihood_explained(item, likelihood, nothing, model=model, parts=_fused(item, paragraph))
-            for item, paragraph, likelihood in zip(ranking, read, likelihoods, strict=True)
+            likelihood_explained(
+                item,
+                likelihood,
+                nothing,
+                model=model,
+                parts=(Term("section and document", item.details.get("context", 0.0)), *terms),
+            )
+            for item, likelihood, terms in zip(ranking, likelihoods, fused, strict=True)
         ]
 
     def best(self, totals: Sequence[float]) -> int:

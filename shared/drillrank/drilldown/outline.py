@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
+from drillrank.drilldown.levels import LevelIndex, Text, beginning
 from drillrank.errors import InvalidInput
+from drillrank.likelihood.unigram import Collection
 from drillrank.passages import Passage
 from drillrank.structure import Document, breadcrumb, parse_document
 
@@ -143,6 +145,36 @@ class Outline:
     def hidden(self, document: int | str) -> int:
         """How many of the first headings name the document, so that names of its sections leave them out."""
         return self._hidden[document]
+
+    def index(
+        self, names: Mapping[int | str, str], language: str = "english", collection: Collection | None = None
+    ) -> LevelIndex:
+        """The words of all paragraphs, sections and documents, for `drillrank.drilldown.levels`.
+
+        A section is a page where the document has pages: headings that a parser guesses cut what belongs together.
+
+        Args:
+            names: Of documents, where they are known.
+            language: Whose stemmer words go through.
+            collection: p(w|C); None takes that of all the sections.
+        """
+        texts = []
+        pieces: dict[int | str, list[str]] = {}
+        seen: set[OutlinePath] = set()
+        for at, section in enumerate(self.sections):
+            path = section.path
+            document, headings = path[0], tuple(map(str, path[1:]))
+            above = [headings[depth - 2] for depth in range(2, len(path) + 1) if path[:depth] not in seen]
+            seen |= {path[:depth] for depth in range(2, len(path) + 1)}
+            pieces.setdefault(document, []).extend([*above, *(paragraph.text for paragraph in section.readable)])
+            for paragraph in section.readable:
+                page = paragraph.metadata.get("pages", (None,))[0]
+                place = at if page is None else (document, page)
+                own = headings[self._hidden[document] :] or headings
+                texts.append(Text(paragraph.text, own, place, document, paged=page is not None))
+        beginnings = {document: beginning(some) for document, some in pieces.items()}
+        known = {document: names.get(document, "") for document in pieces}
+        return LevelIndex(texts, known, beginnings, language, collection)
 
     def leaves(self, positions: Iterable[int]) -> list[Entry]:
         """Sections as entries of their own."""

@@ -9,7 +9,6 @@ from functools import cached_property
 from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.outline import Outline
 from drillrank.passages import Passage
-from drillrank.rerank.upr import UPR
 
 
 @dataclass(frozen=True)
@@ -19,17 +18,11 @@ class PreparedDocuments:
     Attributes:
         outline: The sections of all documents.
         evidence: Likelihoods of their paragraphs.
-        proposals: The same by a lexical model, to choose among many documents; `evidence` itself if that is lexical.
-        ranker: Ranks sections by likelihood.
-        named: What it ranks: the sections' own texts under their names in the outline.
-        names: Of documents, by their place in the input, for explanations of those that no heading names.
+        names: Of documents, by their place in the input, as far as they are known.
     """
 
     outline: Outline
     evidence: Evidence
-    proposals: Evidence
-    ranker: UPR
-    named: tuple[Passage, ...]
     names: Mapping[int | str, str] = field(default_factory=dict)
 
     @cached_property

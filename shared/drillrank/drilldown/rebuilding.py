@@ -84,7 +84,9 @@ class PreparedCache:
     """
 
     def __init__(
-        self, prepare: Callable[[Sequence[OutlineSection]], PreparedDocuments], separator: str = " > "
+        self,
+        prepare: Callable[[Sequence[OutlineSection], Sequence[str | None]], PreparedDocuments],
+        separator: str = " > ",
     ) -> None:
         self._prepare = prepare
         self._separator = separator
@@ -97,12 +99,10 @@ class PreparedCache:
 
     def _made(self, documents: Sequence[Material]) -> PreparedDocuments:
         names = [document_name(stored[0].metadata) if stored else None for stored in documents]
-        told: dict[int | str, str] = {
-            number: name if names.count(name) == 1 else f"{name} ({number + 1})"
-            for number, name in enumerate(names)
-            if name
-        }
-        return replace(self._prepare(rebuilt(documents, self._separator)), names=told)
+        return self._prepare(
+            rebuilt(documents, self._separator),
+            [name if names.count(name) < 2 or not name else f"{name} ({at})" for at, name in enumerate(names, start=1)],
+        )
 
 
 class _Rebuilding:

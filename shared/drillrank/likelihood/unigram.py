@@ -172,6 +172,11 @@ class UnigramModel(LanguageModel):
         """True until `fit` has been called."""
         return self._collection is None
 
+    @property
+    def collection(self) -> Collection | None:
+        """p(w|C), once fitted."""
+        return self._collection
+
     def first_tokens(self, text: str, count: int) -> str:
         """The text up to the end of its word number `count`; punctuation is no word.
 

@@ -1,0 +1,108 @@
+"""The language model with levels against its formulas, written out word by word in float64."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, parse_document
+from drillrank.drilldown.levels import LevelIndex, Text
+from drillrank.likelihood.unigram import Collection
+from drillrank.text import terms
+
+WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease"]
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+sections = st.lists(st.tuples(st.sampled_from(["", "Revenue", "Notes 2022"]), st.lists(texts, min_size=1, max_size=4)))
+documents = st.lists(st.tuples(st.booleans(), texts, texts, sections.filter(len)), min_size=1, max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(documents, st.lists(st.sampled_from([*WORDS, "unseen"]), min_size=1, max_size=5).map(" ".join))
+def test_scores_are_those_of_the_formulas(given_documents, question):
+    read, names, beginnings = [], {}, {}
+    for number, (paged, name, beginning, parts) in enumerate(given_documents):
+        names[number], beginnings[number] = name, beginning
+        for place, (heading, paragraphs) in enumerate(parts):
+            read += [Text(text, [heading], (number, place), number, paged) for text in paragraphs]
+    found = LevelIndex(read, names, beginnings).levels(question)
+
+    def counted(of):
+        return [word for text in of for word in terms(text.text)]
+
+    frequencies = {word: counted(read).count(word) for word in {*counted(read)}}
+    collection = Collection(frequencies)
+    asked = terms(question)
+    sizes = {number: len({text.section for text in read if text.document == number}) for number in names}
+    size = math.exp(fmean(math.log(n) for n in sizes.values()))
+
+    def speaks(word, number):
+        of = {text.section: [] for text in read if text.document == number}
+        for text in read:
+            if text.document == number:
+                of[text.section].append(text)
+        share = sum(word in counted(some) for some in of.values()) / sizes[number]
+        return share + (word in terms(beginnings[number])) + (word in terms(names[number]))
+
+    for at, text in enumerate(read):
+        own = counted([other for other in read if other.document == text.document])
+        around = counted([other for other in read if other.section == text.section])
+        words = terms(text.text) + terms(" ".join(text.headings))
+        total = 0.0
+        for word, of_collection in zip(asked, collection.probability(asked).tolist(), strict=True):
+            of_document = 0.6 * own.count(word) / len(own) + 0.4 * of_collection
+            of_section = (around.count(word) + 1000 * of_document) / (len(around) + 1000)
+            mu, above = (100, of_section) if text.paged else (1000, of_collection)
+            total += math.log((words.count(word) + mu * above) / (len(words) + mu))
+        for word in {*asked}:
+            mean = fmean(speaks(word, number) for number in names)
+            total += 4 * size / (size + 50) * math.log((speaks(word, text.document) + 0.05) / (mean + 0.05))
+        if not found.matched.any():
+            total = math.fsum(map(math.log, collection.probability(asked).tolist()))
+        assert found.totals[at] == pytest.approx(total, abs=1e-9)
+        assert math.fsum(term.value for term in found.terms(at)) == pytest.approx(total, abs=1e-9)
+
+
+REPORT = """# Annual report of {company}
+
+{company} makes things. This is the annual report for the year {year}.
+
+## Results
+
+The operating margin was {margin} percent, as the table of {company} shows.
+
+## Risks
+
+Demand may fall, and the margin with it.
+"""
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_document_that_the_question_means(named):
+    companies = ["Acme", "Borealis", "Cygnus", "Dorado"]
+    folder = [(company, year) for company in companies for year in (2021, 2022)]
+    texts = [REPORT.format(company=company, year=year, margin=n + 10) for n, (company, year) in enumerate(folder)]
+    names = [
+        f"{company}_{year}_annual_report.pdf" if named else f"{n:x}.pdf" for n, (company, year) in enumerate(folder)
+    ]
+    d3 = D3(settings={"max_documents": 3})
+    ready = d3.prepare([parse_document(text) for text in texts], names)
+    for n, (company, year) in enumerate(folder):
+        best = d3.retrieve(f"What was {company}'s FY{year % 100} operating margin?", ready, 1)[0]
+        assert f"margin was {n + 10} percent" in best.passage.text
+        [step] = [step for step in d3.retrieve(f"{company} {year}", ready, 1).steps if step.kind == "documents"]
+        assert str(n) in step.chosen
+        assert len(step.chosen) == 3
+
+
+def test_the_explanation_shows_what_each_level_adds():
+    pages = "Acme Annual Report 2022\n\nRevenue rose.\fThe operating margin was 12 percent.\n\nSee the table."
+    report = parse_document(pages, metadata={"source": "acme.pdf"})
+    other = parse_document("Borealis Annual Report 2022\n\nThe operating margin was 9 percent.")
+    found = D3().retrieve("What was the margin of Acme?", [report, other], 2)
+    why = found.explain()[0]
+    assert {term.name for term in why.terms} >= {"question after nothing", "gains", "which document"}
+    assert why.total == pytest.approx(found[0].score, abs=1e-9)
