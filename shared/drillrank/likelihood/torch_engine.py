@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 import transformers
 from transformers.activations import GELUTanh, NewGELUActivation
+from transformers.cache_utils import DynamicLayer
 
 from drillrank.likelihood.local import Engine, Reading, by_length, in_halves, longest_target
 from drillrank.likelihood.process import settle_threads
@@ -99,6 +100,20 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     return next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
+
+
+class _OnStems(DynamicLayer):
+    """Keys and values of stems, copied to the rows that stand on them only while their layer is computed."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor, rows: torch.Tensor) -> None:
+        super().__init__()
+        self.keys, self.values, self._rows = keys, values, rows
+        self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any) -> Any:
+        """Keys and values of whole rows."""
+        pairs = ((self.keys, key_states), (self.values, value_states))
+        return tuple(torch.cat([stems.index_select(0, self._rows), rests], dim=-2) for stems, rests in pairs)
 
 
 class TorchEngine(Engine):
@@ -236,8 +251,7 @@ class TorchEngine(Engine):
         mask[:, :stem] = np.arange(stem) >= stem - starts
         positions = self._tensor(starts + np.minimum(np.arange(width), lengths - 1))  # none beyond the model's last
         cache, chosen = transformers.DynamicCache(), self._tensor(np.array(rows))
-        for layer, (keys, values) in enumerate(states):
-            cache.update(keys[chosen], values[chosen], layer)
+        cache.layers = [_OnStems(keys, values, chosen) for keys, values in states]
         return {"input_ids": ids, **self._placed(self._tensor(mask), positions), self._cache: cache, "use_cache": True}
 
     def _placed(self, mask: torch.Tensor, positions: torch.Tensor) -> dict[str, torch.Tensor]:
