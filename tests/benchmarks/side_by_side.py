@@ -24,10 +24,10 @@ from drillrank.prompts import Evidence
 
 from .data import read
 from .neural_operations import QUESTION, passages_of, prompts_of
-from .random_models import save_gpt2, save_llama, save_t5
+from .random_models import save_gpt2, save_t5
 
 REPEATS = 3
-SHAPES = ((save_t5, 100, 1000), (save_gpt2, 16, 0), (save_llama, 16, 0))
+SHAPES = ((save_t5, 100, 1000), (save_gpt2, 16, 0))
 """Models, how many passages of 100 to 200 tokens they read, and how many of 10 to 30."""
 HERE = Path(__file__).parent
 TOLERANCE = 1e-4  # nats a token
