@@ -11,5 +11,5 @@ from drillrank.vectors import Embed
 def embedding_of(given: Embeddings | Embed | None) -> Embed | None:
     """The function that an embedding model is; a function stays itself."""
     if isinstance(given, Embeddings):
-        return HostEmbedding(given.embed_documents, given.embed_query)
+        return HostEmbedding(given, given.embed_documents, given.embed_query)
     return given

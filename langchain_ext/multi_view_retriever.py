@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
@@ -18,7 +19,9 @@ from drillrank.hosts.settings import EXPLAIN
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
 from drillrank.llm import Requests, Usage
-from drillrank.views import VIEWS, Expansion, MergedSection, RetrieverName, View
+from drillrank.vectors import Embed
+from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
+from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
@@ -43,6 +46,10 @@ class MultiViewRetriever(Component, AskedRetriever):
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where documents are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
         language: Whose stemmer words go through, where an index in memory is searched.
+        embed: Ranks by meaning in place of words where no source is searched: an embedding model, or a function from
+            texts to vectors.
+        merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
+        views: The views that are searched.
         top_n: Sections to return; `invoke(query, top_n=...)` overrides it.
         expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
             as metadata `drillrank_expanded_from`, beyond `top_n`.
@@ -82,6 +89,9 @@ class MultiViewRetriever(Component, AskedRetriever):
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="How much each view counts.")
     language: str = Field(default="english", description="Whose stemmer words go through.")
+    embed: InstanceOf[Embeddings] | Embed | None = Field(default=None, description="Ranks by meaning in memory.")
+    merge: Merge = Field(default="fusion", description="How the views' rankings become one.")
+    views: tuple[View, ...] = Field(default=VIEWS, description="The views that are searched.")
     top_n: int = Field(default=5, gt=0, description="Sections to return.")
     expand: Expansion | None = Field(default=None, description="What comes after each section found.")
     explain: bool = Field(default=False, description=EXPLAIN)
@@ -103,6 +113,9 @@ class MultiViewRetriever(Component, AskedRetriever):
             retriever=self.retriever,
             weights=self.weights,
             language=self.language,
+            embed=embedding_of(self.embed),
+            merge=self.merge,
+            views=self.views,
             expand=self.expand,
             explains=self.explain,
         )

@@ -11,5 +11,5 @@ from drillrank.vectors import Embed
 def embedding_of(given: BaseEmbedding | Embed | None) -> Embed | None:
     """The function that an embedding model is; a function stays itself."""
     if isinstance(given, BaseEmbedding):
-        return HostEmbedding(given.get_text_embedding_batch, given.get_query_embedding)
+        return HostEmbedding(given, given.get_text_embedding_batch, given.get_query_embedding)
     return given

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever
@@ -16,7 +17,9 @@ from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
 from drillrank.llm import Requests, Usage
-from drillrank.views import VIEWS, Expansion, MergedSection, RetrieverName, View
+from drillrank.vectors import Embed
+from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
+from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_nodes
 from llama_index_ext._lookups import StoreLookups
@@ -43,6 +46,10 @@ class MultiViewRetriever(AskedRetriever):
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where nodes are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
         language: Whose stemmer words go through, where an index in memory is searched.
+        embed: Ranks by meaning in place of words where no source is searched: an embedding model, or a function from
+            texts to vectors.
+        merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
+        views: The views that are searched.
         top_n: Sections to return.
         expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
             as metadata `drillrank_expanded_from`, beyond `top_n`.
@@ -81,6 +88,9 @@ class MultiViewRetriever(AskedRetriever):
     retriever: RetrieverName = "bm25"
     weights: Mapping[str, float] | None = None
     language: str = "english"
+    embed: BaseEmbedding | Embed | None = None
+    merge: Merge = "fusion"
+    views: Sequence[View] = VIEWS
     top_n: int = 5
     expand: Expansion | None = None
     explain: bool = False
@@ -104,6 +114,9 @@ class MultiViewRetriever(AskedRetriever):
             retriever=self.retriever,
             weights=self.weights,
             language=self.language,
+            embed=embedding_of(self.embed),
+            merge=self.merge,
+            views=self.views,
             expand=self.expand,
             explains=self.explain,
         )

@@ -29,6 +29,7 @@ BENCHMARKS = (
     "drilldown",
     "inner_references",
     "views",
+    "view_tables",
     "readme_folder",
     "written_views",
     "flat_headings",

@@ -262,9 +262,9 @@ class Dense:
         self._embed = embed
         self._vectors: dict[str, np.ndarray] = {}
 
-    def read(self, texts: Iterable[str]) -> None:
-        """Embed what is new, all at once: texts of one length in one batch need little padding."""
-        new = sorted(set(map(_words, texts)).difference(self._vectors))
+    def read(self, texts: Iterable[str], *, anew: bool = False) -> None:
+        """Embed what is new, or all, at once: texts of one length in one batch need little padding."""
+        new = sorted(set(map(_words, texts)).difference(() if anew else self._vectors))
         self._vectors.update(zip(new, self._embed(new), strict=True))
 
     def __call__(self, texts: Sequence[str], queries: Sequence[str]) -> Scores:

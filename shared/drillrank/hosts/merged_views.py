@@ -17,7 +17,7 @@ from drillrank.hosts.raw_records import at_hand, raw_records, tell_gone
 from drillrank.hosts.stored_sections import AROUND, Given, StoredSection
 from drillrank.hosts.view_rankings import Rankings, of_hits, of_store
 from drillrank.llm import Requests, Retrieve
-from drillrank.views import Expansion, MergedSection, View, expanded, merge_views
+from drillrank.views import VIEWS, Expansion, Merge, MergedSection, View, expanded, merge_views
 
 Merged = tuple[StoredSection, MergedSection, str | None]
 """A section, how it was found, and for one that was not found the id of the section that it stands around."""
@@ -40,6 +40,8 @@ class MergedViews:
         restricted: What decides on what may be seen, if anything: records that are missing may be there.
         maker: What cuts sections, in this host.
         told: What the component's user was told.
+        merge: As for `merge_views`.
+        views: Those that are ranked, where the source is not a list of them.
     """
 
     top_n: int
@@ -51,6 +53,8 @@ class MergedViews:
     restricted: str
     maker: str
     told: WarnOnce
+    merge: Merge = "fusion"
+    views: Sequence[View] = VIEWS
 
     def lookups(self) -> Requests[list[Merged]]:
         """The sections found, best first, each once, and behind each those around it."""
@@ -63,7 +67,7 @@ class MergedViews:
             view: [section.section_id for section in of_view if section.section_id in known]
             for view, of_view in hits.items()
         }
-        sections = merge_views(rankings, self.top_n, self.weights)
+        sections = merge_views(rankings, self.top_n, self.weights, self.merge)
         if not sections and (self.restricted or (not found and self.source == "store")):
             _tell_nothing("source", self.restricted)
         around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
@@ -86,9 +90,9 @@ class MergedViews:
         beside: list[StoredSection] = []
         if self.source is None:
             [answer] = yield [Retrieve(THE_QUESTION, self.top_n)]
-            hits = of_hits(map(self.read, answer or ()))
+            hits = of_hits(map(self.read, answer or ()), self.views)
         elif self.source == "store":
-            hits, beside = yield from of_store(self.top_n, self.read)
+            hits, beside = yield from of_store(self.top_n, self.read, self.views)
         else:
             answers = yield [Retrieve(THE_QUESTION, self.top_n, view) for view in self.source]
             hits = {view: [*map(self.read, answer or ())] for view, answer in zip(self.source, answers, strict=True)}
@@ -162,9 +166,9 @@ def _with_those_around(
 
 def _as_matched(section: MergedSection, stored: StoredSection) -> MergedSection:
     """Of another splitter's chunk, which stands in all rankings, the view that it has."""
-    if stored.view is not None or "raw" not in section.ranks:
+    if stored.view is not None or section.best_rank is None:
         return section
-    return replace(section, ranks={"raw": section.ranks["raw"]})
+    return replace(section, ranks={"raw": section.ranks.get("raw", section.best_rank)})
 
 
 def _around(section: StoredSection, expand: Expansion | None) -> list[str]:

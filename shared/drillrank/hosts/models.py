@@ -12,15 +12,17 @@ class HostEmbedding:
     """A framework's embedding model as such a function.
 
     Args:
+        model: The framework's.
         texts: From texts to their vectors, all at once.
         question: From a question to its vector, in the way that the model wants questions.
 
-    >>> embed = HostEmbedding(lambda texts: [[1.0] for text in texts], lambda question: [2.0])
+    >>> embed = HostEmbedding("toy", lambda texts: [[1.0] for text in texts], lambda question: [2.0])
     >>> embed(["a", "b"]), embed.questions(["c"])
     ([[1.0], [1.0]], [[2.0]])
     """
 
-    def __init__(self, texts: Embed, question: Callable[[str], list[float]]) -> None:
+    def __init__(self, model: object, texts: Embed, question: Callable[[str], list[float]]) -> None:
+        self.model = model
         self._texts = texts
         self._question = question
 

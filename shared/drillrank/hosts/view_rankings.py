@@ -35,61 +35,73 @@ def in_sight(k: int) -> int:
     return 2 * len(VIEWS) * k + 50
 
 
-def of_store(k: int, read: Callable[[Any], StoredSection]) -> Requests[tuple[Rankings, list[StoredSection]]]:
-    """The `k` best records of each view in a store, and all that the search without a view found.
+def of_store(
+    k: int, read: Callable[[Any], StoredSection], views: Sequence[View] = VIEWS
+) -> Requests[tuple[Rankings, list[StoredSection]]]:
+    """The `k` best records of some views in a store, and all that the search without a view found.
 
-    Three searches; one more where fewer than `k` raw texts are in sight.
+    One search, one each of the keywords and the summaries where these are wanted, and one more where fewer than `k`
+    raw texts are in sight.
 
     Args:
         k: Records of each view.
         read: Reads a host's hit.
+        views: Those that are ranked.
     """
+    of_sections = [view for view in _OF_SECTIONS if view in views]
 
     def of_view(view: View) -> Retrieve:
         return Retrieve(THE_QUESTION, k, where={prefixed("view"): view})
 
-    answers = yield [Retrieve(THE_QUESTION, in_sight(k)), *map(of_view, _OF_SECTIONS)]
-    near, *of_sections = ([*map(read, answer or ())] for answer in answers)
-    whole = _is_whole(near, of_sections, in_sight(k))
-    found = {view: _only(near, view) for view in VIEWS}
-    for view, more in zip(_OF_SECTIONS, of_sections, strict=True):
+    answers = yield [Retrieve(THE_QUESTION, in_sight(k)), *map(of_view, of_sections)]
+    near, *others = ([*map(read, answer or ())] for answer in answers)
+    whole = _is_whole(near, others, in_sight(k))
+    found = {view: _only(near, view) for view in views}
+    for view, more in zip(of_sections, others, strict=True):
         found[view] += _only(more, view)
     foreign = [section for section in near if section.view is None]
-    if not whole and len(found["raw"]) + len(foreign) < k:
+    if "raw" in views and not whole and len(found["raw"]) + len(foreign) < k:
         [answer] = yield [of_view("raw")]
         found["raw"] += _only(map(read, answer or ()), "raw")
     place = _places(near)
-    rankings: Rankings = {view: _joined(place, found[view]) for view in VIEWS}
-    return _with_foreign(rankings, foreign, place, k), near
+    rankings: Rankings = {view: _joined(place, found[view]) for view in views}
+    return _with_foreign(rankings, foreign, place, views, k), near
 
 
-def of_hits(sections: Iterable[StoredSection]) -> Rankings:
+def of_hits(sections: Iterable[StoredSection], views: Sequence[View] = VIEWS) -> Rankings:
     """The rankings of a single one by view; other splitters' chunks are in each of them."""
     listed = list(sections)
-    views = dict.fromkeys(section.view for section in listed if section.view is not None)
-    rankings = {view: [section for section in listed if section.view == view] for view in views}
-    return _with_foreign(rankings, [section for section in listed if section.view is None], _places(listed))
+    there = dict.fromkeys(section.view for section in listed if section.view in views)
+    rankings = {str(view): [section for section in listed if section.view == view] for view in there}
+    return _with_foreign(rankings, [section for section in listed if section.view is None], _places(listed), views)
 
 
-def texts_of(sections: Sequence[StoredSection], texts: Iterable[str]) -> tuple[list[ViewText], list[int]]:
+def texts_of(
+    sections: Sequence[StoredSection], texts: Iterable[str], views: Sequence[View] = VIEWS
+) -> tuple[list[ViewText], list[int]]:
     """What an index in memory is made of, and for each of it the number of its section.
 
     Args:
         sections: As they were given.
         texts: What is to be indexed of each.
+        views: Those that are searched.
     """
-    there = [view for view in VIEWS if view == "raw" or any(section.view == view for section in sections)]
+    there = {"raw", views[0], *(section.view for section in sections)}
     made: list[ViewText] = []
     owners: list[int] = []
     for number, (section, text) in enumerate(zip(sections, texts, strict=True)):
-        for view in there if section.view is None else [section.view]:
+        for view in [view for view in VIEWS if view in there] if section.view is None else [section.view]:
             made.append(ViewText(section.section_id, view, text))  # type: ignore[arg-type]  # one of the views
             owners.append(number)
     return made, owners
 
 
 def _with_foreign(
-    rankings: Rankings, foreign: Sequence[StoredSection], place: Mapping[_Identity, int], k: int | None = None
+    rankings: Rankings,
+    foreign: Sequence[StoredSection],
+    place: Mapping[_Identity, int],
+    views: Sequence[View],
+    k: int | None = None,
 ) -> Rankings:
     """Rankings of views with other splitters' chunks, which have no views: each stands in all by its own text.
 
@@ -99,10 +111,11 @@ def _with_foreign(
         rankings: Of each view.
         foreign: The chunks, best first.
         place: Of what was found together, the chunks among it: where.
+        views: Those that are ranked.
         k: Records of each view.
     """
     if foreign:
-        rankings = {"raw": rankings.get("raw", []), **{view: found for view, found in rankings.items() if found}}
+        rankings = {views[0]: rankings.get(views[0], []), **{view: found for view, found in rankings.items() if found}}
     return {view: _joined(place, foreign, found)[:k] for view, found in rankings.items()}
 
 

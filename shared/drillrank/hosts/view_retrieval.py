@@ -13,6 +13,7 @@ from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.keys import own
 from drillrank.hosts.lookups import Store, answered
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
+from drillrank.hosts.models import HostEmbedding
 from drillrank.hosts.settings import check_switch
 from drillrank.hosts.shared import Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
@@ -20,12 +21,16 @@ from drillrank.hosts.view_rankings import texts_of
 from drillrank.llm import Requests
 from drillrank.settings import check_one_of
 from drillrank.text import check_language
+from drillrank.vectors import Embed
 from drillrank.views import (
+    VIEWS,
     Expansion,
+    Merge,
     MergedSection,
     MultiViewIndex,
     RetrieverName,
     View,
+    check_views,
     check_weights,
     explain_views,
 )
@@ -42,6 +47,9 @@ class ViewRetrieval:
         retriever: As for `MultiViewIndex`.
         weights: As for `MultiViewIndex`.
         language: As for `MultiViewIndex`.
+        embed: As for `MultiViewIndex`.
+        merge: As for `MultiViewIndex`.
+        views: As for `MultiViewIndex`.
         expand: What comes after each section found: `"neighbours"`, `"parent"` or nothing.
         explains: Whether each result is explained.
         sections: What was given to it.
@@ -53,8 +61,8 @@ class ViewRetrieval:
         filtered: Whether the component has a filter of its own.
 
     Raises:
-        InvalidInput: a setting cannot be used, or nothing hides sections in memory, and two are one with different
-            texts.
+        InvalidInput: a setting cannot be used, `embed` is given where no index in memory is searched, or nothing hides
+            sections in memory, and two are one with different texts.
     """
 
     def __init__(
@@ -70,6 +78,9 @@ class ViewRetrieval:
         retriever: RetrieverName = "bm25",
         weights: Mapping[str, float] | None = None,
         language: str = "english",
+        embed: Embed | None = None,
+        merge: Merge = "fusion",
+        views: Sequence[View] = VIEWS,
         expand: Expansion | None = None,
         explains: bool = False,
     ) -> None:
@@ -77,11 +88,16 @@ class ViewRetrieval:
         check_switch(explain=explains)
         check_weights(weights)
         check_language(language)
+        check_one_of(Merge, merge=merge)
+        check_views(views)
+        if embed is not None and searched != "memory":
+            raise InvalidInput("embed ranks what is indexed in memory; a source searches with its own embedding.")
         if expand is not None:
             check_one_of(Expansion, expand=expand)
-        self._weights, self._expand, self._explains = weights, expand, explains
+        self._weights, self._merge, self._expand, self._explains = weights, merge, expand, explains
+        self._views = views
         self._sections = sections
-        self._searched = searched
+        self._searched = [view for view in searched if view in views] if isinstance(searched, list) else searched
         self._read = read
         self._name = name
         self._maker = maker
@@ -90,13 +106,15 @@ class ViewRetrieval:
         if searched == "memory":
             self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
-            indexed, self._owners = texts_of(sections, texts())
+            indexed, self._owners = texts_of(sections, texts(), views)
             missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
             if missing:
                 raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r}.")
-            fields = {"texts": indexed, "retriever": retriever, "weights": weights, "language": language}
+            fields = {"retriever": retriever, "weights": weights, "language": language, "merge": merge, "views": views}
             self._index: Shared[MultiViewIndex] = shared(
-                "views", fields, lambda: MultiViewIndex(indexed, retriever, weights, language)
+                "views",
+                {"texts": indexed, "embed": embed.model if isinstance(embed, HostEmbedding) else embed, **fields},
+                lambda: MultiViewIndex(indexed, retriever, weights, language, embed=embed, merge=merge, views=views),
             )
 
     def retrieve(
@@ -123,7 +141,7 @@ class ViewRetrieval:
         if origin is not None:
             return None
         name = str(own(section.record.metadata).get("section_path") or section.section_id)
-        return explain_views(merged, next(ranks), name, top_n, self._weights)
+        return explain_views(merged, next(ranks), name, top_n, self._weights, self._merge)
 
     def _requests(self, query: str, top_n: int, guard: Guarding[Any]) -> Requests[list[Merged]]:
         searched = self._searched
@@ -139,6 +157,8 @@ class ViewRetrieval:
             restricted=guard.restriction,
             maker=self._maker,
             told=self._told,
+            merge=self._merge,
+            views=self._views,
         )
         return (yield from views.lookups())
 

@@ -32,6 +32,7 @@ _OF_DOCLING: dict[str, BlockKind] = {
     "code": "code",
 }
 _OF_UNSTRUCTURED: dict[str, BlockKind] = {"Title": "heading", "ListItem": "list", "CodeSnippet": "code"}
+_REFERENCE = re.compile(r"(?:#/)?(?P<items>[^/]*)/(?P<number>\d{1,9})")
 _TABLES = {"Table", "TableChunk"}
 _LEFT_OUT = {"Header", "Footer", "PageNumber", "PageBreak"}
 
@@ -118,35 +119,29 @@ def rebuilt_levels(headings: Sequence[tuple[int, str]]) -> list[tuple[int, str]]
     >>> rebuilt_levels([(1, "Asia"), (1, "Revenue"), (1, "Europe"), (1, "Revenue")])
     [(1, 'Asia'), (2, 'Revenue'), (1, 'Europe'), (2, 'Revenue')]
     """
-    title = list(headings[:1])
     rest = list(headings[1:])
-    if not rest or len({level for level, _ in rest}) > 1:
+    if rest and headings[0][0] >= rest[0][0]:  # no title
+        rest = list(headings)
+    if len({level for level, _ in rest}) != 1:
         return list(headings)
-    base = rest[0][0]
-    if title[0][0] >= base:
-        title, rest = [], list(headings)
-        if len({level for level, _ in rest}) > 1:
-            return rest
-    depths = _numbered([name for _, name in rest]) or _recurring([name for _, name in rest])
-    return title + [(base + depth, name) for depth, (_, name) in zip(depths, rest, strict=True)]
+    titles = [name for _, name in rest]
+    depths = _numbered(titles) or _recurring(titles)
+    levels = [rest[0][0] + depth for depth in depths]
+    return [*headings[: len(headings) - len(rest)], *zip(levels, titles, strict=True)]
 
 
 def _numbered(titles: Sequence[str]) -> list[int] | None:
-    """Depths by numbers; None where fewer than two are numbered, or all on one level."""
+    """Depths by numbers; None where fewer than two are numbered."""
     own = [_depth(title) for title in titles]
     places = [at for at, depth in enumerate(own) if depth is not None]
     if len(places) < 2:
         return None
     ranks = sorted({depth for depth in own if depth is not None})
-    if len(ranks) == 1 and len(places) == len(titles):
-        return [0] * len(titles)
     depths, last = [], 0
     for at, depth in enumerate(own):
-        if depth is not None:
-            last = ranks.index(depth)
-            depths.append(last)
-        else:
-            depths.append(last + 1 if places[0] < at < places[-1] else 0)
+        last = last if depth is None else ranks.index(depth)
+        unnumbered = last + 1 if places[0] < at < places[-1] else 0
+        depths.append(unnumbered if depth is None else last)
     return depths
 
 
@@ -160,11 +155,9 @@ def _depth(title: str) -> float | None:
 
 
 def _recurring(titles: Sequence[str]) -> list[int]:
-    counts = Counter(title.casefold() for title in titles)
-    below = [counts[title.casefold()] > 1 for title in titles]
-    if all(below) or below[0]:
-        return [0] * len(titles)
-    return [int(recurs) for recurs in below]
+    counts = Counter(map(str.casefold, titles))
+    below = [int(counts[title.casefold()] > 1) for title in titles]
+    return [0] * len(titles) if below[0] else below
 
 
 def document_from_docling(given: object) -> Document:
@@ -221,12 +214,10 @@ def _children(saved: Mapping[str, Any], node: Mapping[str, Any]) -> list[Mapping
     """The items that a node's references such as `#/texts/3` name, the last first."""
     found: list[Mapping[str, Any]] = []
     for child in _mappings(node.get("children")):
-        kind, _, number = str(child.get("$ref") or child.get("cref")).removeprefix("#/").partition("/")
-        items = saved.get(kind)
-        # A number that is too long for `int` names nothing.
-        if isinstance(items, list | tuple) and number.isdecimal() and len(number) < 10 and int(number) < len(items):
-            item = items[int(number)]
-            found += [item] if isinstance(item, Mapping) else []
+        reference = _REFERENCE.fullmatch(str(child.get("$ref") or child.get("cref")))
+        items = saved.get(reference["items"]) if reference else None
+        if reference and isinstance(items, list | tuple):
+            found += _mappings(items[int(reference["number"]) :][:1])
     return found[::-1]
 
 
@@ -334,9 +325,8 @@ def _pages(given: object) -> Iterable[object]:
     if isinstance(given, list | tuple):
         return given
     saved = as_mapping(given, "LlamaParse")
-    pages = saved.get("pages")
-    if pages is None and isinstance(saved.get("markdown"), Mapping):
-        pages = saved["markdown"].get("pages")
+    markdown = saved.get("markdown")
+    pages = saved.get("pages", markdown.get("pages") if isinstance(markdown, Mapping) else None)
     if not isinstance(pages, list | tuple):
         raise InvalidInput("This is no result of LlamaParse: it has no pages.")
     return pages
@@ -388,29 +378,25 @@ def document_from_pageindex(tree: object, pages: Sequence[str] | None = None) ->
     (['Sea', 'is', 'wide.', 'And', 'deep.'], ['On water.'])
     """
     nodes = list(_nodes(_roots(tree), 1))
-    if all(node.text is not None for node in nodes):
-        parts = [part for node in nodes for part in (_heading(node), *_own_text(node))]
-    else:
-        parts = _from_pages(nodes, pages or ())
-    document = document_of(parts)
+    from_nodes = all(node.text is not None for node in nodes)
+    document = document_of(
+        [part for node in nodes for part in _own_parts(node)] if from_nodes else _from_pages(nodes, pages or ())
+    )
     bodies = [document.body(section).strip() for section in document.sections() if section.path]
     by_text = {body: node.summary for body, node in zip(bodies, nodes, strict=True) if body and node.summary}
     return PageIndexTree(document, by_text)
 
 
-def _heading(node: _Node) -> Part:
-    return Part("heading", node.title, node.level, node.page)
-
-
-def _own_text(node: _Node) -> list[Part]:
-    """The paragraphs of a node's `text`, without its title and the texts of its children."""
+def _own_parts(node: _Node) -> list[Part]:
+    """The heading of a node, and the paragraphs of its `text` without its title and the texts of its children."""
     text = node.text or ""
     own, at = "", _after(text, node.title)
     for child in node.children:
         if place := find_text(text, child, at):
             own, at = f"{own}{text[at : place[0]]}\n\n", place[1]
     own += text[at:]
-    return [Part("paragraph", own[start:end], page=node.page) for start, end in paragraphs(own)]
+    heading = Part("heading", node.title, node.level, node.page)
+    return [heading, *(Part("paragraph", own[start:end], page=node.page) for start, end in paragraphs(own))]
 
 
 def find_text(text: str, wanted: str, start: int = 0) -> tuple[int, int] | None:
@@ -443,7 +429,7 @@ def _from_pages(nodes: Sequence[_Node], pages: Sequence[str]) -> list[Part]:
     parts: list[Part] = []
     for above, start, end in zip([None, *nodes], [0, *starts], [*starts, len(text)], strict=True):
         if above is not None:
-            parts.append(_heading(above))
+            parts.append(Part("heading", above.title, above.level, above.page))
             start = _after(text, above.title, start)
         for first, last in paragraphs(text[start:end]) if start < end else ():
             page = bisect_right(firsts, start + first)

@@ -19,15 +19,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_RANKS = {
-    "part": -1,
-    "chapter": 0,
-    "section": 1,
-    "subsection": 2,
-    "subsubsection": 3,
-    "paragraph": 4,
-    "subparagraph": 5,
-}
+_HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
+_RANKS = dict(zip(_HEADINGS, range(-1, 6), strict=True))
 _CONTAINERS: dict[str, BlockKind] = {
     **dict.fromkeys(("itemize", "enumerate", "description", "list", "compactitem"), "list"),
     **dict.fromkeys(_words("table sidewaystable tabular tabularx tabulary longtable tabu"), "table"),
@@ -124,40 +117,6 @@ def latex_links(text: str) -> list[tuple[int, str, str]]:
     return _Reader(text).links
 
 
-class _Source:
-    """A source text that is searched in one direction: what was found once is not searched again."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._found: dict[str, int] = {}  # where each mark comes next; the text's end if nowhere
-
-    def find(self, mark: str, at: int) -> int:
-        """The next place of a mark, or the end of the text."""
-        if self._found.get(mark, -1) < at:
-            found = self.text.find(mark, at)
-            self._found[mark] = len(self.text) if found < 0 else found
-        return self._found[mark]
-
-    def blank_line(self, at: int) -> int:
-        """The next blank line, or the end of the text."""
-        if self._found.get("", -1) < at:
-            found = _PARAGRAPH.search(self.text, at)
-            self._found[""] = found.start() if found else len(self.text)
-        return self._found[""]
-
-    def skip_arguments(self, at: int, count: int) -> int:
-        """Pass over options, and over arguments that are no text."""
-        while True:
-            option = _OPTION.match(self.text, at)
-            if option and (count or _OPEN.match(self.text, option.end())):
-                at = option.end()
-                continue
-            argument = _ARGUMENT.match(self.text, at) if count else None
-            if not argument:
-                return at
-            at, count = argument.end(), count - 1
-
-
 class _Writer(Rendering):
     """Writes the visible blocks of a source one after the other.
 
@@ -200,7 +159,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.links: list[tuple[int, str, str]] = []
         self._text = text
-        self._source = _Source(text)
+        self._next: dict[str, int] = {}  # where each mark comes next; the text's end if nowhere
         self._ranks: list[tuple[int | None, bool]] = []  # of the headings, None for the highest; in the appendix?
         self._groups: list[str] = []  # what follows the closing of each open brace
         self._special = -1  # which of them ends a heading or the title
@@ -225,29 +184,47 @@ class _Reader:
 
     def _read(self, token: re.Match[str]) -> int:
         """Act on a token; the offset where to go on."""
-        at, end = token.start(), token.end()
+        at, end = token.span()
         if token["paragraph"]:
             self._end_paragraph()
-        elif token["comment"]:
-            self._out.touch(at)
-        elif token["character"]:
-            return self._character(at)
-        elif token["mark"]:
-            return self._mark(at, token["mark"])
-        elif token["command"] in ("begin", "end"):
-            name = _NAME.match(self._text, end)
-            if name and token["command"] == "begin":
-                return self._begin(at, name[1], name.end())
-            if name:
-                return self._end(name[1], name.end())
-        else:
+            return end
+        if token["command"] not in (None, "begin", "end"):
             return self._command(at, token["command"], end)
-        return end
+        if token["command"]:
+            name = _NAME.match(self._text, end)
+            if name is None:
+                return end
+            return (
+                self._begin(at, name[1], name.end()) if token["command"] == "begin" else self._end(name[1], name.end())
+            )
+        self._out.touch(at)
+        if token["character"]:
+            return self._character(at)
+        return self._mark(at, token["mark"]) if token["mark"] else end  # or a comment
 
     def _after(self, pattern: re.Pattern[str], at: int) -> int:
         """Where the text goes on behind a pattern, if that stands here."""
         found = pattern.match(self._text, at)
         return found.end() if found else at
+
+    def _find(self, mark: str, at: int) -> int:
+        """The next place of a mark, of a blank line for "", or the end of the text; nothing is searched twice."""
+        if self._next.get(mark, -1) < at:
+            found = (re.compile(re.escape(mark)) if mark else _PARAGRAPH).search(self._text, at)
+            self._next[mark] = found.start() if found else len(self._text)
+        return self._next[mark]
+
+    def _skip_arguments(self, at: int, count: int) -> int:
+        """Pass over options, and over arguments that are no text."""
+        while True:
+            option = _OPTION.match(self._text, at)
+            if option and (count or _OPEN.match(self._text, option.end())):
+                at = option.end()
+                continue
+            argument = _ARGUMENT.match(self._text, at) if count else None
+            if not argument:
+                return at
+            at, count = argument.end(), count - 1
 
     def _plain(self, at: int, text: str) -> None:
         if not text.isspace():
@@ -258,14 +235,16 @@ class _Reader:
 
     def _character(self, at: int) -> int:
         """A brace, a dollar, an ampersand or a tie."""
-        self._out.touch(at)
         character = self._text[at]
         if character == "{":
             self._groups.append("")
         elif character == "}":
             self._close_group(at)
         elif character == "$":
-            return self._math(at, _INLINE_MATH.match(self._text, at))
+            math = _INLINE_MATH.match(self._text, at)
+            if math and math.end() <= self._find("", at):
+                return self._raw(at, math.end())
+            self._out.add("$")
         elif character == "&" and self._out.kind == "table":
             self._out.cell()
         else:
@@ -274,11 +253,10 @@ class _Reader:
 
     def _mark(self, at: int, mark: str) -> int:
         """A backslash with a character that is no letter."""
-        self._out.touch(at)
         end = at + 2
         if mark in "([":
-            close = self._source.find("\\)" if mark == "(" else "\\]", end)
-            return self._raw(at, close + 2) if close < self._source.blank_line(at) else end
+            close = self._find("\\)" if mark == "(" else "\\]", end)
+            return self._raw(at, close + 2) if close < self._find("", at) else end
         if mark == "\\":
             self._out.line()
             return self._after(_OPTION, end)
@@ -293,7 +271,7 @@ class _Reader:
         opened = _OPEN.match(self._text, self._after(_OPTION, end))  # behind the short form of a title
         if plain in _RANKS and not self._out.hidden and opened:
             self._begin_heading(at, _RANKS[plain])
-            return self._open_group(opened.end(), "", special=True)
+            return self._open_special(opened.end(), "")
         self._out.touch(at)
         if plain in ("verb", "lstinline"):
             return self._verb(end)
@@ -309,10 +287,11 @@ class _Reader:
             self._out.begin("paragraph")
             self._out.touch(at)
             self._out.hidden = False
-            return self._open_group(opened.end(), "title", special=True)
+            return self._open_special(opened.end(), "title")
         if plain in _NOTES and opened:
             self._out.add(" (")
-            return self._open_group(opened.end(), ")")
+            self._groups.append(")")
+            return opened.end()
         if plain in _ACCENTS:
             return self._accent(plain, end)
         if plain in _SYMBOLS:
@@ -327,7 +306,7 @@ class _Reader:
             return end
         if name in _OWN_LINE:
             self._out.line()
-        return self._source.skip_arguments(end, _ARGUMENTS.get(plain, 0))
+        return self._skip_arguments(end, _ARGUMENTS.get(plain, 0))
 
     def _begin(self, at: int, name: str, end: int) -> int:
         plain = name.rstrip("*")
@@ -337,9 +316,9 @@ class _Reader:
         elif name in _VERBATIM:
             return self._verbatim(at, name, end)
         elif plain in _MATH:
-            close = self._source.find(f"\\end{{{name}}}", end)
+            close = self._find(f"\\end{{{name}}}", end)
             self._out.touch(at)
-            return self._raw(at, close + len(name) + 6) if close < self._source.blank_line(end) else end
+            return self._raw(at, close + len(name) + 6) if close < self._find("", end) else end
         elif plain in ("abstract", "appendices", "thebibliography"):
             self._heading(at, {"abstract": "Abstract", "appendices": "Appendix"}.get(plain, "References"))
             self._appendix = self._appendix or plain == "appendices"
@@ -355,7 +334,7 @@ class _Reader:
         elif not self._open:
             self._out.begin("paragraph")
             self._out.touch(at)
-        return self._source.skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, _ENVIRONMENT_ARGUMENTS.get(plain, 0)))
+        return self._skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, _ENVIRONMENT_ARGUMENTS.get(plain, 0)))
 
     def _end(self, name: str, end: int) -> int:
         plain = name.rstrip("*")
@@ -374,7 +353,7 @@ class _Reader:
 
     def _verbatim(self, at: int, name: str, end: int) -> int:
         closing = f"\\end{{{name}}}"
-        close = self._source.find(closing, end)
+        close = self._find(closing, end)
         if close == len(self._text):
             return end
         if name != "comment":
@@ -382,7 +361,7 @@ class _Reader:
                 self._out.begin("code")
             self._out.touch(at)
             self._out.line(raw=True)
-            self._out.add(self._text[self._source.skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, 0)) : close])
+            self._out.add(self._text[self._skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, 0)) : close])
             self._out.line()
             if not self._open:
                 self._out.begin("paragraph")
@@ -411,7 +390,7 @@ class _Reader:
             if not self._open:
                 self._out.begin("paragraph")
                 self._out.touch(at)
-            return self._source.skip_arguments(end, 1)
+            return self._skip_arguments(end, 1)
         marker = "- "
         if self._numbers and self._numbers[-1] >= 0:
             self._numbers[-1] += 1
@@ -436,22 +415,16 @@ class _Reader:
         self._out.add(unicodedata.normalize("NFC", letter + _ACCENTS[mark]))
         return found.end()
 
-    def _math(self, at: int, found: re.Match[str] | None) -> int:
-        if found and found.end() <= self._source.blank_line(at):
-            return self._raw(at, found.end())
-        self._out.add("$")
-        return at + 1
-
     def _raw(self, at: int, end: int) -> int:
         """Source that is shown as it is, but for labels."""
         self._out.add(_LABEL.sub("", self._text[at:end]))
         return end
 
-    def _open_group(self, end: int, then: str, special: bool = False) -> int:
-        if special:
-            if self._special >= 0:
-                self._groups[self._special] = ""
-            self._special = len(self._groups)
+    def _open_special(self, end: int, then: str) -> int:
+        """The group of a heading or a title begins, and ends one that nobody closed."""
+        if self._special >= 0:
+            self._groups[self._special] = ""
+        self._special = len(self._groups)
         self._groups.append(then)
         return end
 

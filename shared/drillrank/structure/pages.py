@@ -69,8 +69,7 @@ class Pages:
     @classmethod
     def of(cls, marks: Iterable[tuple[int, int, str]]) -> Pages:
         """From start, number and label of each page."""
-        starts, numbers, labels = zip(*marks, strict=True)
-        return cls(starts, numbers, labels)
+        return cls(*zip(*marks, strict=True))
 
     @classmethod
     def from_json(cls, text: object) -> Pages | None:

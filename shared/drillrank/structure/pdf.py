@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
+from itertools import accumulate
 from multiprocessing import spawn
 from pathlib import Path
 from threading import Thread
@@ -217,7 +218,10 @@ def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
         MissingExtra: the extra `pdf` is not installed.
     """
     bookmarks = bookmarks_of(content)
-    pages = _pages(_pages_alone(content) if alone else content)
+    content = _pages_alone(content) if alone else content
+    pages = _parsed(content)
+    if turned := [(number, page.angle) for number, page in enumerate(pages, 1) if page.angle]:
+        pages = _parsed(content, page_orientation_corrections=turned)
     if not any(row.text.strip() for page in pages for row in page.rows):
         raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
     unread = [number for number, page in enumerate(pages, 1) if page.is_broken]
@@ -226,7 +230,7 @@ def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
 
 def text_of(printed: PrintedPages) -> tuple[str, Pages]:
     """The pages as Markdown."""
-    words = words_of(row for rows in printed.pages for row in rows)
+    words = Counter(word for rows in printed.pages for row in rows for word in _WORDS.findall(row.text.casefold()))
     pages = without_running([[rejoined(row, words) for row in rows] for rows in printed.pages])
     marked = marked_rows(printed.bookmarks, pages)
     blocks = [blocks_of(rows, number, marked) for number, rows in enumerate(pages)]
@@ -234,7 +238,7 @@ def text_of(printed: PrintedPages) -> tuple[str, Pages]:
     if not are_enough(marked, len(pages)):
         deepest = max((level for entries in marked.values() for level in entries.values()), default=0)
         levels = by_fonts([block for own in blocks for block in own], deepest)
-    return written(blocks, levels, marked, printed.labels, words)
+    return _written(blocks, levels, marked, printed.labels, words)
 
 
 def _broken(cause: object) -> InvalidInput:
@@ -285,15 +289,6 @@ def _below_top(height: float | None, view: list[float]) -> float | None:
     if height is None or above is None or not math.isfinite(height - above):
         return None
     return height - above
-
-
-def _pages(content: bytes) -> list[_Page]:
-    """All pages; one whose text stands on its side is turned."""
-    pages = _parsed(content)
-    turned = [(number, page.angle) for number, page in enumerate(pages, 1) if page.angle]
-    if turned:
-        pages = _parsed(content, page_orientation_corrections=turned)
-    return pages
 
 
 class _Page(NamedTuple):
@@ -350,84 +345,7 @@ def _pages_alone(content: bytes) -> bytes:
     return saved.getvalue()
 
 
-class MarkdownText:
-    """A text that grows block by block.
-
-    Args:
-        words: All words of the file: a word that is parted at the end of a line is written as one if it is one of them.
-    """
-
-    def __init__(self, words: Collection[str]) -> None:
-        self._words = words
-        self._parts: list[str] = []
-        self._length = 0
-        self._last: PrintedBlock | None = None
-        self._heading = ""
-
-    def __str__(self) -> str:
-        """The text so far."""
-        return "".join(self._parts)
-
-    def page(self) -> int:
-        """A page begins: where what comes next will stand."""
-        return self._length + (2 if self._parts else 0)
-
-    def heading(self, level: int, title: str) -> None:
-        """Write a heading, unless it only says that the section goes on."""
-        title = without_continued(" ".join(title.split()))
-        if title == self._heading:
-            return
-        self._heading = title
-        self._write(heading(level, title))
-        self._last = None
-
-    def block(self, block: PrintedBlock) -> int | None:
-        """Write a block; where it stands if it goes on with the sentence that the page before broke off."""
-        if block.kind == "table":
-            self._write(table([row.cells for row in block.rows]))
-        else:
-            text = self._prose(block.rows)
-            if self._breaks_off(block, text):
-                at = self._length + 1
-                self._parts.append(f" {text}")
-                self._length += len(text) + 1
-                self._last = block
-                return at
-            self._write(f"- {_BULLET.sub('', text, count=1)}" if block.kind == "item" and _BULLET.match(text) else text)
-        self._last = block
-        return None
-
-    def _breaks_off(self, block: PrintedBlock, text: str) -> bool:
-        last = self._last
-        if last is None or last.kind == "table" or last.page == block.page or block.kind == "item":
-            return False
-        before = self._parts[-1][-1:]
-        return text[:1].islower() and (before.isalpha() or before == ",")
-
-    def _write(self, text: str) -> None:
-        if self._parts:
-            text = f"\n\n{text}"
-        self._parts.append(text)
-        self._length += len(text)
-
-    def _prose(self, rows: Sequence[Row]) -> str:
-        parts: list[str] = []
-        for row in rows:
-            line = " | ".join(row.cells) if len(rows) == 1 and len(row.cells) > 1 else row.text
-            parted = _HYPHEN.search(parts[-1][-_LONGEST_WORD:]) if parts else None
-            rest = _WORDS.match(line)
-            if parted and rest and (parted[1] + rest[0]).casefold() in self._words:
-                parts[-1] = parts[-1][:-1]
-            parts.append(line if parted or not parts else f" {line}")
-        return prose("".join(parts))
-
-
-def words_of(rows: Iterable[Row]) -> Counter[str]:
-    """How often each word stands inside of lines."""
-    return Counter(word for row in rows for word in _WORDS.findall(row.text.casefold()))
-
-
-def written(
+def _written(
     pages: Sequence[Sequence[PrintedBlock]],
     levels: Mapping[int, int],
     marked: Mapping[int, Mapping[str, int]],
@@ -443,25 +361,49 @@ def written(
         labels: Of the pages.
         words: Of the file.
     """
-    text = MarkdownText(words)
-    starts = []
+    parts: list[str] = []  # each behind what sets it apart from the one before
+    firsts: list[int] = []  # of each page, the number of its first part
+    last: PrintedBlock | None = None
+    heading_above = ""
     for blocks in pages:
-        starts.append(text.page())
-        for number, block in enumerate(blocks):
+        firsts.append(len(parts))
+        for block in blocks:
             entries = marked.get(id(block.rows[0]), {})
-            for title, level in entries.items():
-                text.heading(level, title)
-            said = " ".join(row.text for row in block.rows)
-            if id(block) in levels and not entries:
-                text.heading(levels[id(block)], said)
-            elif not (entries and len(block.rows) == 1 and _repeats(said, entries)):
-                at = text.block(block)
-                if at is not None and number == 0:
-                    starts[-1] = at
-    result = f"{text}\n"
-    for number in reversed(range(len(starts))):  # a blank page begins where the next one does
-        starts[number] = min([starts[number], len(result) - 1, *starts[number + 1 : number + 2]])
-    return result, Pages(tuple(starts), tuple(range(1, len(pages) + 1)), tuple(labels))
+            titles = entries or ({block.text: levels[id(block)]} if id(block) in levels else {})
+            for title, level in titles.items():
+                title = without_continued(" ".join(title.split()))
+                if title != heading_above:  # else it says that the section goes on
+                    parts.append(f"\n\n{heading(level, title)}")
+                    heading_above, last = title, None
+            if titles and (not entries or (len(block.rows) == 1 and _repeats(block.text, entries))):
+                continue
+            text = _shown(block, words)
+            goes_on = last is not None and last.kind != "table" and last.page != block.page and block.kind != "item"
+            goes_on = goes_on and text[:1].islower() and (parts[-1][-1].isalpha() or parts[-1][-1] == ",")
+            parts.append(f" {text}" if goes_on else f"\n\n{text}")
+            last = block
+    ends = list(accumulate(map(len, parts), initial=-2))  # two line ends before the first part are left out
+    result = f"{''.join(parts)[2:]}\n"
+    places = [end + len(part) - len(part.lstrip()) for end, part in zip(ends, parts, strict=False)]
+    places.append(len(result) - 1)  # a blank page begins where the next one does
+    starts = tuple(min(places[first], len(result) - 1) for first in firsts)
+    return result, Pages(starts, tuple(range(1, len(pages) + 1)), tuple(labels))
+
+
+def _shown(block: PrintedBlock, words: Collection[str]) -> str:
+    """A block as Markdown; a word parted at the end of a line is written as one if it is one of the file's."""
+    if block.kind == "table":
+        return table([row.cells for row in block.rows])
+    parts: list[str] = []
+    for row in block.rows:
+        line = " | ".join(row.cells) if len(block.rows) == 1 and len(row.cells) > 1 else row.text
+        parted = _HYPHEN.search(parts[-1][-_LONGEST_WORD:]) if parts else None
+        rest = _WORDS.match(line)
+        if parted and rest and (parted[1] + rest[0]).casefold() in words:
+            parts[-1] = parts[-1][:-1]
+        parts.append(line if parted or not parts else f" {line}")
+    text = prose("".join(parts))
+    return f"- {_BULLET.sub('', text, count=1)}" if block.kind == "item" and _BULLET.match(text) else text
 
 
 def _repeats(said: str, titles: Iterable[str]) -> bool:

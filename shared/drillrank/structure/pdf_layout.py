@@ -283,9 +283,7 @@ def rejoined(row: Row, counts: Mapping[str, int]) -> Row:
         row: Of the file.
         counts: How often the file has each word, in small letters.
     """
-    runs = tuple(replace(run, text=joined(run.text, counts)) if " " in run.text else run for run in row.runs)
-    changed = any(after is not run and after.text != run.text for run, after in zip(row.runs, runs, strict=True))
-    return replace(row, runs=runs) if changed else row
+    return replace(row, runs=tuple(replace(run, text=joined(run.text, counts)) for run in row.runs))
 
 
 def joined(text: str, counts: Mapping[str, int]) -> str:
@@ -297,8 +295,6 @@ def joined(text: str, counts: Mapping[str, int]) -> str:
     'Revenue grew'
     """
     parts = text.split(" ")
-    if not any(len(a) <= _SHORT + 1 or len(b) <= _SHORT + 1 for a, b in pairwise(parts)):
-        return text
     whole: list[str] = []
     at = 0
     while at < len(parts):
@@ -310,77 +306,57 @@ def joined(text: str, counts: Mapping[str, int]) -> str:
 
 def _end(parts: Sequence[str], start: int, counts: Mapping[str, int]) -> int:
     """Where the longest word ends that is split from `start` on; the next part, if none is."""
-    first = parts[start].lstrip(_AROUND)
-    if not first.isalpha():
-        return start + 1
-    letters = [first.casefold()]
-    long = len(first) > _SHORT
-    best = start + 1
-    for end in range(start + 1, len(parts)):
-        part = parts[end].rstrip(_AROUND)
-        long_too = len(part) > _SHORT
-        if not part.isalpha() or (long and long_too):
+    best, word, rarest, long = start + 1, "", math.inf, 0
+    for end, given in enumerate(parts[start:], start + 1):
+        part = given.rstrip(_AROUND) if word else given.lstrip(_AROUND)
+        long += len(part) > _SHORT
+        if not part.isalpha() or long > 1:
             break
-        long = long or long_too
-        letters.append(part.casefold())
-        if _is_split(letters, counts):
-            best = end + 1
-        if len(part) < len(parts[end]):  # behind a comma, another word begins
+        word += part.casefold()
+        rarest = min(rarest, counts.get(part.casefold(), 0))
+        known = counts.get(word, 0) if len(word) >= _LEAST_LETTERS else 0
+        spelled = end - start >= _SPELLED and end - start == len(word)
+        if end > start + 1 and known and (spelled or known >= _RARER * rarest):
+            best = end
+        if end > start + 1 and part != given:  # behind a comma, another word begins
             break
     return best
 
 
-def _is_split(parts: Sequence[str], counts: Mapping[str, int]) -> bool:
-    word = "".join(parts)
-    known = counts.get(word, 0)
-    if len(word) < _LEAST_LETTERS or not known:
-        return False
-    spelled = len(parts) >= _SPELLED and all(len(part) == 1 for part in parts)
-    return spelled or known >= _RARER * min(counts.get(part, 0) for part in parts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What makes two rows of two pages the same: their words, and how high they stand."""
-
-    words: str
-    y: int
+_Place = tuple[str, int]  # words of a row, and how high it stands: equal on two pages, they are the same
 
 
 def without_running(pages: Sequence[list[Row]]) -> list[list[Row]]:
     """The rows of each page without those at its edges that repeat on others, and without a page number."""
     seen: Counter[_Place] = Counter()
     sizes: Counter[float] = Counter()
+    edges = []
     for number, rows in enumerate(pages):
         ordered = sorted(rows, key=lambda row: row.y)
-        outer = {id(row): row for row in (*ordered[:_OUTERMOST], *ordered[-_OUTERMOST:])}
-        seen.update({place for row in outer.values() for place in _places(row, number)})
+        edges.append((ordered[:_OUTERMOST], ordered[::-1][:_OUTERMOST]))
+        seen.update({place for side in edges[-1] for row in side for place in _places(row, number)})
         for row in rows:
             sizes[row.size] += len(row.text)
     largest = _LARGE * sizes.most_common(1)[0][0] if sizes else 0.0
     least = max(_LEAST_PAGES, round(_PART * len(pages)))
-    running = {place for place, count in seen.items() if count >= least}
-    return [_inside(rows, number, running, largest) for number, rows in enumerate(pages)]
-
-
-def _inside(rows: list[Row], number: int, running: set[_Place], largest: float) -> list[Row]:
-    """Peeled from the edges: what stands inside of the text is no header."""
-    ordered = sorted(rows, key=lambda row: row.y)
-    peeled: set[int] = set()
-    for side in (ordered[:_OUTERMOST], ordered[::-1][:_OUTERMOST]):
-        for row in side:
-            # of a place that falls between two others, one of both is seen on every page
-            repeats = row.size <= largest and any(place in running for place in _places(row, number))
-            if not repeats and not (len(row.cells) == 1 and _PAGE_NUMBER.fullmatch(row.text)):
-                break
-            peeled.add(id(row))
-    return [row for row in rows if id(row) not in peeled] or rows  # a page that is all the same is no header
+    kept = []
+    for number, rows in enumerate(pages):
+        peeled: set[int] = set()
+        for side in edges[number]:  # from the edge: what stands inside of the text is no header
+            for row in side:
+                # of a place that falls between two others, one of both is seen on every page
+                repeats = row.size <= largest and any(seen[place] >= least for place in _places(row, number))
+                if not repeats and not (len(row.cells) == 1 and _PAGE_NUMBER.fullmatch(row.text)):
+                    break
+                peeled.add(id(row))
+        kept.append([row for row in rows if id(row) not in peeled] or rows)  # a page that is all the same is no header
+    return kept
 
 
 def _places(row: Row, number: int) -> tuple[_Place, _Place]:
     """Numbers count from the page's own: those that rise with it are page numbers."""
     words = _SMALL_NUMBER.sub(lambda found: f"#{int(found[0]) - number}", row.text.casefold())
-    return _Place(words, int(row.y // 6)), _Place(words, int((row.y + 3) // 6) + 10_000)
+    return (words, int(row.y // 6)), (words, int((row.y + 3) // 6) + 10_000)
 
 
 @dataclass(frozen=True)
@@ -407,6 +383,11 @@ class PrintedBlock:
         """Whether all of it is."""
         return all(row.bold for row in self.rows)
 
+    @property
+    def text(self) -> str:
+        """Its rows, apart by spaces."""
+        return " ".join(row.text for row in self.rows)
+
 
 def blocks_of(rows: Sequence[Row], page: int, headings: Container[int] = ()) -> list[PrintedBlock]:
     """The blocks of a page.
@@ -417,36 +398,25 @@ def blocks_of(rows: Sequence[Row], page: int, headings: Container[int] = ()) -> 
         headings: Of rows that are known to be headings their identities: each stands alone.
     """
     blocks: list[PrintedBlock] = []
-    for kind, group in _grouped(rows, headings):
-        if kind == "table":
-            blocks.append(PrintedBlock("table", tuple(group), page))
-        else:
-            blocks += [
-                PrintedBlock("item" if part[0].is_item else "paragraph", tuple(part), page)
-                for part in _paragraphs(group, headings)
-            ]
+    kinds = zip(_kinds(rows, headings), rows, strict=True)
+    for (is_table, _), group in groupby(kinds, key=lambda pair: (pair[0], pair[1].left)):
+        group_rows = [row for _, row in group]
+        parts = [group_rows] if is_table else _paragraphs(group_rows, headings)
+        for part in parts:
+            kind: Literal["paragraph", "item", "table"] = "item" if part[0].is_item else "paragraph"
+            blocks.append(PrintedBlock("table" if is_table else kind, tuple(part), page))
     return blocks
 
 
-def _grouped(rows: Sequence[Row], headings: Container[int]) -> Iterable[tuple[str, list[Row]]]:
-    """Rows by turns of tables and of text."""
-    kinds = ["table" if len(row.cells) > 1 and id(row) not in headings else "text" for row in rows]
+def _kinds(rows: Sequence[Row], headings: Container[int]) -> list[bool]:
+    """Of each row, whether it is of a table: rows of several cells, and lines inside that name those below."""
+    several = [len(row.cells) > 1 and id(row) not in headings for row in rows]
     for at in range(1, len(rows) - 1):
-        if kinds[at - 1] == kinds[at + 1] == "table" and kinds[at] == "text" and _names_rows(rows, at, headings):
-            kinds[at] = "table"
+        if several[at - 1] and several[at + 1] and _names_rows(rows, at, headings):
+            several[at] = True
     for at in range(len(rows)):  # one line with gaps is no table
-        alone = (at == 0 or kinds[at - 1] != "table") and (at + 1 == len(rows) or kinds[at + 1] != "table")
-        if kinds[at] == "table" and alone:
-            kinds[at] = "text"
-    group: list[Row] = []
-    for at, row in enumerate(rows):
-        new_column = bool(group) and row.left != group[-1].left
-        if group and (kinds[at] != kinds[at - 1] or new_column):
-            yield kinds[at - 1], group
-            group = []
-        group.append(row)
-    if group:
-        yield kinds[len(rows) - 1], group
+        several[at] = several[at] and any(several[max(at - 1, 0) : at] + several[at + 1 : at + 2])
+    return several
 
 
 def _names_rows(rows: Sequence[Row], at: int, headings: Container[int]) -> bool:
@@ -459,10 +429,9 @@ def _names_rows(rows: Sequence[Row], at: int, headings: Container[int]) -> bool:
 def _paragraphs(rows: Sequence[Row], headings: Container[int]) -> list[list[Row]]:
     parts: list[list[Row]] = []
     for row in rows:
-        if parts and _goes_on(parts[-1], row, headings):
-            parts[-1].append(row)
-        else:
-            parts.append([row])
+        if not parts or not _goes_on(parts[-1], row, headings):
+            parts.append([])
+        parts[-1].append(row)
     return parts
 
 
@@ -508,40 +477,32 @@ def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -
     for mark in bookmarks:
         if not 0 <= mark.page < len(pages) or not mark.title:
             continue
-        place = _titled(mark, pages, last) or _pointed(mark, pages)
-        if place is None:
-            continue
-        last = max(last, place)
-        row = pages[place[0]][place[1]]
-        found.setdefault(id(row), {}).setdefault(mark.title, min(mark.level, _DEEPEST))
+        place = _titled(mark, pages, last)
+        if place is None and pages[mark.page]:
+            tops = [0.0 if mark.y is None else abs(row.y - mark.y) for row in pages[mark.page]]
+            place = mark.page, tops.index(min(tops))
+        if place is not None:
+            last = max(last, place)
+            own = found.setdefault(id(pages[place[0]][place[1]]), {})
+            own.setdefault(mark.title, min(mark.level, _DEEPEST))
     return found
 
 
 def _titled(mark: Bookmark, pages: Sequence[Sequence[Row]], last: tuple[int, int]) -> tuple[int, int] | None:
+    """The page and the row behind `last` that hold the title of a bookmark."""
     wanted = _plain(mark.title)
-    near: list[tuple[float, tuple[int, int]]] = []
-    for page in (mark.page, mark.page + 1):
-        for at, row in enumerate(pages[page] if page < len(pages) else ()):
+    for page in range(mark.page, min(mark.page + 2, len(pages))):
+        near: list[tuple[float, tuple[int, int]]] = []
+        for at, row in enumerate(pages[page]):
             said = _plain(row.text)
-            whole = said == wanted
             # a title over two lines, or one that its text follows
             begins = len(said) > 5 and (wanted.startswith(said) or (said.startswith(wanted) and len(wanted) > 5))
-            if (whole or begins) and (page, at) > last:
+            if (said == wanted or begins) and (page, at) > last:
                 far = 0.0 if mark.y is None else abs(row.y - mark.y)
-                near.append((far + (0 if whole else 40) + 2000 * (page - mark.page), (page, at)))
+                near.append((far + 40 * (said != wanted), (page, at)))
         if near:
-            break
-    return min(near)[1] if near else None
-
-
-def _pointed(mark: Bookmark, pages: Sequence[Sequence[Row]]) -> tuple[int, int] | None:
-    rows = pages[mark.page]
-    if not rows:
-        return None
-    if mark.y is None:
-        return mark.page, 0
-    y = mark.y
-    return mark.page, min(range(len(rows)), key=lambda at: abs(rows[at].y - y))
+            return min(near)[1]
+    return None
 
 
 def _plain(text: str) -> str:
@@ -567,7 +528,7 @@ def by_fonts(blocks: Sequence[PrintedBlock], below: int) -> dict[int, int]:
     named: dict[int, int] = {}
     for block, after in zip(blocks, [*blocks[1:], None], strict=False):
         if _may_be(block, size, bold, after):
-            text = _text(block)
+            text = block.text
             styles[id(block)] = block.size, block.bold, text.isupper()
             if (rank := named_rank(text)) is not None:
                 named[id(block)] = rank
@@ -604,7 +565,7 @@ def _of_text(blocks: Sequence[PrintedBlock]) -> tuple[float, bool]:
 
 
 def _may_be(block: PrintedBlock, size: float, bold: bool, after: PrintedBlock | None) -> bool:
-    text = _text(block)
+    text = block.text
     letters = sum(map(str.isalpha, text))
     if block.kind == "table" or len(block.rows) > 2 or len(text) > _LONGEST or letters < max(3, 0.5 * len(text)):
         return False
@@ -613,10 +574,6 @@ def _may_be(block: PrintedBlock, size: float, bold: bool, after: PrintedBlock | 
     heads_table = after is not None and after.kind == "table" and len(block.rows[0].cells) > 1
     stands_out = block.size > 1.08 * size or (block.bold and not bold)
     return stands_out and block.size > 0.9 * size and not heads_table
-
-
-def _text(block: PrintedBlock) -> str:
-    return " ".join(row.text for row in block.rows)
 
 
 def without_continued(title: str) -> str:

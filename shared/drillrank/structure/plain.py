@@ -40,18 +40,8 @@ _LONGEST_TITLE = 80
 _UNEVEN = 3  # characters by which an underline may be shorter than its title
 _CERTAIN = 0.9  # confidence of numbers, names, and lines of a table of contents
 _GAP = 2  # largest step from one number to the next: one heading may have been missed
-_RANKS = {
-    "book": 0,
-    "part": 1,
-    "§": 3,
-    "section": 3,
-    "clause": 3,
-    "=": 3,
-    "-": 4,
-    "~": 5,
-    "^": 6,
-    **dict.fromkeys(("chapter", "appendix", "annex", "schedule", "article", "item"), 2),
-}
+_RANKS = {"book": 0, "part": 1, "§": 3, "section": 3, "clause": 3, "=": 3, "-": 4, "~": 5, "^": 6}
+_RANKS |= dict.fromkeys(("chapter", "appendix", "annex", "schedule", "article", "item"), 2)
 _NUMBER_RANK = 3  # of "1"; that of "1.1" is one more
 _ROMANS = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV", "XV", "XVI"]
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r\n?|\n)")
@@ -89,13 +79,13 @@ def named_rank(title: str) -> int | None:
 
 
 class _Heading(NamedTuple):
-    """A paragraph that may be a heading."""
+    """A paragraph that may be a heading; the smaller its rank, the higher it stands."""
 
     at: int
     title: str
     rank: int
-    style: Literal["named", "plain", "dotted", "roman"]  # `dotted` is "1." without a second number, as in a list
-    number: tuple[int, ...]
+    style: Literal["named", "plain", "dotted", "roman", "flat"]  # `dotted` is "1." alone, as in a list
+    number: tuple[int, ...] = ()
     confidence: float = 0.95
 
 
@@ -109,9 +99,9 @@ def scan_plain(text: str) -> Scan:
     flat = _flat_headings(text, spans, {*underlined, *numbered})
     alone = {*apart}  # in a run of lines, what is short or in capitals is mostly the head of a table
     flat = {at: found for at, found in flat.items() if spans[at] in alone or found.confidence >= _CERTAIN}
-    used = {heading.rank for found in (numbered, flat) for heading in found.values()} | {
-        _RANKS[found["under"][0]] for found in underlined.values()
-    }
+    guessed = numbered | flat
+    used = {heading.rank for heading in guessed.values()}
+    used |= {_RANKS[found["under"][0]] for found in underlined.values()}
     levels = {rank: level for level, rank in enumerate(sorted(used), 1)}
     blocks: list[Block] = []
     headings: list[tuple[int, str]] = []
@@ -124,8 +114,8 @@ def scan_plain(text: str) -> Scan:
             blocks.append(Block("heading", start, found.end("under")))
             rest = _REST_OF_LINE.match(text, found.end("under"), end)
             start = rest.end() if rest else end
-        elif at in numbered or at in flat:
-            heading = numbered[at] if at in numbered else flat[at]
+        elif at in guessed:
+            heading = guessed[at]
             headings.append((levels[heading.rank], heading.title))
             confidences.append(heading.confidence)
             blocks.append(Block("heading", start, end))
@@ -155,16 +145,16 @@ def _candidate(at: int, text: str, start: int, end: int) -> _Heading | None:
     found = _NAMED.fullmatch(line) or _NUMBERED.fullmatch(line) or _ROMAN.fullmatch(line)
     if not found or not _reads_like_a_title(found["title"]):
         return None
-    number: tuple[int, ...] = ()
+    number: tuple[int, ...]
     if found.re is _NAMED:
         number = (int(found["number"]),) if found["number"].isdecimal() else ()
         return _Heading(at, line, _RANKS[(found["name"] or found["sign"]).lower()], "named", number)
     if found.re is _ROMAN:
-        roman = found["number"]
-        return _Heading(at, line, _NUMBER_RANK, "roman", (_ROMANS.index(roman) + 1,)) if roman in _ROMANS else None
+        place = _ROMANS.index(found["number"]) + 1 if found["number"] in _ROMANS else 0
+        return _Heading(at, line, _NUMBER_RANK, "roman", (place,)) if place else None
     number = tuple(map(int, found["number"].split(".")))
-    style: Literal["plain", "dotted"] = "dotted" if found["dot"] and len(number) == 1 else "plain"
-    return _Heading(at, line, _NUMBER_RANK + len(number) - 1, style, number)
+    is_dotted = found["dot"] and len(number) == 1
+    return _Heading(at, line, _NUMBER_RANK + len(number) - 1, "dotted" if is_dotted else "plain", number)
 
 
 def _reads_like_a_title(title: str | None) -> bool:
@@ -226,21 +216,7 @@ def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
     return least <= number[same] - before <= _GAP and all(part <= _GAP for part in number[same + 1 :])
 
 
-class _FlatHeading(NamedTuple):
-    """A paragraph that is taken for a heading.
-
-    Attributes:
-        title: As a reader sees it.
-        rank: The smaller, the higher in the tree; as that of `_Heading`.
-        confidence: Above 0 and below 1.
-    """
-
-    title: str
-    rank: int
-    confidence: float
-
-
-def _flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container[int] = ()) -> dict[int, _FlatHeading]:
+def _flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container[int] = ()) -> dict[int, _Heading]:
     """The paragraphs that are headings, by their place.
 
     Args:
@@ -249,7 +225,7 @@ def _flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container
         known: Places of those that are headings for better reasons.
     """
     listed = _listed(text, spans)
-    found: dict[int, _FlatHeading] = {}
+    found: dict[int, _Heading] = {}
     for at, (start, end) in enumerate(spans):
         line = text[start:end].strip()
         below = text[slice(*spans[at + 1])] if at + 1 < len(spans) else ""
@@ -257,18 +233,12 @@ def _flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container
             continue
         kind, title = _kind(line, below, listed)
         if kind:
-            found[at] = _FlatHeading(title, _RANK[kind], _CONFIDENCE[kind])
-    found = _without_running(found)
-    short = [at for at, heading in found.items() if heading.rank == _RANK["short"]]
-    if len(short) < _LEAST_SHORT:
-        found = {at: heading for at, heading in found.items() if at not in short}
+            found[at] = _Heading(at, title, _RANK[kind], "flat", confidence=_CONFIDENCE[kind])
+    times = Counter(_key(heading.title) for heading in found.values())  # a title on page after page is the page's own
+    found = {at: heading for at, heading in found.items() if times[_key(heading.title)] < _RUNNING}
+    if sum(heading.rank == _RANK["short"] for heading in found.values()) < _LEAST_SHORT:
+        found = {at: heading for at, heading in found.items() if heading.rank != _RANK["short"]}
     return _with_text_below(found, len(spans), known)
-
-
-def _without_running(found: dict[int, _FlatHeading]) -> dict[int, _FlatHeading]:
-    """Without titles that stand on page after page."""
-    times = Counter(_key(heading.title) for heading in found.values())
-    return {at: heading for at, heading in found.items() if times[_key(heading.title)] < _RUNNING}
 
 
 def _kind(line: str, below: str, listed: Container[str]) -> tuple[str, str]:
@@ -312,7 +282,7 @@ def _key(title: str) -> str:
     return " ".join(title.casefold().split())
 
 
-def _with_text_below(found: dict[int, _FlatHeading], count: int, known: Container[int]) -> dict[int, _FlatHeading]:
+def _with_text_below(found: dict[int, _Heading], count: int, known: Container[int]) -> dict[int, _Heading]:
     """Without rows of headings that nothing stands below: lists, addresses, title pages."""
 
     def leads(at: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from drillrank.structure.document import Document, Section
@@ -34,21 +34,10 @@ _REFERENCE = re.compile(
 )
 _LABEL = re.compile(rf"\s*(?:(?i:{_NAME})\s*(?P<number>{_NUMBER})|(?P<plain>\d{{1,3}}(?:\.\d{{1,3}})*)\.?\s+\S)")
 _HEADING_NUMBER = re.compile(r"^(?:[\d.]+|[IVX]+\.)\s+")
-_BIBLIOGRAPHIES = frozenset(
-    [
-        "bibliography",
-        "citations",
-        "external links",
-        "footnotes",
-        "further reading",
-        "notes",
-        "notes and references",
-        "references",
-        "references and notes",
-        "see also",
-        "works cited",
-    ]
-)
+_BIBLIOGRAPHIES = frozenset({
+    "bibliography", "citations", "external links", "footnotes", "further reading", "notes", "notes and references",
+    "references", "references and notes", "see also", "works cited",
+})  # fmt: skip
 
 
 class Link(NamedTuple):
@@ -87,16 +76,13 @@ def references(text: str) -> list[Label]:
     >>> references("See Sections 8 and 9.1, Table 3 and § 5; Note 12 has more, as has Section “Rents”.")
     [('section', '8'), ('section', '9.1'), ('table', '3'), ('section', '5'), ('note', '12'), ('title', 'rents')]
     """
-    return list(dict.fromkeys(_found(text)))
-
-
-def _found(text: str) -> Iterator[Label]:
+    labels: list[Label] = []
     for found in _REFERENCE.finditer(text):
         if found["title"]:
-            yield "title", _folded(found["title"])
+            labels.append(("title", _folded(found["title"])))
         else:
-            for number in re.findall(_NUMBER, found["numbers"]):
-                yield _kind(found["name"]), number.lower()
+            labels += [(_kind(found["name"]), number.lower()) for number in re.findall(_NUMBER, found["numbers"])]
+    return list(dict.fromkeys(labels))
 
 
 def heading_labels(heading: str) -> list[Label]:

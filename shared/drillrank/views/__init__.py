@@ -24,7 +24,7 @@ from drillrank.views.index import (
     merge_views,
 )
 from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
-from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
+from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, check_views, section_chunks
 
 __all__ = [
     "KEYWORD_PROMPT",
@@ -50,6 +50,7 @@ __all__ = [
     "ViewText",
     "ViewWriter",
     "check_summarizer",
+    "check_views",
     "check_weights",
     "expanded",
     "explain_views",

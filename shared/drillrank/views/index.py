@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -96,14 +97,11 @@ def merge_views(
     >>> [(section.section_id, section.ranks) for section in merged]
     [('b', {'raw': 2, 'summary': 1}), ('a', {'raw': 1})]
     """
-    numbers: dict[str, int] = {}
-    for ranking in rankings.values():
-        for section_id in ranking:
-            numbers.setdefault(section_id, len(numbers))
+    numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(chain.from_iterable(rankings.values())))}
     ranks = {view: np.zeros(len(numbers), dtype=np.int64) for view in rankings}
     for view, ranking in rankings.items():
-        for rank, section_id in enumerate(dict.fromkeys(ranking), start=1):
-            ranks[view][numbers[section_id]] = rank
+        different = list(dict.fromkeys(ranking))
+        ranks[view][[numbers[id_] for id_ in different]] = range(1, len(different) + 1)
     names = list(numbers)
     return [MergedSection(names[number], score, own) for number, score, own in merge_ranks(ranks, k, weights, merge)]
 
@@ -136,24 +134,19 @@ def merge_ranks(
     top = 0 if weights is not None and merge == "fusion" else -(-2 * k // 3)  # the first of each view have a place
     of_views = np.array([*ranks.values()])
     in_order = np.where(of_views > 0, of_views, np.iinfo(np.int64).max)
-    ranked = np.flatnonzero(of_views.any(axis=0))
-    if merge == "union":
-        ranked = ranked[(in_order[:, ranked] <= top).any(axis=0)]
-    elif len(ranked) > k:
-        weight = np.array([_weight(view, weights) for view in ranks])
-        sums = weight @ np.where(of_views > 0, 1 / (RANK_OFFSET + of_views), 0.0)
-        seated = (in_order[:, ranked] <= top).any(axis=0)
-        least = np.partition(sums[ranked], -k)[-k]
-        ranked = ranked[seated | (sums[ranked] >= least * (1 - 1e-9))]
-    merged = []
-    for number in ranked[np.lexsort(in_order[::-1, ranked])].tolist():
-        own = {view: int(of_view[number]) for view, of_view in ranks.items() if of_view[number]}
-        # Exactly rounded sums, so that the order of the views cannot tell equal scores apart.
-        merged.append((number, math.fsum(_weight(view, weights) / (RANK_OFFSET + own[view]) for view in own), own))
-    chosen = sorted(merged, key=lambda section: (min(section[2].values()) > top, -section[1]))
+    weight = np.array([[_weight(view, weights)] for view in ranks])
+    # Sorted, so that the order of the views cannot tell equal scores apart.
+    scores = np.sort(np.where(of_views > 0, weight / (RANK_OFFSET + of_views), 0.0), axis=0).sum(axis=0)
+    seated = in_order.min(axis=0) <= top
+    best_first = np.lexsort((*in_order[::-1], -scores, ~seated))
+    chosen = best_first[(seated if merge == "union" else of_views.max(axis=0) > 0)[best_first]]
     if merge == "fusion":
         chosen = chosen[:k]
-    return sorted(chosen, key=lambda section: -section[1])
+    chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
+    return [
+        (number, float(scores[number]), {view: int(own[number]) for view, own in ranks.items() if own[number]})
+        for number in chosen.tolist()
+    ]
 
 
 def explain_views(
@@ -286,7 +279,7 @@ class MultiViewIndex:
         language: Whose stemmer words go through: one of `drillrank.text.LANGUAGES`.
         embed: Ranks by meaning in place of words: turns texts into an array of shape (texts, dimensions).
         merge: `"fusion"`, or `"union"` as in the paper: see `drillrank.views.merge_views`.
-        views: The views that are searched, among those of the chunks; None for all.
+        views: The views that are searched, among those of the chunks.
 
     Raises:
         InvalidInput: a weight is below 0, the retriever, a view or `merge` is unknown, or some sections lack their raw
@@ -310,18 +303,18 @@ class MultiViewIndex:
         *,
         embed: Embed | None = None,
         merge: Merge = "fusion",
-        views: Sequence[View] | None = None,
+        views: Sequence[View] = VIEWS,
     ) -> None:
         check_one_of(RetrieverName, retriever=retriever)
         check_one_of(Merge, merge=merge)
         check_language(language)
         check_weights(weights)
-        check_views(VIEWS if views is None else views)
+        check_views(views)
         self.retriever = retriever
         self.weights = weights
         self.language = language
         self.merge: Merge = merge
-        self.views = VIEWS if views is None else tuple(views)
+        self.views = tuple(views)
         by_view: dict[str, list[tuple[int, ViewText | SectionChunk]]] = {view: [] for view in VIEWS}
         self._names: dict[str, str] = {}
         for number, chunk in enumerate(chunks):
