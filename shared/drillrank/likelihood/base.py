@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import inspect
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -27,8 +26,6 @@ from drillrank.vectors import CollectionStatistics
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from drillrank.likelihood.tokenizer import TextTokenizer
 
 T = TypeVar("T")
 
@@ -298,63 +295,6 @@ class LanguageModel(ABC):
     def wants_fit(self) -> bool:
         """Whether `fit` with the collection at hand would improve the scores."""
         return False
-
-
-class TokenModel(LanguageModel):
-    """A model that reads tokens; the keyword-only arguments of its class are its options, `chat` among them.
-
-    Args:
-        name: Model id, directory or address.
-        given: The constructor's `locals()`.
-    """
-
-    tells_next_tokens = True
-
-    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
-        parameters = inspect.signature(type(self).__init__).parameters.values()
-        self._name = name
-        self._options = {one.name: given[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options, as given."""
-        return dict(self._options)
-
-    @property
-    @abstractmethod
-    def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer; loads it if need be.
-
-        Raises:
-            InvalidInput: it cannot be loaded.
-        """
-
-    def first_tokens(self, text: str, count: int) -> str:
-        """The longest beginning of a text that has at most `count` tokens, special ones not counted."""
-        return self.tokenizer.first_tokens(text, count)
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text, special tokens not counted."""
-        return len(self.tokenizer(text).ids)
-
-    def _with_chat(self, requests: Sequence[Request]) -> Sequence[Request]:
-        """Requests that leave it to the model's option whether they are a conversation, with that option."""
-        if not self._options["chat"]:
-            return requests
-        return [replace(request, chat=True) if request.chat is None else request for request in requests]
-
-    def _end(self, include_eos: bool) -> list[int]:
-        """Ids behind a target."""
-        if include_eos and self.tokenizer.eos_id is None:
-            raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
-        return [self.tokenizer.eos_id] if include_eos and self.tokenizer.eos_id is not None else []
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without weights and connections: they are loaded and made again."""
-        return {"name": self._name, "options": self._options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
 
 
 def check_temperature(temperature: float) -> None:

@@ -24,12 +24,11 @@ from drillrank.likelihood.base import (
     NextTokenRequest,
     NextTokens,
     Request,
-    TokenModel,
     TrainedAnswers,
     read_trained_answers,
 )
 from drillrank.likelihood.process import Worker
-from drillrank.likelihood.tokenizer import AnyRequest, TextTokenizer, as_one_string, fit_to_budgets
+from drillrank.likelihood.tokenizer import AnyRequest, TextTokenizer, TokenModel, as_one_string, fit_to_budgets
 
 T = TypeVar("T")
 Loaded = TypeVar("Loaded", bound="Engine")

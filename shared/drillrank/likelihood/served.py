@@ -32,11 +32,10 @@ from drillrank.likelihood.base import (
     NextTokenRequest,
     NextTokens,
     Request,
-    TokenModel,
     TrainedAnswers,
     read_trained_answers,
 )
-from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets
+from drillrank.likelihood.tokenizer import TextTokenizer, TokenModel, as_one_string, fit_to_budgets
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
 

@@ -11,10 +11,12 @@ one character can have several tokens. So every beginning is tokenised before it
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -23,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, LacksCapability, require
-from drillrank.likelihood.base import NextTokenRequest, Request
+from drillrank.likelihood.base import LanguageModel, NextTokenRequest, Request
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
 
@@ -156,14 +158,6 @@ class TextTokenizer:
     def defused(self, text: str) -> str:
         """A text for a server that takes control tokens in it for such: each is broken by a zero-width space."""
         return self._control.sub(lambda found: f"{found[0][0]}\u200b{found[0][1:]}", text)
-
-    def first_tokens(self, text: str, count: int) -> str:
-        """The longest beginning of a text that has at most `count` tokens, special ones not counted.
-
-        Longest as budgets have it: it has `count` tokens, or more than that with one token more of the text.
-        """
-        [fitted] = fit_to_budgets([Request((Evidence(text, count),), "")], self, None, with_targets=False)
-        return fitted.text
 
     def in_chat(self, request: AnyRequest) -> AnyRequest:
         """The request with its prompt as the user's turn; what follows it begins the assistant's.
@@ -432,7 +426,7 @@ def _too_long(request: AnyRequest, bare: Fitted, window: int | None) -> InvalidI
         return InvalidInput(
             f"The question, or what else is scored, has {target} tokens, and the model reads {window} at once, the "
             "prompt among them: shorten it, or take a model with a longer window. It begins with "
-            f"{request.target[:40]!r:.200}."
+            f"{request.target[:40]!r}."
         )
     limits = {"of the prompt": request.max_tokens, "that the model reads at once": window}
     allowed = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
@@ -440,7 +434,7 @@ def _too_long(request: AnyRequest, bare: Fitted, window: int | None) -> InvalidI
     return InvalidInput(
         f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows it "
         f"{target}, and {allowed} are allowed: shorten the instruction, the demonstrations or the question, or allow "
-        f"more tokens. The longest of them begins with {wording[:40]!r:.200}."
+        f"more tokens. The longest of them begins with {wording[:40]!r}."
     )
 
 
@@ -525,3 +519,65 @@ def longest(over: Callable[[int], int], fits: int, most: int, guess: int) -> int
             break
         guess = size - excess
     return fits
+
+
+class TokenModel(LanguageModel):
+    """A model that reads tokens; the keyword-only arguments of its class are its options, `chat` among them.
+
+    Args:
+        name: Model id, directory or address.
+        given: The constructor's `locals()`.
+    """
+
+    tells_next_tokens = True
+
+    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+        parameters = inspect.signature(type(self).__init__).parameters.values()
+        self._name = name
+        self._options = {one.name: given[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options, as given."""
+        return dict(self._options)
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer; loads it if need be.
+
+        Raises:
+            InvalidInput: it cannot be loaded.
+        """
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """The longest beginning of a text that has at most `count` tokens, special ones not counted.
+
+        Longest as budgets have it: it has `count` tokens, or more than that with one token more of the text.
+        """
+        request = Request((Evidence(text, count),), "")
+        [fitted] = fit_to_budgets([request], self.tokenizer, None, with_targets=False)
+        return fitted.text
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, special tokens not counted."""
+        return len(self.tokenizer(text).ids)
+
+    def _with_chat(self, requests: Sequence[Request]) -> Sequence[Request]:
+        """Requests that leave it to the model's option whether they are a conversation, with that option."""
+        if not self._options["chat"]:
+            return requests
+        return [replace(request, chat=True) if request.chat is None else request for request in requests]
+
+    def _end(self, include_eos: bool) -> list[int]:
+        """Ids behind a target."""
+        if include_eos and self.tokenizer.eos_id is None:
+            raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
+        return [self.tokenizer.eos_id] if include_eos and self.tokenizer.eos_id is not None else []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without weights and connections: they are loaded and made again."""
+        return {"name": self._name, "options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
