@@ -95,7 +95,7 @@ class Server:
         """Path and payload for these prompts; for one, unless the server `batches`."""
         raise NotImplementedError
 
-    def split(self, answer: Any, count: int) -> list[Any]:  # noqa: ARG002
+    def split(self, answer: Any) -> list[Any]:
         """What is answered to each prompt."""
         return [answer]
 
@@ -120,9 +120,9 @@ class _VLLM(Server):
         wanted |= {"model": model, "prompt": [list(prompt.ids) for prompt in prompts]}
         return "/v1/completions", wanted | {"max_tokens": 1, "temperature": 0, "return_token_ids": True}
 
-    def split(self, answer: Any, count: int) -> list[Any]:
+    def split(self, answer: Any) -> list[Any]:
         choices = {choice["index"]: choice for choice in answer["choices"]}
-        return [choices[index] for index in range(count)]
+        return [choices[index] for index in range(len(choices))]
 
     def read(self, prompt: _Prompt, answer: Any) -> _Values:
         if list(answer["prompt_token_ids"]) != list(prompt.ids):
@@ -146,7 +146,7 @@ class _SGLang(Server):
         wanted |= {"input_ids": [list(prompt.ids) for prompt in prompts], "return_logprob": True}
         return "/generate", wanted | {"sampling_params": {"max_new_tokens": 1, "temperature": 0}}
 
-    def split(self, answer: Any, count: int) -> list[Any]:  # noqa: ARG002
+    def split(self, answer: Any) -> list[Any]:
         return list(answer)
 
     def read(self, prompt: _Prompt, answer: Any) -> _Values:
@@ -550,8 +550,7 @@ class ServedModel(TokenModel):
         groups = [distinct[at : at + size] for at in range(0, len(distinct), size)]
 
         def read(number: int, answer: Any) -> list[_Values]:
-            answers = server.split(answer, len(groups[number]))
-            return [server.read(prompt, one) for prompt, one in zip(groups[number], answers, strict=True)]
+            return [server.read(*pair) for pair in zip(groups[number], server.split(answer), strict=True)]
 
         requests = [server.request(self._served_name, group) for group in groups]
         values = chain.from_iterable(self._client.send(requests, read, server.engine, server.advice))
