@@ -111,3 +111,19 @@ def test_langchain(kind):
     own.store = store.store
     retriever = langchain_ext.MultiViewRetriever(source=own)
     assert retriever.invoke(QUESTION) == found == asyncio.run(retriever.ainvoke(QUESTION))
+
+
+@pytest.mark.parametrize("host", ["llama_index", "langchain"])
+def test_in_memory_the_views_share_a_vector(host):
+    if host == "llama_index":
+        model = Model()
+        nodes = llama_index_ext.MultiViewNodeParser()([Document(text=BOOK, id_="book")])
+        found = llama_index_ext.MultiViewRetriever(nodes, embed=model).retrieve(QUESTION)
+        asked = model._asked
+    else:
+        langchain_model = LangChainModel()
+        pieces = langchain_ext.MultiViewTextSplitter().split_documents([LangChainDocument(page_content=BOOK)])
+        found = langchain_ext.MultiViewRetriever(documents=pieces, embed=langchain_model).invoke(QUESTION)
+        asked = langchain_model.asked
+    assert found
+    assert asked == [QUESTION]

@@ -22,22 +22,9 @@ fuzz = settings(
 )
 
 WORDS = [
-    "fox",
-    "Whale",
-    "ä ö",
-    "\U0001f600",
-    "中文",
-    "\u2028",
-    "\x00",
-    "\x0c",
-    "\ud800",
-    "\xa0",
-    "",
-    " ",
-    "\t",
-    "a < b",
+    "fox", "Whale", "ä ö", "\U0001f600", "中文", "\u2028", "\x00", "\x0c", "\ud800", "\xa0", "", " ", "\t", "a < b",
     "1 > 0",
-]
+]  # fmt: skip
 ENDS = ["", "", "\n", "\r\n", "\r", "\n\n", "\n \n"]
 words = st.sampled_from(WORDS)
 ends = st.sampled_from(ENDS)
@@ -55,91 +42,32 @@ TAGS = ["p", "div", "h1", "h2", "h3", "h6", "ul", "ol", "li", "dl", "dt", "dd", 
 TAGS += ["pre", "blockquote", "section", "article", "nav", "aside", "a", "b", "i", "span", "form", "select", "option"]
 TAGS += ["button", "svg", "math", "title", "head", "body", "html", "textarea", "details", "summary", "frameset", "ruby"]
 ATTRIBUTES = [
-    "",
-    "",
-    " class=x",
-    ' id="a > b"',
-    " hidden",
-    " aria-hidden=true",
-    " role=heading aria-level=2",
-    " href='/u'",
-]
+    "", "", " class=x", ' id="a > b"', " hidden", " aria-hidden=true", " role=heading aria-level=2", " href='/u'",
+]  # fmt: skip
 ATTRIBUTES += [
-    " style='display:none'",
-    " role=navigation",
-    " role=heading",
-    ' alt="&amp;<"',
-    " a=1 a=2 b",
-    " /",
-    " start=x",
-]
+    " style='display:none'", " role=navigation", " role=heading", ' alt="&amp;<"', " a=1 a=2 b", " /", " start=x",
+]  # fmt: skip
 HTML = [f"<{tag}>" for tag in TAGS] + [f"</{tag}>" for tag in TAGS] + [f"</{tag} x=1>" for tag in TAGS[:6]]
 HTML += [
-    "<script>",
-    "</script>",
-    "<style>",
-    "</style>",
-    "<!--",
-    "-->",
-    "--!>",
-    "<!-->",
-    "<![CDATA[",
-    "]]>",
+    "<script>", "</script>", "<style>", "</style>", "<!--", "-->", "--!>", "<!-->", "<![CDATA[", "]]>",
     "<!doctype html>",
-]
+]  # fmt: skip
 HTML += [
-    "<?xml version='1.0'?>",
-    "<?",
-    "<!",
-    "<!x>",
-    "</>",
-    "</ x>",
-    "<",
-    ">",
-    "</",
-    "<a",
-    '<a href="',
-    "<a b='",
-    "=",
-    '"',
-    "'",
-]
+    "<?xml version='1.0'?>", "<?", "<!", "<!x>", "</>", "</ x>", "<", ">", "</", "<a", '<a href="', "<a b='", "=",
+    '"', "'",
+]  # fmt: skip
 HTML += [
-    "<br>",
-    "<hr/>",
-    "<img alt=x>",
-    "<img alt='",
-    "<input>",
-    "<plaintext>",
-    "<xmp>",
-    "<iframe>",
-    "<noscript>",
+    "<br>", "<hr/>", "<img alt=x>", "<img alt='", "<input>", "<plaintext>", "<xmp>", "<iframe>", "<noscript>",
     "<template>",
-]
+]  # fmt: skip
 HTML += [
-    "&amp;",
-    "&lt",
-    "&#x41;",
-    "&#",
-    "&nosuch;",
-    "&#0;",
-    "&#xd800;",
-    "<![if !IE]>",
-    "<![endif]-->",
-    "<!--[if IE]>",
+    "&amp;", "&lt", "&#x41;", "&#", "&nosuch;", "&#0;", "&#xd800;", "<![if !IE]>", "<![endif]-->", "<!--[if IE]>",
     "# H",
-]
+]  # fmt: skip
 HTML += [
-    "<svg><title>",
-    "<math><annotation>",
-    "<table><tr><h2>",
-    "<![endif]>",
-    "<frame>",
-    "</br>",
-    "</p>",
-    "<li><li>",
+    "<svg><title>", "<math><annotation>", "<table><tr><h2>", "<![endif]>", "<frame>", "</br>", "</p>", "<li><li>",
     "<b><p>",
-]
+]  # fmt: skip
 
 elements = st.recursive(
     words,
@@ -154,104 +82,34 @@ elements = st.recursive(
 html = soup(HTML, elements)
 
 ENVIRONMENTS = [
-    "itemize",
-    "enumerate",
-    "tabular",
-    "table",
-    "figure",
-    "equation",
-    "align*",
-    "verbatim",
-    "lstlisting",
-    "quote",
-]
+    "itemize", "enumerate", "tabular", "table", "figure", "equation", "align*", "verbatim", "lstlisting", "quote",
+]  # fmt: skip
 ENVIRONMENTS += [
-    "abstract",
-    "document",
-    "appendices",
-    "thebibliography",
-    "comment",
-    "center",
-    "nosuch",
-    "minted",
-    "algorithm",
-]
+    "abstract", "document", "appendices", "thebibliography", "comment", "center", "nosuch", "minted", "algorithm",
+]  # fmt: skip
 COMMANDS = [
-    "section",
-    "section*",
-    "subsection",
-    "chapter",
-    "part",
-    "paragraph",
-    "subparagraph",
-    "textbf",
-    "emph",
+    "section", "section*", "subsection", "chapter", "part", "paragraph", "subparagraph", "textbf", "emph",
     "footnote",
-]
+]  # fmt: skip
 COMMANDS += [
-    "label",
-    "ref",
-    "cite",
-    "title",
-    "author",
-    "input",
-    "href",
-    "url",
-    "caption",
-    "newcommand",
-    "nosuch",
-    "verb",
-    "'",
-    "c",
-]
+    "label", "ref", "cite", "title", "author", "input", "href", "url", "caption", "newcommand", "nosuch", "verb",
+    "'", "c",
+]  # fmt: skip
 COMMANDS += ["item", "bibitem", "abstract", "multicolumn", "textcolor", "nocite", "lstinline", "thanks"]
 LATEX = [f"\\begin{{{name}}}" for name in ENVIRONMENTS] + [f"\\end{{{name}}}" for name in ENVIRONMENTS]
 LATEX += [f"\\{name}" for name in COMMANDS] + [f"\\{name}{{" for name in COMMANDS] + [f"\\{name}[" for name in COMMANDS]
 LATEX += [
-    "{",
-    "}",
-    "[",
-    "]",
-    "$",
-    "$$",
-    "\\(",
-    "\\)",
-    "\\[",
-    "\\]",
-    "\\",
-    "\\\\",
-    "\\\\[2pt]",
-    "%",
-    "% c \\section{x}\n",
-    "\\%",
-    "&",
-]
+    "{", "}", "[", "]", "$", "$$", "\\(", "\\)", "\\[", "\\]", "\\", "\\\\", "\\\\[2pt]", "%", "% c \\section{x}\n",
+    "\\%", "&",
+]  # fmt: skip
 LATEX += [
-    "~",
-    "#",
-    "_",
-    "^",
-    "\\begin",
-    "\\end",
-    "\\begin{",
-    "\\begin {quote}",
-    "\\appendix",
-    "\\par",
-    "\\maketitle",
+    "~", "#", "_", "^", "\\begin", "\\end", "\\begin{", "\\begin {quote}", "\\appendix", "\\par", "\\maketitle",
     "\\verb|}|",
-]
+]  # fmt: skip
 LATEX += [
-    "\\verb+%+",
-    "\\'e",
-    '\\"{\\i}',
-    "\\c{c}",
-    "``q''",
-    "---",
-    "\\documentclass{article}",
-    "\\def\\x#1{",
-    "\\hline",
+    "\\verb+%+", "\\'e", '\\"{\\i}', "\\c{c}", "``q''", "---", "\\documentclass{article}", "\\def\\x#1{", "\\hline",
     "\\item[t]",
-]
+]  # fmt: skip
 
 groups = st.recursive(
     words,
@@ -274,23 +132,9 @@ groups = st.recursive(
 latex = soup(LATEX, groups)
 
 NUMBERS = [
-    "1",
-    "1.",
-    "2",
-    "2.1",
-    "2.1.",
-    "2.2",
-    "3",
-    "10.4.2",
-    "I.",
-    "II.",
-    "III.",
-    "Chapter 1",
-    "Part II",
-    "Appendix A",
-    "0",
-    "99",
-]
+    "1", "1.", "2", "2.1", "2.1.", "2.2", "3", "10.4.2", "I.", "II.", "III.", "Chapter 1", "Part II", "Appendix A",
+    "0", "99",
+]  # fmt: skip
 TITLES = ["Title", "Ärger", "中文", "lower", "Ends.", "T" * 90, "Dots ..... 7", "A  B   C", "", "\u2028", "Two words"]
 LINES = [
     "===",

@@ -118,6 +118,9 @@ class _Context(NamedTuple):
     numbers: Iterator[int] | None = None  # of the items of a numbered list, or the cells of a row
 
 
+_Does = Literal["add", "line", "raw line", "cell"]
+
+
 class _Piece(NamedTuple):
     """A text, or the beginning of a line or cell."""
 
@@ -125,7 +128,7 @@ class _Piece(NamedTuple):
     block: int
     kind: BlockKind
     level: int
-    does: Literal["add", "line", "raw line", "cell"]
+    does: _Does
     text: str
     node: Node | None
 
@@ -273,12 +276,8 @@ class _Page:
             self._put("line", context)
 
     def _break(self, context: _Context) -> None:
-        if context.raw:
-            self._put("add", context, "\n")
-        elif context.kind == "table" or (context.heading and not context.heading.ended):
-            self._put("add", context, " ")
-        else:
-            self._put("line", context)
+        inline = context.raw or context.kind == "table" or (context.heading and not context.heading.ended)
+        self._put("add" if inline else "line", context, ("\n" if context.raw else " ") if inline else "")
 
     def _add(self, text: str, context: _Context, node: Node) -> None:
         text = text.replace(self._less_than, "<").replace(self._nothing, "")
@@ -289,13 +288,7 @@ class _Page:
             context.link.append(text)
         self._put("add", context, text, node)
 
-    def _put(
-        self,
-        does: Literal["add", "line", "raw line", "cell"],
-        context: _Context,
-        text: str = "",
-        node: Node | None = None,
-    ) -> None:
+    def _put(self, does: _Does, context: _Context, text: str = "", node: Node | None = None) -> None:
         heading = context.heading if context.heading and not context.heading.ended else None
         kind: BlockKind = "heading" if heading else context.kind
         level = heading.level if heading else 0

@@ -117,47 +117,15 @@ def latex_links(text: str) -> list[tuple[int, str, str]]:
     return _Reader(text).links
 
 
-class _Writer(Rendering):
-    """Writes the visible blocks of a source one after the other.
-
-    Attributes:
-        shown: The blocks so far that show something, and all headings; levels are not set.
-        hidden: Whether text is left out for now.
-        kind: Kind of the block that is being written.
-    """
-
-    def __init__(self, hidden: bool = False) -> None:
-        super().__init__()
-        self.shown: list[Shown] = []
-        self.hidden = hidden
-        self.kind: BlockKind = "paragraph"
-        self._start = -1
-
-    def begin(self, kind: BlockKind) -> None:
-        """End the block so far, and begin another where it is touched first."""
-        text = self.text()
-        if text or self.kind == "heading":
-            self.shown.append(Shown(self._start, self.kind, text))
-        self.clear()
-        self.kind = kind
-        self._start = -1
-
-    def touch(self, at: int) -> None:
-        """The block begins here at the latest."""
-        if self._start < 0:
-            self._start = at
-
-    def add(self, text: str) -> None:
-        """Text that continues the line, unless it is hidden."""
-        if not self.hidden:
-            super().add(text)
-
-
-class _Reader:
-    """Reads a source from its first character to the end of the document."""
+class _Reader(Rendering):
+    """Reads a source from its first character to the end of the document, and writes its visible blocks."""
 
     def __init__(self, text: str) -> None:
+        super().__init__()
         self.links: list[tuple[int, str, str]] = []
+        self._blocks: list[Shown] = []  # so far, those that show something, and all headings; levels are not set
+        self._kind: BlockKind = "paragraph"  # of the block that is being written
+        self._start = -1  # of it, where it was touched first
         self._text = text
         self._next: dict[str, int] = {}  # where each mark comes next; the text's end if nowhere
         self._ranks: list[tuple[int | None, bool]] = []  # of the headings, None for the highest; in the appendix?
@@ -166,7 +134,7 @@ class _Reader:
         self._open: list[str] = []  # environments that make up one block
         self._numbers: list[int] = []  # items so far in the lists among them; -1 if not numbered
         self._appendix = False
-        self._out = _Writer(hidden=_DOCUMENT.search(text) is not None)  # the preamble is
+        self._hidden = _DOCUMENT.search(text) is not None  # the preamble is
         at = 0
         while at < len(text):
             token = _TOKEN.search(text, at)
@@ -174,13 +142,31 @@ class _Reader:
             if end > at:
                 self._plain(at, text[at:end])
             at = self._read(token) if token else end
-        self._out.begin("paragraph")
+        self._begin_block("paragraph")
+
+    def add(self, text: str) -> None:
+        """Text that continues the line, unless it is hidden."""
+        if not self._hidden:
+            super().add(text)
+
+    def _begin_block(self, kind: BlockKind, at: int = -1) -> None:
+        """End the block so far, and begin another, here or where it is touched first."""
+        text = self.text()
+        if text or self._kind == "heading":
+            self._blocks.append(Shown(self._start, self._kind, text))
+        self.clear()
+        self._kind, self._start = kind, at
+
+    def _touch(self, at: int) -> None:
+        """The block begins here at the latest."""
+        if self._start < 0:
+            self._start = at
 
     def shown(self) -> list[Shown]:
         """The visible blocks. The highest rank of heading that occurs has level 1, in the appendix level 2."""
         top = min((rank for rank, _ in self._ranks if rank is not None), default=0)
         levels = iter([1 if rank is None else rank - top + 1 + appendix for rank, appendix in self._ranks])
-        return [block._replace(level=next(levels)) if block.kind == "heading" else block for block in self._out.shown]
+        return [block._replace(level=next(levels)) if block.kind == "heading" else block for block in self._blocks]
 
     def _read(self, token: re.Match[str]) -> int:
         """Act on a token; the offset where to go on."""
@@ -197,7 +183,7 @@ class _Reader:
             return (
                 self._begin(at, name[1], name.end()) if token["command"] == "begin" else self._end(name[1], name.end())
             )
-        self._out.touch(at)
+        self._touch(at)
         if token["character"]:
             return self._character(at)
         return self._mark(at, token["mark"]) if token["mark"] else end  # or a comment
@@ -228,10 +214,10 @@ class _Reader:
 
     def _plain(self, at: int, text: str) -> None:
         if not text.isspace():
-            self._out.touch(at + len(text) - len(text.lstrip()))
+            self._touch(at + len(text) - len(text.lstrip()))
         for written, meant in (("``", "“"), ("''", "”"), ("---", "—"), ("--", "–")):
             text = text.replace(written, meant)
-        self._out.add(text)
+        self.add(text)
 
     def _character(self, at: int) -> int:
         """A brace, a dollar, an ampersand or a tie."""
@@ -243,12 +229,12 @@ class _Reader:
         elif character == "$":
             math = _INLINE_MATH.match(self._text, at)
             if math and math.end() <= self._find("", at):
-                return self._raw(at, math.end())
-            self._out.add("$")
-        elif character == "&" and self._out.kind == "table":
-            self._out.cell()
+                return self._as_it_is(at, math.end())
+            self.add("$")
+        elif character == "&" and self._kind == "table":
+            self.cell()
         else:
-            self._out.add(" " if character == "~" else character)
+            self.add(" " if character == "~" else character)
         return at + 1
 
     def _mark(self, at: int, mark: str) -> int:
@@ -256,23 +242,23 @@ class _Reader:
         end = at + 2
         if mark in "([":
             close = self._find("\\)" if mark == "(" else "\\]", end)
-            return self._raw(at, close + 2) if close < self._find("", at) else end
+            return self._as_it_is(at, close + 2) if close < self._find("", at) else end
         if mark == "\\":
-            self._out.line()
+            self.line()
             return self._after(_OPTION, end)
         if mark in _ACCENTS:
             return self._accent(mark, end)
-        self._out.add(_CHARACTERS.get(mark, ""))
+        self.add(_CHARACTERS.get(mark, ""))
         return end
 
     def _command(self, at: int, name: str, end: int) -> int:
         """A command with a name of letters, but for `begin` and `end`."""
         plain = name.rstrip("*")
         opened = _OPEN.match(self._text, self._after(_OPTION, end))  # behind the short form of a title
-        if plain in _RANKS and not self._out.hidden and opened:
+        if plain in _RANKS and not self._hidden and opened:
             self._begin_heading(at, _RANKS[plain])
             return self._open_special(opened.end(), "")
-        self._out.touch(at)
+        self._touch(at)
         if plain in ("verb", "lstinline"):
             return self._verb(end)
         if plain in ("href", "url"):
@@ -280,22 +266,21 @@ class _Reader:
         if plain in ("item", "bibitem"):
             return self._item(at, plain, end)
         if plain in _FILES:
-            return self._raw(at, self._after(_GROUP, end))
+            return self._as_it_is(at, self._after(_GROUP, end))
         if plain in _REFERENCES or (_CITE.match(plain) and plain not in _ARGUMENTS):
             return self._reference(plain, end)
-        if plain in _FRONT_MATTER and opened and self._out.hidden:
-            self._out.begin("paragraph")
-            self._out.touch(at)
-            self._out.hidden = False
+        if plain in _FRONT_MATTER and opened and self._hidden:
+            self._begin_block("paragraph", at)
+            self._hidden = False
             return self._open_special(opened.end(), "title")
         if plain in _NOTES and opened:
-            self._out.add(" (")
+            self.add(" (")
             self._groups.append(")")
             return opened.end()
         if plain in _ACCENTS:
             return self._accent(plain, end)
         if plain in _SYMBOLS:
-            self._out.add(_SYMBOLS[plain])
+            self.add(_SYMBOLS[plain])
             return end
         if plain == "appendix" or (plain == "abstract" and opened):
             self._heading(at, plain.capitalize())
@@ -305,40 +290,39 @@ class _Reader:
             self._end_paragraph()
             return end
         if name in _OWN_LINE:
-            self._out.line()
+            self.line()
         return self._skip_arguments(end, _ARGUMENTS.get(plain, 0))
 
     def _begin(self, at: int, name: str, end: int) -> int:
         plain = name.rstrip("*")
         if name == "document":
-            self._out.hidden = False
-            self._out.begin("paragraph")
+            self._hidden = False
+            self._begin_block("paragraph")
         elif name in _VERBATIM:
             return self._verbatim(at, name, end)
         elif plain in _MATH:
             close = self._find(f"\\end{{{name}}}", end)
-            self._out.touch(at)
-            return self._raw(at, close + len(name) + 6) if close < self._find("", end) else end
+            self._touch(at)
+            return self._as_it_is(at, close + len(name) + 6) if close < self._find("", end) else end
         elif plain in ("abstract", "appendices", "thebibliography"):
             self._heading(at, {"abstract": "Abstract", "appendices": "Appendix"}.get(plain, "References"))
             self._appendix = self._appendix or plain == "appendices"
         elif plain in _CONTAINERS:
             if not self._open:
-                self._out.begin(_CONTAINERS[plain])
-            self._out.touch(at)
-            self._out.line()
+                self._begin_block(_CONTAINERS[plain])
+            self._touch(at)
+            self.line()
             self._open.append(plain)
             if plain in _LISTS:
                 self._numbers.append(0 if plain == "enumerate" else -1)
             end = self._after(_OPTION, end)
         elif not self._open:
-            self._out.begin("paragraph")
-            self._out.touch(at)
+            self._begin_block("paragraph", at)
         return self._skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, _ENVIRONMENT_ARGUMENTS.get(plain, 0)))
 
     def _end(self, name: str, end: int) -> int:
         plain = name.rstrip("*")
-        if name == "document" and not self._out.hidden:
+        if name == "document" and not self._hidden:
             return len(self._text)
         if plain in self._open[-_MAX_NESTING:]:
             closed = ""
@@ -346,9 +330,9 @@ class _Reader:
                 closed = self._open.pop()
                 if closed in _LISTS:
                     self._numbers.pop()
-            self._out.line()
+            self.line()
         if not self._open and plain not in _MATH:
-            self._out.begin("paragraph")
+            self._begin_block("paragraph")
         return end
 
     def _verbatim(self, at: int, name: str, end: int) -> int:
@@ -358,20 +342,20 @@ class _Reader:
             return end
         if name != "comment":
             if not self._open:
-                self._out.begin("code")
-            self._out.touch(at)
-            self._out.line(raw=True)
-            self._out.add(self._text[self._skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, 0)) : close])
-            self._out.line()
+                self._begin_block("code")
+            self._touch(at)
+            self.line(raw=True)
+            self.add(self._text[self._skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, 0)) : close])
+            self.line()
             if not self._open:
-                self._out.begin("paragraph")
+                self._begin_block("paragraph")
         return close + len(closing)
 
     def _verb(self, end: int) -> int:
         end = self._after(_OPTION, end)
         found = _GROUP.match(self._text, end) or _VERB.match(self._text, end)
         if found:
-            self._out.add(found[found.lastindex or 0])
+            self.add(found[found.lastindex or 0])
         return found.end() if found else end
 
     def _link(self, at: int, name: str, end: int) -> int:
@@ -382,20 +366,19 @@ class _Reader:
         label = _GROUP.match(self._text, target.end()) if name == "href" else None
         self.links.append((at, address, " ".join(_MARKUP.sub(" ", label[1]).split()) if label else address))
         if name == "url":
-            self._out.add(address)
+            self.add(address)
         return target.end()
 
     def _item(self, at: int, name: str, end: int) -> int:
         if name == "bibitem":
             if not self._open:
-                self._out.begin("paragraph")
-                self._out.touch(at)
+                self._begin_block("paragraph", at)
             return self._skip_arguments(end, 1)
         marker = "- "
         if self._numbers and self._numbers[-1] >= 0:
             self._numbers[-1] += 1
             marker = f"{self._numbers[-1]}. "
-        self._out.line("  " * min(len(self._numbers) - 1, _MAX_NESTING) + marker)
+        self.line("  " * min(len(self._numbers) - 1, _MAX_NESTING) + marker)
         return end
 
     def _reference(self, name: str, end: int) -> int:
@@ -404,7 +387,7 @@ class _Reader:
         group = _GROUP.match(self._text, end)
         if not group:
             return end
-        self._out.add(group[1] if name in _REFERENCES else f"[{group[1]}]")
+        self.add(group[1] if name in _REFERENCES else f"[{group[1]}]")
         return group.end()
 
     def _accent(self, mark: str, end: int) -> int:
@@ -412,12 +395,12 @@ class _Reader:
         if not found:
             return end
         letter = (found[1] or found[2]).removeprefix("\\")
-        self._out.add(unicodedata.normalize("NFC", letter + _ACCENTS[mark]))
+        self.add(unicodedata.normalize("NFC", letter + _ACCENTS[mark]))
         return found.end()
 
-    def _raw(self, at: int, end: int) -> int:
+    def _as_it_is(self, at: int, end: int) -> int:
         """Source that is shown as it is, but for labels."""
-        self._out.add(_LABEL.sub("", self._text[at:end]))
+        self.add(_LABEL.sub("", self._text[at:end]))
         return end
 
     def _open_special(self, end: int, then: str) -> int:
@@ -434,35 +417,34 @@ class _Reader:
         then = self._groups.pop()
         if len(self._groups) == self._special:
             self._special = -1
-            self._out.begin("paragraph")
-            self._out.hidden = then == "title"
+            self._begin_block("paragraph")
+            self._hidden = then == "title"
         elif then:
-            self._out.add(then)
+            self.add(then)
         elif self._text[at + 1 : at + 2] == "{":
-            self._out.add(" ")  # between two arguments
+            self.add(" ")  # between two arguments
 
     def _begin_heading(self, at: int, rank: int | None) -> None:
         """Headings stand above all: an environment that is still open ends here."""
         self._open.clear()
         self._numbers.clear()
-        self._out.begin("heading")
-        self._out.touch(at)
+        self._begin_block("heading", at)
         self._ranks.append((rank, self._appendix))
 
     def _heading(self, at: int, title: str) -> None:
         """A heading that a command or environment implies."""
-        if not self._out.hidden:
+        if not self._hidden:
             self._begin_heading(at, None)
-            self._out.add(title)
-            self._out.begin("paragraph")
+            self.add(title)
+            self._begin_block("paragraph")
 
     def _end_paragraph(self) -> None:
         if self._special >= 0:  # a heading or title that nobody closed
-            self._out.hidden = self._groups[self._special] == "title"
+            self._hidden = self._groups[self._special] == "title"
             self._groups[self._special] = ""
             self._special = -1
-            self._out.begin("paragraph")
+            self._begin_block("paragraph")
         elif self._open:
-            self._out.line()
+            self.line()
         else:
-            self._out.begin("paragraph")
+            self._begin_block("paragraph")

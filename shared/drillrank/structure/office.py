@@ -28,6 +28,7 @@ Converted = tuple[str, Pages | None]
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _STYLES = "comment-reference => sup"
+_ALTERNATIVE: Callable[[object], dict[str, str]] = lambda _: {"src": ""}  # noqa: E731  # its text alone is kept
 
 
 class _Tree(TreeBuilder):
@@ -58,14 +59,10 @@ class _Package:
     def __init__(self, content: bytes, path: str) -> None:
         self.path = path
         self._archive = zipfile.ZipFile(BytesIO(content))
-        self._names = frozenset(self._archive.namelist())
+        self.names = frozenset(self._archive.namelist())
         self._size = len(content)
         self._unpacked = 0
         self._written = 0
-
-    def names(self) -> frozenset[str]:
-        """All parts."""
-        return self._names
 
     def read(self, name: str) -> bytes:
         """A part."""
@@ -185,11 +182,13 @@ def _docx(package: _Package) -> Converted:
     copy = BytesIO()
     with zipfile.ZipFile(copy, "w") as archive:
         archive.writestr(main, tostring(document))
-        for name in sorted(package.names() - {main}):
+        for name in sorted(package.names - {main}):
             if name.startswith((posixpath.dirname(main), "_rels/", "[")) and name.endswith((".xml", ".rels")):
                 archive.writestr(name, tostring(package.tree(name)))
-    page = mammoth.convert_to_html(copy, convert_image=mammoth.images.img_element(_no_image), style_map=_STYLES).value
-    return "\n\n".join(package.written(as_markdown(assemble(page, scan_html(page), "html")))), None
+    page = mammoth.convert_to_html(
+        copy, convert_image=mammoth.images.img_element(_ALTERNATIVE), style_map=_STYLES
+    ).value
+    return _from_html(package, [page]), None
 
 
 def _spell_out(package: _Package, document: Element, related: dict[str, tuple[str, str]]) -> None:
@@ -222,11 +221,6 @@ def _element(name: str, *content: Element | str) -> Element:
         else:
             element.append(part)
     return element
-
-
-def _no_image(image: Any) -> dict[str, str]:  # noqa: ARG001  # mammoth's own would write all of it into the text
-    """What is left is the alternative text."""
-    return {"src": ""}
 
 
 def _pptx(package: _Package) -> Converted:
@@ -290,7 +284,7 @@ def _epub(package: _Package) -> Converted:
     """The chapters in the order in which a book is read; those that are not there are left out, with a warning."""
     roots = _below(package.tree("META-INF/container.xml"), "rootfile")
     main = next((root.get("full-path", "") for root in roots), "")
-    if main not in package.names():
+    if main not in package.names:
         raise InvalidInput("it does not say where its contents are")
     contents = package.tree(main)
     items = {
@@ -298,16 +292,15 @@ def _epub(package: _Package) -> Converted:
         for item in _below(contents, "item")
     }
     order = [items.get(place.get("idref"), "") for place in _below(contents, "itemref")]
-    if missing := sum(name not in package.names() for name in order):
+    if missing := sum(name not in package.names for name in order):
         warnings.warn(f"{missing} chapters of {package.path} are not in it", DrillrankWarning, stacklevel=4)
-    return "\n\n".join(package.written(_chapters(package, order))), None
+    pages = (package.read(name).decode("utf-8-sig", errors="replace") for name in order if name in package.names)
+    return _from_html(package, pages), None
 
 
-def _chapters(package: _Package, names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        if name in package.names():
-            page = package.read(name).decode("utf-8-sig", errors="replace")
-            yield from as_markdown(assemble(page, scan_html(page), "html"))
+def _from_html(package: _Package, pages: Iterable[str]) -> str:
+    shown = (text for page in pages for text in as_markdown(assemble(page, scan_html(page), "html")))
+    return "\n\n".join(package.written(shown))
 
 
 _READERS: dict[str, Callable[[_Package], Converted]] = {".docx": _docx, ".pptx": _pptx, ".epub": _epub}

@@ -260,7 +260,7 @@ def bookmarks_of(content: bytes) -> list[Bookmark]:
 
 
 def _outline(document: Any) -> Iterator[Bookmark]:
-    heights: dict[int, float | None] = {}
+    heights: dict[int, float] = {}
     for number, entry in enumerate(document.get_toc(max_depth=_DEPTH)):
         if number == _BOOKMARKS:
             return
@@ -273,22 +273,17 @@ def _outline(document: Any) -> Iterator[Bookmark]:
             continue
         if page not in heights:
             heights[page] = _height(document, page)
-        yield Bookmark(title, entry.level + 1, page, _below_top(heights[page], target.get_view()[1]))
+        view = target.get_view()[1]
+        above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None  # from the bottom
+        y = math.nan if above is None else heights[page] - above
+        yield Bookmark(title, entry.level + 1, page, y if math.isfinite(y) else None)
 
 
-def _height(document: Any, page: int) -> float | None:
+def _height(document: Any, page: int) -> float:
     try:
         return float(document.get_page_size(page)[1])
     except require("pypdfium2", "pdf").PdfiumError:  # the page is broken
-        return None
-
-
-def _below_top(height: float | None, view: list[float]) -> float | None:
-    """How far from the top of the page a target stands, if it says so."""
-    above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None
-    if height is None or above is None or not math.isfinite(height - above):
-        return None
-    return height - above
+        return math.nan
 
 
 class _Page(NamedTuple):

@@ -153,7 +153,8 @@ class Row:
                 near = False  # of the next number
             signed = bool(cells) and (_BEFORE_NUMBER.fullmatch(cells[-1]) or _BEHIND_NUMBER.fullmatch(run.text))
             if cells and (near or signed or (len(cells) == 1 and _MARKER.fullmatch(cells[0]))):
-                cells[-1] += _glue(last, run) + run.text
+                # A run that begins where another ends goes on with its word.
+                cells[-1] += f"{'' if last and run.x - last.right < 0.1 * run.height else ' '}{run.text}"
             else:
                 cells.append(run.text)
             last = run
@@ -169,11 +170,6 @@ class Row:
         """Whether it begins with the marker of a list."""
         first, _, rest = self.text.partition(" ")
         return bool(rest) and _MARKER.fullmatch(first) is not None
-
-
-def _glue(last: Run | None, run: Run) -> str:
-    """A run that begins where another ends goes on with its word."""
-    return "" if last is not None and run.x - last.right < 0.1 * run.height else " "
 
 
 def _signs_apart(runs: Iterable[Run]) -> Iterator[Run]:
@@ -197,7 +193,8 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
     runs = [run for run in runs if run.text]
     if not runs:
         return []
-    if _from_right(runs):
+    from_right = [bidirectional(sign) in ("R", "AL") for run in runs for sign in run.text if sign.isalpha()]
+    if 2 * sum(from_right) > len(from_right):
         runs = [replace(run, x=-run.right) for run in runs]
     left, right = min(run.x for run in runs), max(run.right for run in runs)
     rows: list[Row] = []
@@ -207,12 +204,6 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
             column = [run for run in inside if start <= run.x < end] if gutters else inside
             rows += [Row(tuple(line), start, end) for line in (_lines(column) if gutters else band)]
     return rows
-
-
-def _from_right(runs: Iterable[Run]) -> bool:
-    """Whether most letters are of a script that is written from right to left."""
-    letters = Counter(bidirectional(sign) in ("R", "AL") for run in runs for sign in run.text if sign.isalpha())
-    return letters[True] > letters[False]
 
 
 def _lines(runs: Sequence[Run]) -> list[list[Run]]:
@@ -283,7 +274,10 @@ def rejoined(row: Row, counts: Mapping[str, int]) -> Row:
         row: Of the file.
         counts: How often the file has each word, in small letters.
     """
-    return replace(row, runs=tuple(replace(run, text=joined(run.text, counts)) for run in row.runs))
+    whole = [joined(run.text, counts) for run in row.runs]
+    if whole == [run.text for run in row.runs]:
+        return row
+    return replace(row, runs=tuple(replace(run, text=text) for run, text in zip(row.runs, whole, strict=True)))
 
 
 def joined(text: str, counts: Mapping[str, int]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
 from drillrank.structure.document import Block, Scan
@@ -170,12 +170,11 @@ def _reads_like_a_title(title: str | None) -> bool:
 
 def _plausible(candidates: list[_Heading]) -> list[_Heading]:
     """The candidates that have something below them and continue the numbers before them."""
-    bare = {
-        heading.at
-        for heading, below in pairwise(candidates)
-        if below.at == heading.at + 1 and below.rank <= heading.rank
-    }
-    candidates = [heading for heading in candidates if heading.at not in bare]
+    candidates = [
+        heading
+        for heading, below in zip_longest(candidates, candidates[1:])
+        if below is None or below.at > heading.at + 1 or below.rank > heading.rank
+    ]
     chosen: list[_Heading] = []
     last: dict[str, tuple[int, ...]] = {}
     dotted = _has_numbered_children(candidates)
@@ -207,9 +206,7 @@ def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
     """Whether a number may come next: 2 or 1.1 after 1, but not 1 or 7."""
     if not last and number[0] > 1:  # the first of all
         return False
-    same = 0
-    while same < min(len(last), len(number)) and last[same] == number[same]:
-        same += 1
+    same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(last, number, strict=False))])
     if same == len(number):
         return False
     before, least = (last[same], 1) if same < len(last) else (0, 0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -251,19 +251,14 @@ class ViewText(NamedTuple):
 
 
 class _DenseIndex:
-    """Cosines of embeddings, every text with the query."""
+    """Cosines of embeddings, every text with the question."""
 
     def __init__(self, embed: Embed, texts: Sequence[str]) -> None:
-        self._embed = embed
         self._vectors = of_unit_length(embedded(embed, texts)) if texts else None
 
-    def scores(self, query: str) -> npt.NDArray[np.float64]:
+    def scores(self, question: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Shape `(texts,)`, each raised above 0: an encoder ranks all texts."""
-        if self._vectors is None:
-            return np.zeros(0)
-        questions = getattr(self._embed, "questions", self._embed)
-        scores: npt.NDArray[np.float64] = self._vectors @ of_unit_length(embedded(questions, [query]))[0]
-        return scores + 2
+        return np.zeros(0) if self._vectors is None else self._vectors @ question + 2
 
 
 class MultiViewIndex:
@@ -332,7 +327,8 @@ class MultiViewIndex:
         numbers = {section_id: number for number, section_id in enumerate(self._ids)}
         self._chunks: dict[str, Ranks] = {}
         self._sections: dict[str, Ranks] = {}
-        self._indexes: dict[str, TextIndex] = {}
+        self._embed = embed
+        self._indexes: dict[str, TextIndex | _DenseIndex] = {}
         for view, of_view in by_view.items():
             self._chunks[view] = np.array([number for number, _ in of_view], dtype=np.int64)
             self._sections[view] = np.array([numbers[chunk.section_id] for _, chunk in of_view], dtype=np.int64)
@@ -364,7 +360,10 @@ class MultiViewIndex:
         if seen is not None and len(self._sections["raw"]):
             shown = self._sections["raw"][np.isin(self._chunks["raw"], seen)]
         visible = np.isin(np.arange(len(self._ids)), shown)
-        ranks: dict[str, Ranks] = {view: self._ranks(view, query, seen, visible) for view in self.views}
+        question: Any = query
+        if self._embed is not None:
+            question = of_unit_length(embedded(getattr(self._embed, "questions", self._embed), [query]))[0]
+        ranks: dict[str, Ranks] = {view: self._ranks(view, question, seen, visible) for view in self.views}
         merged = merge_ranks(ranks, top_n, self.weights, self.merge)
         found = [MergedSection(self._ids[number], score, own) for number, score, own in merged]
         if self.merge == "fusion":
@@ -395,9 +394,9 @@ class MultiViewIndex:
             query,
         )
 
-    def _ranks(self, view: str, query: str, seen: Ranks | None, visible: npt.NDArray[np.bool_]) -> Ranks:
+    def _ranks(self, view: str, question: Any, seen: Ranks | None, visible: npt.NDArray[np.bool_]) -> Ranks:
         """Of each section in the view, from 1 on; 0 of those whose text there does not match or may not be seen."""
-        scores = self._indexes[view].scores(query)
+        scores = self._indexes[view].scores(question)
         found = np.flatnonzero(scores > 0)
         if seen is not None:
             found = found[np.isin(self._chunks[view][found], seen)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from drillrank.errors import InvalidInput, OnFailure, check_positive
@@ -34,38 +33,26 @@ CONTEXT_KEYWORDS = 10  # of the section
 
 
 @dataclass(frozen=True, slots=True)
-class SectionChunk:
-    """One view of one section, or of another chunk that a `Chunker` makes.
+class SectionChunk(Chunk):
+    """A chunk in one of its views.
 
     Attributes:
-        id: UUID made from the document's id, the chunk's place and the view; the same in every run.
         text: What the view shows. `raw`: the chunk's text, which is what retrieval returns. `keywords` and `summary`:
             the headings joined by " > ", without a title that heads the whole document, and on the next line the
             keywords separated by commas, or the summary.
+        id: UUID made from the document's id, the chunk's place and the view; the same in every run.
         context: What stands in front of the text in the index, and nowhere else; of the raw view only.
         view: Which view this is.
-        path: Headings from the root, own heading included.
-        level: Depth of the heading as written; 0 for text before the first heading.
-        start: Offset of the chunk's first character in the document's text.
-        end: Offset just after its last character.
-        ordinal: Place of the section in `document.sections()`.
-        part: 0 for the first chunk of a section.
         section_id: Id of the chunk's raw view.
-        pages: Numbers of the first and last page that the chunk is on; None where the document's pages are not known.
         parent_id: Id of the raw chunk that begins the nearest section above, or None. As in `Document`, text before
             the first heading lies above all other sections.
+        pages: Numbers of the first and last page that the chunk is on; None where the document's pages are not known.
     """
 
+    _: KW_ONLY
     id: str
-    text: str
     context: str
     view: View
-    path: tuple[str, ...]
-    level: int
-    start: int
-    end: int
-    ordinal: int
-    part: int
     section_id: str
     parent_id: str | None
     pages: tuple[int, int] | None = None
@@ -119,11 +106,23 @@ def section_chunks(
     '## Red foxes\n\nThey are orange.\n'
     'Red foxes\norange'
     """
+    return _in_views(document, document_id, (chunker or Chunker())(document), views, context, texts, language)
+
+
+def _in_views(
+    document: Document,
+    document_id: str,
+    chunks: Sequence[Chunk],
+    views: Collection[View],
+    context: Collection[Context],
+    texts: Mapping[View, Sequence[str]] | None,
+    language: str,
+) -> list[SectionChunk]:
+    """The chunks of a document in their views; the arguments are those of `section_chunks`."""
     check_views(views)
     check_context(context)
     if not isinstance(document_id, str):
         raise InvalidInput(f"document_id must be a string, not {document_id!r:.200}.")
-    chunks = (chunker or Chunker())(document)
     given = {view: of_view for view, of_view in (texts or {}).items() if view in views}
     shown = {**extractive_texts(chunks, set(views) - given.keys(), language), **given}
     for view, of_view in shown.items():
@@ -154,16 +153,10 @@ def _raw(
             above.pop()
         above.append((chunk.depth, id_))
     return SectionChunk(
+        **{field.name: getattr(chunk, field.name) for field in fields(chunk)},
         id=id_,
-        text=chunk.text,
         context=context,
         view="raw",
-        path=chunk.path,
-        level=chunk.level,
-        start=chunk.start,
-        end=chunk.end,
-        ordinal=chunk.ordinal,
-        part=chunk.part,
         section_id=id_,
         parent_id=above[-2][1] if len(above) > 1 else None,
         pages=document.page_numbers(chunk.start, chunk.end),
@@ -335,22 +328,9 @@ class MultiViewChunker:
         for (id_, document), chunks, written in zip(documents, cut, texts, strict=True):
             if self.summarizer and "summary" in self.views:
                 written = {**written, "summary": summarized(self.summarizer, [chunk.body for chunk in chunks])}
-            made.append(
-                section_chunks(
-                    document,
-                    id_,
-                    self.views,
-                    chunker=partial(_given, chunks),
-                    context=self.context,
-                    texts=written,
-                    language=self.settings.language,
-                )
-            )
+            language = self.settings.language
+            made.append(_in_views(document, id_, chunks, self.views, self.context, written, language))
         return made
-
-
-def _given(chunks: Sequence[Chunk], _: Document) -> Sequence[Chunk]:
-    return chunks
 
 
 _Progress = tuple[Callable[[int], object] | None, Callable[[Reply], object] | None]
