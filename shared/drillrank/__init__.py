@@ -52,7 +52,7 @@ if not TYPE_CHECKING:  # a checker that saw it would believe in any name
     def __getattr__(name: str) -> Any:
         """A public name, loaded from its home."""
         if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise AttributeError(f"module {__name__!r:.200} has no attribute {name!r:.200}")
         found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
         globals()[name] = found
         return found

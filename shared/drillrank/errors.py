@@ -85,7 +85,7 @@ def check_positive(**numbers: int) -> None:
     """
     for name, number in numbers.items():
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise InvalidInput(f"{name} must be a whole number, at least 1; not {number!r}.")
+            raise InvalidInput(f"{name} must be a whole number, at least 1; not {number!r:.200}.")
 
 
 def check_limits(**numbers: int | None) -> None:
@@ -100,7 +100,7 @@ def check_on_failure(on_failure: str) -> None:
         InvalidInput: it is neither `"continue"` nor `"raise"`.
     """
     if on_failure not in ("continue", "raise"):
-        raise InvalidInput(f"on_failure is 'continue' or 'raise', not {on_failure!r}.")
+        raise InvalidInput(f"on_failure is 'continue' or 'raise', not {on_failure!r:.200}.")
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -126,7 +126,7 @@ def require(module: str, extra: str) -> ModuleType:
         raise
     except ImportError as cause:
         raise MissingExtra(
-            f'{module!r} is not available: {cause}. To install it: pip install "drillrank[{extra}]"'
+            f'{module!r:.200} is not available: {cause}. To install it: pip install "drillrank[{extra}]"'
         ) from cause
 
 

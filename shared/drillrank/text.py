@@ -358,12 +358,13 @@ def _token_count(encode: Callable[..., Sized], options: dict[str, bool], text: s
 def _tiktoken(spec: str) -> Callable[[str], list[int]]:
     kind, _, name = spec.partition(":")
     if kind != "tiktoken" or not name:
-        raise InvalidInput(f'tokens is "tiktoken:<encoding>", such as "tiktoken:cl100k_base"; not {spec!r}.')
+        raise InvalidInput(f'tokens is "tiktoken:<encoding>", such as "tiktoken:cl100k_base"; not {spec!r:.200}.')
     tiktoken = require("tiktoken", "tiktoken")
     try:
         encode: Callable[[str], list[int]] = tiktoken.get_encoding(name).encode_ordinary
     except Exception as cause:  # an unknown name, no network, a broken file
         raise InvalidInput(
-            f"{spec!r} cannot be loaded: {cause}. Without a network, set TIKTOKEN_CACHE_DIR to a folder with its file."
+            f"{spec!r:.200} cannot be loaded: {cause}. Without a network, set TIKTOKEN_CACHE_DIR to a folder with "
+            "its file."
         ) from cause
     return encode

@@ -40,6 +40,7 @@ BENCHMARKS = (
     "tokens",
     "neural_operations",
     "neural_speed",
+    "side_by_side",
     "neural_memory",
     "memory_over_calls",
     "waiting_threads",
@@ -61,7 +62,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--data", help="a folder that a benchmark reads in place of the benchmark data")
     parser.add_argument("--questions", type=int, help="only so many questions")
     parser.add_argument("--outcomes", help="a file in which a benchmark keeps the figures of every question")
-    parser.add_argument("--against", help="such a file of another version, to compare with")
+    parser.add_argument("--against", help="such a file of another version, or its checkout, to compare with")
     parser.add_argument("--vectors", help="a folder where a benchmark keeps sentence vectors for its next run")
     given = vars(parser.parse_args(arguments))
     names = given.pop("names") or BENCHMARKS

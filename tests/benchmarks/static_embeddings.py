@@ -20,7 +20,7 @@ from rich.table import Table
 
 from drillrank import UPR, Passage, load_language_model
 from drillrank.evaluation.metrics import hit
-from drillrank.likelihood.encoder import Model2VecEncoder, SentenceVectors
+from drillrank.likelihood.encoder import Encoder, SentenceVectors
 from drillrank.passages import Ranking
 from drillrank.vectors import top
 
@@ -99,7 +99,7 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
                     figures = (at[~second, 0], at[second, 0], at[second, 1])
                     means = (f"{values.mean():.3f}" for values in figures)
                     table.add_row(f"{data}, {len(asked)}", candidates, name, *means, change)
-        encode = Model2VecEncoder(str(static))
+        encode = Encoder("m2v", str(static))
         seconds = medians({"": lambda: encode(texts[:1000])}, repeats=3)[""]
         size = sum(file.stat().st_size for file in static.iterdir())
     Console(width=160).print(table)

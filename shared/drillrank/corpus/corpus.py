@@ -252,7 +252,9 @@ class Corpus:
                     database.execute(f"BEGIN {kind}")
                     yield database
         except (sqlite3.Error, OSError, *_DAMAGE) as cause:
-            raise CorpusError(f"The corpus {str(self._file or 'in memory')!r} cannot be used: {cause}") from cause
+            raise CorpusError(
+                f"The corpus {str(self._file or 'in memory')!r:.200} cannot be used: {cause!s:.200}"
+            ) from cause
 
     @property
     def _analyzer(self) -> str:

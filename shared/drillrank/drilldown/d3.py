@@ -126,7 +126,8 @@ class D3:
         plan = Plan(settings, llm is not None, None, condenser)
         if llm is None and ("base" in plan.strategy or settings.summarizer == "llm"):
             raise InvalidInput(
-                f"paragraphs={plan.strategy!r} with summarizer={settings.summarizer!r} needs an LLM: give llm."
+                f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "
+                "give llm."
             )
         needed = "monot5" in plan.strategy
         self._plan = replace(plan, monot5=(settings.monot5 or MonoT5(self.language_model)) if needed else None)

@@ -141,14 +141,18 @@ def _named(components: Mapping[str, Any] | Iterable[str]) -> dict[str, Any]:
         named = {str(item): item for item in ([components] if isinstance(components, str) else components)}
     own = (FIRST_STAGE, BM25, FUSION)
     if not named or not named.keys().isdisjoint(own):
-        raise InvalidInput(f"Name the components to compare; {', '.join(own)} take part anyway; not {list(named)}.")
+        raise InvalidInput(
+            f"Name the components to compare; {', '.join(own)} take part anyway; not {list(named)!r:.200}."
+        )
     return named
 
 
 def _check_prices(prices: Prices | None) -> None:
     for name, price in (prices or {}).items():
         if name not in ("prompt", "completion") or not isinstance(price, int | float) or not price >= 0:
-            raise InvalidInput(f"Prices are those of a million prompt and completion tokens; not {name!r}: {price!r}.")
+            raise InvalidInput(
+                f"Prices are those of a million prompt and completion tokens; not {name!r:.200}: {price!r:.200}."
+            )
 
 
 def candidates_by(given: Any, questions: Sequence[Question], corpus: Corpus, n: int) -> System | None:

@@ -171,7 +171,8 @@ class Comparison:
         for pair in self.pairs:
             if (pair.before, pair.after, pair.measure) == (before, after, measure or self.primary):
                 return pair
-        raise InvalidInput(f"{before!r} and {after!r} are not compared in this order: {', '.join(self.components)}.")
+        known = f"{', '.join(self.components):.200}"
+        raise InvalidInput(f"{before!r:.200} and {after!r:.200} are not compared in this order: {known}.")
 
     def extremes(self, before: str, after: str, n: int = 5) -> tuple[list[Question], list[Question]]:
         """The questions that `after` answers worse than `before` by most, and those that it answers better."""

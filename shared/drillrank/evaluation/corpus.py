@@ -106,7 +106,7 @@ def _add_file(corpus: Corpus, file: Path, name: str, *, named: bool = True) -> N
             corpus.add(passage_of(row, place), place)
         return
     if name in corpus.documents:
-        raise InvalidInput(f"Two documents are called {name!r}: give the folder that holds both.")
+        raise InvalidInput(f"Two documents are called {name!r:.200}: give the folder that holds both.")
     try:
         corpus.documents[name] = document = read_document(file)
     except (DrillrankError, MemoryError, RecursionError) as error:

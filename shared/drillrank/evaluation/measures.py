@@ -70,19 +70,19 @@ def _third_party(name: str) -> Any:
         return library.parse_measure(name)
     except (NameError, ValueError, SyntaxError, TypeError, KeyError) as problem:
         raise InvalidInput(
-            f"There is no measure {name!r}: take one of ir-measures (ir-measur.es), such as nDCG@10, or AllR@k, F1@k, "
-            "SpanR@n, AnswerR@k."
+            f"There is no measure {name!r:.200}: take one of ir-measures (ir-measur.es), such as nDCG@10, or AllR@k, "
+            "F1@k, SpanR@n, AnswerR@k."
         ) from problem
 
 
 def _try(measure: Any, name: str) -> None:
     """Compute it once: what its library lacks or does not take shows only then."""
     if measure.params.get("cutoff", 1) < 1:  # at which trec_eval ends the process
-        raise InvalidInput(f"The measure {name!r} cannot be computed: it looks at less than one result.")
+        raise InvalidInput(f"The measure {name!r:.200} cannot be computed: it looks at less than one result.")
     try:
         list(require("ir_measures", "compare").iter_calc([measure], {"0": {"0": 1}}, {"0": {"0": 1.0}}))
     except Exception as problem:  # the providers behind it raise whatever they like
-        raise InvalidInput(f"The measure {name!r} cannot be computed: {problem}") from problem
+        raise InvalidInput(f"The measure {name!r:.200} cannot be computed: {problem}") from problem
 
 
 def values(

@@ -71,7 +71,7 @@ def read_questions(source: QuestionSource, columns: Mapping[str, str] | None = N
     """
     names = {name: name for name in COLUMNS} | dict(columns or {})
     if unknown := names.keys() - {*COLUMNS}:
-        raise InvalidInput(f"Columns of questions are {', '.join(COLUMNS)}; not {', '.join(sorted(unknown))}.")
+        raise InvalidInput(f"Columns of questions are {', '.join(COLUMNS)}; not {', '.join(sorted(unknown)):.200}.")
     questions: list[Question] = []
     places: dict[str, str] = {}
     for place, row in _rows(source):

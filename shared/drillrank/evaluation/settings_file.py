@@ -72,7 +72,7 @@ def load_settings(
     row = row_of(component if isinstance(component, str) else _known_name(component))
     if isinstance(component, str):
         if component != row.name:
-            raise InvalidInput(f"{component} is a class of the hosts: give the class itself, or {row.name!r}.")
+            raise InvalidInput(f"{component} is a class of the hosts: give the class itself, or {row.name!r:.200}.")
         component = row.core_class
     names = ["PathSearch", "PromptRank"] if _searches_paths(row.name, component) else [row.name]
     found = settings_in_file(path, names, trust=trust, own_model=model is not None)
@@ -195,7 +195,7 @@ def _model_and_options(
     has = {} if isinstance(given, str) else given.options
     if spec != model or any(has.get(name) != value for name, value in options.items()):
         chosen, got = (
-            f"{name!r}" + (f" and {dict(more)}" if more else "")
+            f"{name!r:.200}" + (f" and {dict(more)}" if more else "")
             for name, more in ((model, options), (spec, {key: has[key] for key in options if key in has}))
         )
         warn(f"The settings of {path} were chosen with {chosen}, not with {got}.", DrillrankWarning, stacklevel=3)

@@ -193,16 +193,17 @@ def _loaded(path: str, settings: dict[str, Any], file: Any = None, *, trust: boo
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as problem:  # a module may raise anything while it is imported
-        raise InvalidInput(f"{path!r} cannot be loaded: {type(problem).__name__}: {problem}.") from problem
+        raise InvalidInput(f"{path!r:.200} cannot be loaded: {type(problem).__name__}: {problem}.") from problem
     if file is not None:
         if not isinstance(found, type):
-            raise InvalidInput(f"{path!r} has no settings that a file could hold.")
+            raise InvalidInput(f"{path!r:.200} has no settings that a file could hold.")
         in_file = load_settings(file, found, model=settings.pop("model", None), trust=trust)
         return found(**{**in_file, **settings})
     if isinstance(found, type) or (inspect.isfunction(found) and not _needed(found)):
         return found(**settings)
     if settings:
-        raise InvalidInput(f"{path!r} is ready: settings {', '.join(settings)} go to a class or a function only.")
+        names = f"{', '.join(settings):.200}"
+        raise InvalidInput(f"{path!r:.200} is ready: settings {names} go to a class or a function only.")
     return found
 
 
@@ -300,7 +301,7 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
         return passage, item.score, {}
     if isinstance(item, str):
         if item not in known:
-            raise InvalidInput(f"{name} returned the id {item!r}, which no passage has.")
+            raise InvalidInput(f"{name} returned the id {item!r:.200}, which no passage has.")
         return known[item], None, {}
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Passage | str):
         passage, _, _ = _read(item[0], known, name)

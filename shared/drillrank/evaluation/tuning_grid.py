@@ -78,7 +78,7 @@ def steps_of(component: str, model: LanguageModel | None, given: Grid | None) ->
     known = setting_names(component) | {MU}
     for name in given or {}:
         if name not in known:
-            raise InvalidInput(f"{component} has no setting {name!r} to tune; it has {', '.join(sorted(known))}.")
+            raise InvalidInput(f"{component} has no setting {name!r:.200} to tune; it has {', '.join(sorted(known))}.")
     has_mu = isinstance(model, UnigramModel) or (model is not None and MU in model.options)
     reads = model is not None and model.reads_instructions
     useless = {MU: not has_mu, "instructions": not reads, "ensemble": not reads}
@@ -86,7 +86,7 @@ def steps_of(component: str, model: LanguageModel | None, given: Grid | None) ->
     for name, candidates in {**GRIDS[component], **(given or {})}.items():
         if useless.get(name):
             if name in (given or {}):
-                raise InvalidInput(f"{name} does nothing with the model {getattr(model, 'spec', None)!r}.")
+                raise InvalidInput(f"{name} does nothing with the model {getattr(model, 'spec', None)!r:.200}.")
             continue
         if isinstance(candidates, str) or not isinstance(candidates, Sequence):
             raise InvalidInput(f"Candidates of {name} are a list, not {candidates!r:.100}.")

@@ -39,10 +39,12 @@ def check_names(component: str, given: Iterable[str], known: Collection[str], se
     for name in given:
         if name not in known:
             if hasattr(settings, name):
-                raise InvalidInput(f"{name} of {component} is one of its settings: give settings={{{name!r}: ...}}.")
+                raise InvalidInput(
+                    f"{name} of {component} is one of its settings: give settings={{{name!r:.200}: ...}}."
+                )
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f". Its fields are: {', '.join(sorted(known))}."
-            raise InvalidInput(f"{component} has no field {name!r}{hint}")
+            hint = f"; did you mean {near[0]!r:.200}?" if near else f". Its fields are: {', '.join(sorted(known))}."
+            raise InvalidInput(f"{component} has no field {name!r:.200}{hint}")
 
 
 def check_fields(cls: Any, given: Any) -> None:

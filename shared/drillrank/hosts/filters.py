@@ -116,17 +116,20 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
     if named == "between":
         if not isinstance(wanted, list | tuple) or len(wanted) != 2:
             raise InvalidInput(
-                f"The filter on {key!r} (between) takes the least and the greatest value, not {wanted!r}."
+                f"The filter on {key!r:.200} (between) takes the least and the greatest value, not {wanted!r:.200}."
             )
         return all_of([condition(key, "gte", wanted[0]), condition(key, "lte", wanted[1])])
     compare = _COMPARISONS.get(named)
     if compare is None:
         raise InvalidInput(
-            f"A filter on {key!r} has the operator {named!r}, which drillrank cannot check on what it fetches; it "
-            f"knows {', '.join((*_COMPARISONS, 'between', *_OF_PRESENCE))}. Or give a function from a record to a bool."
+            f"A filter on {key!r:.200} has the operator {named!r:.200}, which drillrank cannot check on what it "
+            f"fetches; it knows {', '.join((*_COMPARISONS, 'between', *_OF_PRESENCE))}. Or give a function from a "
+            "record to a bool."
         )
     if wanted is None or (named in ("in", "nin") and (isinstance(wanted, str) or not _several(wanted))):
-        raise InvalidInput(f"The filter on {key!r} ({named}) compares with {wanted!r}: give it the value meant.")
+        raise InvalidInput(
+            f"The filter on {key!r:.200} ({named}) compares with {wanted!r:.200}: give it the value meant."
+        )
 
     def compared(metadata: Mapping[str, Any]) -> bool | None:
         held = metadata.get(key)
@@ -170,7 +173,9 @@ def from_dictionary(filter: Mapping[str, Any]) -> Condition:
     (True, False)
     """
     if not isinstance(filter, Mapping):
-        raise InvalidInput(f"A filter is a dictionary, or a function from a record to True or False; not {filter!r}.")
+        raise InvalidInput(
+            f"A filter is a dictionary, or a function from a record to True or False; not {filter!r:.200}."
+        )
     return all_of([_entry(key, value) for key, value in filter.items()])
 
 
@@ -186,7 +191,7 @@ def tell_hidden(component: str, restriction: str) -> None:
 def _entry(key: Any, value: Any) -> Condition:
     if not isinstance(key, str):
         raise InvalidInput(
-            f"The keys of a filter are those of the metadata, strings, and $and, $or, $not; not {key!r}."
+            f"The keys of a filter are those of the metadata, strings, and $and, $or, $not; not {key!r:.200}."
         )
     if key in _COMBINED:
         listed = [value] if key == "$not" and isinstance(value, Mapping) else value
@@ -195,12 +200,12 @@ def _entry(key: Any, value: Any) -> Condition:
         return _COMBINED[key]([from_dictionary(one) for one in listed])
     if key.startswith("$"):
         raise InvalidInput(
-            f"A filter has the operator {key!r}, which drillrank cannot check; it knows {', '.join(_COMBINED)}."
+            f"A filter has the operator {key!r:.200}, which drillrank cannot check; it knows {', '.join(_COMBINED)}."
         )
     if not isinstance(value, Mapping):
         return condition(key, "eq", value)
     if not value:
-        raise InvalidInput(f"The filter on {key!r} is empty: give it the value meant, or leave it out.")
+        raise InvalidInput(f"The filter on {key!r:.200} is empty: give it the value meant, or leave it out.")
     return all_of([condition(key, name.removeprefix("$"), wanted) for name, wanted in value.items()])
 
 

@@ -104,4 +104,4 @@ def check_keys(**keys: str) -> None:
     """
     for name, key in keys.items():
         if not isinstance(key, str) or not key:
-            raise InvalidInput(f"{name} is a metadata key, a string that is not empty; not {key!r}.")
+            raise InvalidInput(f"{name} is a metadata key, a string that is not empty; not {key!r:.200}.")

@@ -19,7 +19,7 @@ def check_namespace(namespace: str | None, key: str | None) -> None:
         raise InvalidInput("A namespace is given as namespace or read from the metadata under namespace_key, not both.")
     for name, value in (("namespace", namespace), ("namespace_key", key)):
         if value is not None and not (isinstance(value, str) and value.strip()):
-            raise InvalidInput(f"{name} is a string that is not blank, or None; not {value!r}.")
+            raise InvalidInput(f"{name} is a string that is not blank, or None; not {value!r:.200}.")
 
 
 def namespace_of(
@@ -44,8 +44,8 @@ def namespace_of(
     value = metadata.get(key)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise InvalidInput(
-            f"Document {document!r} has {value!r} under {key!r}, its namespace_key: a name is needed there, so that no "
-            "two namespaces are mixed."
+            f"Document {document!r:.200} has {value!r:.200} under {key!r:.200}, its namespace_key: a name is needed "
+            "there, so that no two namespaces are mixed."
         )
     return str(value)
 

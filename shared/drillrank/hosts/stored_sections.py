@@ -160,9 +160,9 @@ def raw_sections(sections: Iterable[StoredSection], name: str) -> dict[str, Stor
     for section in sections:
         if section.is_raw and raw.setdefault(section.section_id, section).text != section.text:
             raise InvalidInput(
-                f"Two of the {name} are section {section.section_id!r} with different texts, as of two versions or of "
-                "two documents under one id: give documents ids of their own or a namespace, or a filter that shows "
-                "one of them."
+                f"Two of the {name} are section {section.section_id!r:.200} with different texts, as of two "
+                "versions or of two documents under one id: give documents ids of their own or a namespace, or a "
+                "filter that shows one of them."
             )
     return raw
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import inspect
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +111,8 @@ class NextTokenRequest:
         chat: Whether the prompt is the user's turn of a conversation, by the model's chat template, and the answer the
             first token of the assistant's.
     """
+
+    target: ClassVar[str] = ""  # as of a `Request`: nothing follows the prompt
 
     prompt: Prompt
     answers: tuple[str | int, ...]
@@ -233,10 +234,7 @@ class LanguageModel(ABC):
             InvalidInput: a request is malformed, a target is blank or holds half a character (a lone surrogate, which
                 a prompt may hold: it is read as U+FFFD), or the temperature is not a positive number.
         """
-        given = list(requests)
-        checked = [request for request in given if request.__class__ is Request and request.prompt.__class__ is tuple]
-        if len(checked) < len(given):
-            checked = [_as_request(request, position) for position, request in enumerate(given)]
+        checked = [_as_request(request, position) for position, request in enumerate(requests)]
         for target in {request.target for request in checked}:
             if not isinstance(target, str) or not target.strip():
                 position = next(position for position, request in enumerate(checked) if request.target is target)
@@ -299,39 +297,6 @@ class LanguageModel(ABC):
         return False
 
 
-class FromOptions(LanguageModel):
-    """What such models have in common; the keyword-only arguments of the class are its options.
-
-    Args:
-        name: Model id, directory or address.
-        given: The constructor's `locals()`.
-    """
-
-    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
-        parameters = inspect.signature(type(self).__init__).parameters.values()
-        self._name = name
-        self._options = {one.name: given[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options, as given."""
-        return dict(self._options)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without weights and connections: they are loaded and made again."""
-        return {"name": self._name, "options": self._options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
-
-
-def as_said(requests: Sequence[Request], chat: bool) -> Sequence[Request]:
-    """Requests that leave it to the model's option whether they are a conversation, with that option."""
-    return (
-        [replace(request, chat=True) if request.chat is None else request for request in requests] if chat else requests
-    )
-
-
 def check_temperature(temperature: float) -> None:
     """Reject a temperature that is not a positive, finite number.
 
@@ -380,24 +345,17 @@ def read_trained_answers(name: str, revision: str | None = None) -> TrainedAnswe
     Raises:
         InvalidInput: the file does not hold the ids of tokens.
     """
-    place = Path(name, LOGIT_SCORE) if Path(name).is_dir() else _fetched(name, revision)
-    if place is None or not place.is_file():
+    from transformers.utils import cached_file
+
+    try:
+        place = Path(cached_file(name, LOGIT_SCORE, revision=revision))
+    except OSError:  # not there, or not in the cache of a machine without a network
         return None
     try:
         saved = json.loads(place.read_text(encoding="utf-8"))
         positive, negative = saved["true_token_id"], saved.get("false_token_id")
     except (ValueError, LookupError, AttributeError) as error:
-        raise InvalidInput(f"{place} is no configuration of a LogitScore: {error!r}.") from error
+        raise InvalidInput(f"{place} is no configuration of a LogitScore: {error!r:.200}.") from error
     if not isinstance(positive, int) or not isinstance(negative, int | None):
-        raise InvalidInput(f"{place} names {positive!r} and {negative!r}, which are not the ids of tokens.")
+        raise InvalidInput(f"{place} names {positive!r:.200} and {negative!r:.200}, which are not the ids of tokens.")
     return TrainedAnswers(positive, negative)
-
-
-def _fetched(name: str, revision: str | None) -> Path | None:
-    """The file from the hub or its cache."""
-    from transformers.utils import cached_file
-
-    try:
-        return Path(cached_file(name, LOGIT_SCORE, revision=revision))
-    except OSError:  # not there, or not in the cache of a machine without a network
-        return None

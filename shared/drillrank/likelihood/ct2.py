@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput, check_positive, invalid_input, require
 from drillrank.files import whole_folder
 from drillrank.likelihood.huggingface import longest_input
-from drillrank.likelihood.local import Engine, LocalModel, Reading, by_length, in_halves, longest_target
+from drillrank.likelihood.local import Engine, LocalModel, Reading, longest_target
 from drillrank.likelihood.process import keep_in_children, used_before_fork, warn_of_one_thread
 from drillrank.likelihood.tokenizer import TextTokenizer
 
@@ -82,10 +83,10 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
         place = Path(self._name)
         if not ctranslate2.contains_model(str(place)):
             raise InvalidInput(
-                f"{self._name!r} holds no model of CTranslate2: convert one, as in "
+                f"{self._name!r:.200} holds no model of CTranslate2: convert one, as in "
                 "drillrank.likelihood.ct2.convert(model, directory)."
             )
-        with invalid_input(f"The tokenizer's files (tokenizer.json, tokenizer_config.json) must lie in {self._name!r}"):
+        with invalid_input(f"tokenizer.json and tokenizer_config.json must lie in {self._name!r:.200}"):
             host = transformers.AutoTokenizer.from_pretrained(place)
             tokenizer = TextTokenizer(host)
             _check_vocabulary(place, tokenizer)
@@ -96,7 +97,7 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
             warn_of_one_thread()
         encoder_decoder = "decoder_start_token" in _read(place / "config.json")
         kind = ctranslate2.Translator if encoder_decoder else ctranslate2.Generator
-        with invalid_input(f"CTranslate2 cannot load {self._name!r}"):
+        with invalid_input(f"CTranslate2 cannot load {self._name!r:.200}"):
             model = kind(str(place), device="cpu", compute_type=self._options["compute_type"], intra_threads=threads)
         logger.info("Loaded %s by CTranslate2 in %s.", self._name, model.compute_type)
         longest = host.model_max_length if host.model_max_length < 10_000_000 else None
@@ -107,15 +108,15 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
             start=[0, *tokenizer.prefix] if encoder_decoder else None,
             longest_target=limits.get("longest_target"),
             batch_tokens=self._options["batch_tokens"] or _BATCH_TOKENS,
+            batch_targets=max(1, _LOGIT_BYTES // (4 * len(tokenizer.token_names))),
         )
 
 
+@dataclass(eq=False)
 class CTranslate2Engine(Engine):
     """A loaded `ctranslate2.Generator` or `ctranslate2.Translator`; of `start`, it puts the first token by itself."""
 
-    def __init__(self, model: Any, tokenizer: TextTokenizer, **limits: Any) -> None:
-        super().__init__(model, tokenizer, **limits)
-        self.batch_targets = max(1, _LOGIT_BYTES // (4 * len(tokenizer.token_names)))
+    def __post_init__(self) -> None:
         self._process = os.getpid()
         keep_in_children(self)
 
@@ -128,20 +129,21 @@ class CTranslate2Engine(Engine):
         """As `Engine.read`.
 
         Raises:
-            InvalidInput: several target tokens of an encoder-decoder, at another temperature than 1.
+            InvalidInput: several target tokens of an encoder-decoder, at another temperature than 1; or a prompt or a
+                target has more tokens than the model has positions.
         """
-        single = [i for i, one in enumerate(readings) if self.start is not None and len({*one.at}) == 1]
-        whole = [i for i, one in enumerate(readings) if self.start is not None and len({*one.at}) > 1]
-        if whole and temperature != 1:
-            raise InvalidInput(
-                f"CTranslate2 scores the targets of an encoder-decoder at temperature 1, not {temperature!r}: leave "
-                'it out, or load the model by "hf:".'
-            )
         found: list[_Values] = [np.empty(0)] * len(readings)
-        if self.start is None:
-            self._decode(readings, temperature, found)
-        self._score_targets(readings, whole, found)
-        self._score_first_tokens(readings, single, temperature, found)
+        try:
+            if self.start is None:
+                self._decode(readings, temperature, found)
+            else:
+                self._encode(readings, temperature, found)
+        except RuntimeError as error:
+            if "position" not in str(error):
+                raise
+            raise InvalidInput(
+                f"A prompt or a question is longer than the model can read: give the option max_length. ({error})"
+            ) from error
         return found
 
     def _decode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:
@@ -153,42 +155,36 @@ class CTranslate2Engine(Engine):
                 found[i] = _log_probs(row[readings[i].at], readings[i].wanted, temperature)
 
         lengths = [one.at[-1] + 1 for one in readings]
-        self._in_batches(run, lengths, min(self.batch_tokens, self.batch_targets))
+        self.in_batches(run, lengths, budget=min(self.batch_tokens, self.batch_targets))
 
-    def _score_targets(self, readings: Sequence[Reading], whole: Sequence[int], found: list[_Values]) -> None:
-        """Targets of several tokens behind what the encoder reads."""
+    def _encode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:
+        """Targets of several tokens behind what the encoder reads, and single ones by the logits of the first step."""
         prefix, end = self.tokenizer.prefix, self.tokenizer.eos_id
+        single = [i for i, one in enumerate(readings) if len({*one.at}) == 1]
+        whole = [i for i, one in enumerate(readings) if len({*one.at}) > 1]
+        if whole and temperature != 1:
+            raise InvalidInput(
+                f"CTranslate2 scores the targets of an encoder-decoder at temperature 1, not {temperature!r:.200}: "
+                'leave it out, or load the model by "hf:".'
+            )
 
-        def run(batch: list[int]) -> None:
+        def run_whole(batch: list[int]) -> None:
             some = [readings[whole[at]] for at in batch]
             # The end-of-sequence token is scored behind every target, whether or not it is wanted.
             targets = [one.wanted[:-1] if one.wanted[-1] == end else one.wanted for one in some]
-            scored = self.model.score_batch(
-                [self._named(one.source) for one in some],
-                [self._named([*prefix, *target]) for target in targets],
-                max_input_length=0,
-            )
+            named = [self._named([*prefix, *target]) for target in targets]
+            scored = self.model.score_batch([self._named(one.source) for one in some], named, max_input_length=0)
             for at, one, result in zip(batch, some, scored, strict=True):
                 found[whole[at]] = np.array(result.log_probs[len(prefix) : len(prefix) + len(one.wanted)])
 
-        counts = [len(readings[i].wanted) for i in whole]
-        lengths = [len(readings[i].source) + count for i, count in zip(whole, counts, strict=True)]
-        self._in_batches(run, lengths, self.batch_tokens, counts)
-
-    def _score_first_tokens(
-        self, readings: Sequence[Reading], single: Sequence[int], temperature: float | None, found: list[_Values]
-    ) -> None:
-        """Single tokens right behind what the encoder reads: by the logits of the first step."""
-        start = self._named(self.tokenizer.prefix)
-
-        def run(batch: list[int]) -> None:
+        def run_single(batch: list[int]) -> None:
             some = [readings[single[at]] for at in batch]
             written = self.model.translate_batch(
                 [self._named(one.source) for one in some],
-                target_prefix=[start] * len(batch) if start else None,
+                target_prefix=[self._named(prefix)] * len(batch) if prefix else None,
                 beam_size=1,
                 min_decoding_length=0,  # or the end-of-sequence token is ruled out
-                max_decoding_length=len(start) + 1,
+                max_decoding_length=len(prefix) + 1,
                 max_input_length=0,
                 return_logits_vocab=True,
             )
@@ -196,25 +192,10 @@ class CTranslate2Engine(Engine):
                 logits = np.asarray(result.logits[0][-1])[None].repeat(len(one.wanted), axis=0)
                 found[single[at]] = _log_probs(logits, one.wanted, temperature)
 
-        self._in_batches(run, [len(readings[i].source) for i in single], self.batch_tokens)
-
-    def _in_batches(
-        self, run: Callable[[list[int]], None], lengths: list[int], budget: int, counts: list[int] | None = None
-    ) -> None:
-        """Run batches.
-
-        Raises:
-            InvalidInput: a prompt or a target has more tokens than the model has positions.
-        """
-        try:
-            for batch in by_length(lengths, budget, counts, self.batch_targets if counts else 0):
-                in_halves(run, batch)
-        except RuntimeError as error:
-            if "position" not in str(error):
-                raise
-            raise InvalidInput(
-                f"A prompt or a question is longer than the model can read: give the option max_length. ({error})"
-            ) from error
+        counts = [len(readings[i].wanted) for i in whole]
+        lengths = [len(readings[i].source) + count for i, count in zip(whole, counts, strict=True)]
+        self.in_batches(run_whole, lengths, counts)
+        self.in_batches(run_single, [len(readings[i].source) for i in single])
 
     def _named(self, ids: Sequence[int]) -> list[str]:
         """Tokens by their names in the vocabulary, each of which is that of one token."""
@@ -242,7 +223,7 @@ def _check_vocabulary(place: Path, tokenizer: TextTokenizer) -> None:
     for file in (place / name for name in _VOCABULARIES if (place / name).is_file()):
         known = json.loads(file.read_text(encoding="utf-8"))
         if tokenizer.token_names[: tokenizer.text_tokens] != known[: tokenizer.text_tokens]:
-            raise InvalidInput(f"The tokenizer in {str(place)!r} is that of another model than {file.name}.")
+            raise InvalidInput(f"The tokenizer in {str(place)!r:.200} is that of another model than {file.name}.")
 
 
 def _read(place: Path) -> dict[str, Any]:
@@ -283,7 +264,7 @@ def convert(
     drillrank.errors.InvalidInput: quantization is one of int8, int8_float32, int16, float32; not 'int4'.
     """
     if quantization not in _QUANTIZATIONS:
-        raise InvalidInput(f"quantization is one of {', '.join(_QUANTIZATIONS)}; not {quantization!r}.")
+        raise InvalidInput(f"quantization is one of {', '.join(_QUANTIZATIONS)}; not {quantization!r:.200}.")
     converters = require("ctranslate2.converters", "ct2")
     require("torch", "hf")
     transformers = require("transformers", "hf")
@@ -305,8 +286,9 @@ def convert(
             return loaded
 
     if Path(directory).exists() and not overwrite:
-        raise InvalidInput(f"{directory!r} is there already: give overwrite=True to replace it, or another directory.")
-    with invalid_input(f"{model!r} cannot be converted to {directory!r}"), whole_folder(Path(directory)) as place:
+        raise InvalidInput(f"{directory!r:.200} is there already: give overwrite=True to replace it, or another one.")
+    message = f"{model!r:.200} cannot be converted to {directory!r:.200}"
+    with invalid_input(message), whole_folder(Path(directory)) as place:
         config = transformers.AutoConfig.from_pretrained(model, revision=revision)
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
         Converter(model, revision=revision).convert(str(place), quantization=quantization, force=True)

@@ -20,8 +20,7 @@ import math
 import os
 import threading
 import warnings
-from abc import ABC, abstractmethod
-from collections import ChainMap, OrderedDict
+from collections import ChainMap
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from copy import copy
 from itertools import chain
@@ -53,6 +52,7 @@ LEAST, MOST = 30, 500  # texts of two sentences or more, for an estimate of κ
 BOUNDS = (1.0, 200.0)  # of the estimate
 _REMEMBERED = 20_000  # vectors of texts that were not indexed: 30 MB at 384 dimensions
 _SUFFIX = ".vectors.npz"
+_LIBRARIES = {"st": "sentence_transformers", "m2v": "model2vec"}
 
 
 class EmbeddingModel(LanguageModel):
@@ -234,86 +234,10 @@ def sentence_transformer(
         MissingExtra: sentence-transformers is not installed.
         InvalidInput: an option cannot be used.
     """
-    encoder = SentenceTransformerEncoder(
-        name, device=device, batch_size=batch_size, revision=revision, trust_remote_code=trust_remote_code
+    encoder = Encoder(
+        "st", name, device=device, batch_size=batch_size, revision=revision, trust_remote_code=trust_remote_code
     )
     return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
-
-
-class Encoder(ABC):
-    """An encoder that a name and options build: loaded at its first use, pickled without what was loaded.
-
-    Args:
-        name: Model id or directory.
-        options: What it is loaded and used with.
-
-    Raises:
-        InvalidInput: there is no name.
-        MissingExtra: its library is not installed.
-    """
-
-    kind: str
-    """What stands before the colon of a specification; the extra that brings the library."""
-    library: str
-
-    def __init__(self, name: str, **options: Any) -> None:
-        if not name:
-            raise InvalidInput(f'"{self.kind}:" needs a model id or a directory after the colon.')
-        require(self.library, self.kind)
-        self.name, self.options = name, options
-        self._model: Any = None
-        self._lock = threading.RLock()
-
-    @abstractmethod
-    def _load(self, library: Any) -> Any: ...
-
-    @abstractmethod
-    def __call__(self, texts: list[str]) -> Any:
-        """Vectors of documents."""
-
-    @property
-    def model(self) -> Any:
-        """The loaded encoder; loads it if need be."""
-        with self._lock:
-            if self._model is None:
-                library = require(self.library, self.kind)
-                with invalid_input(f"{self.name!r:.200} is no encoder that can be loaded"):
-                    self._model = self._load(library)
-                logger.info("Loaded %s.", self.name)
-            return self._model
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"name": self.name, "options": self.options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state | {"_model": None, "_lock": threading.RLock()}
-
-
-class SentenceTransformerEncoder(Encoder):
-    """An encoder of sentence-transformers."""
-
-    kind, library = "st", "sentence_transformers"
-
-    def __init__(self, name: str, **options: Any) -> None:
-        require_torch("st")
-        super().__init__(name, **options)
-
-    def _load(self, library: Any) -> Any:
-        chosen = {key: value for key, value in self.options.items() if key != "batch_size"}
-        return library.SentenceTransformer(self.name, **chosen)
-
-    def __call__(self, texts: list[str]) -> Any:
-        """Vectors of documents."""
-        return self._encoded("encode_document", texts)
-
-    def questions(self, texts: list[str]) -> Any:
-        """Vectors of questions: encoders that tell them from documents have a prompt for them."""
-        return self._encoded("encode_query", texts)
-
-    def _encoded(self, method: str, texts: list[str]) -> Any:
-        settle_threads()
-        encode = getattr(self.model, method)
-        return encode(texts, batch_size=self.options["batch_size"], show_progress_bar=False, convert_to_numpy=True)
 
 
 def model2vec(
@@ -340,21 +264,68 @@ def model2vec(
         MissingExtra: model2vec is not installed.
         InvalidInput: an option cannot be used.
     """
-    return EmbeddingModel(Model2VecEncoder(name), UnigramModel(mu, language), kappa=kappa, directory=directory)
+    return EmbeddingModel(Encoder("m2v", name), UnigramModel(mu, language), kappa=kappa, directory=directory)
 
 
-class Model2VecEncoder(Encoder):
-    """A static encoder of model2vec."""
+class Encoder:
+    """An encoder of sentence-transformers or model2vec: loaded at its first use, pickled without what was loaded.
 
-    kind, library = "m2v", "model2vec"
+    Args:
+        kind: `"st"` or `"m2v"`: what stands before the colon of a specification, and the extra that is needed.
+        name: Model id or directory.
+        options: What it is loaded and used with.
 
-    def _load(self, library: Any) -> Any:
-        return library.StaticModel.from_pretrained(self.name, force_download=False)
+    Raises:
+        InvalidInput: there is no name.
+        MissingExtra: the library is not installed.
+    """
+
+    def __init__(self, kind: str, name: str, **options: Any) -> None:
+        if not name:
+            raise InvalidInput(f'"{kind}:" needs a model id or a directory after the colon.')
+        if kind == "st":
+            require_torch(kind)
+        require(_LIBRARIES[kind], kind)
+        self.kind, self.name, self.options = kind, name, options
+        self._model: Any = None
+        self._lock = threading.RLock()
 
     def __call__(self, texts: list[str]) -> Any:
-        """Vectors of texts; questions are embedded alike."""
-        with self._lock:  # its tokenizer is set for each call
-            return self.model.encode(texts, use_multiprocessing=False)
+        """Vectors of documents."""
+        return self._encoded("encode_document", texts)
+
+    def questions(self, texts: list[str]) -> Any:
+        """Vectors of questions: encoders that tell them from documents have a prompt for them."""
+        return self._encoded("encode_query", texts)
+
+    @property
+    def model(self) -> Any:
+        """The loaded encoder; loads it if need be."""
+        with self._lock:
+            if self._model is None:
+                library = require(_LIBRARIES[self.kind], self.kind)
+                with invalid_input(f"{self.name!r:.200} is no encoder that can be loaded"):
+                    if self.kind == "m2v":
+                        self._model = library.StaticModel.from_pretrained(self.name, force_download=False)
+                    else:
+                        options = {key: value for key, value in self.options.items() if key != "batch_size"}
+                        self._model = library.SentenceTransformer(self.name, **options)
+                logger.info("Loaded %s.", self.name)
+            return self._model
+
+    def _encoded(self, method: str, texts: list[str]) -> Any:
+        if self.kind == "m2v":
+            with self._lock:  # its tokenizer is set for each call
+                return self.model.encode(texts, use_multiprocessing=False)
+        settle_threads()
+        options = {"batch_size": self.options["batch_size"], "show_progress_bar": False, "convert_to_numpy": True}
+        return getattr(self.model, method)(texts, **options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name, "options": self.options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["kind"], state["name"], **state["options"])  # type: ignore[misc]
 
 
 class SentenceVectors:
@@ -380,7 +351,7 @@ class SentenceVectors:
         self._encode = encode
         self._directory = None if directory is None else Path(directory)
         self._indexed: MutableMapping[bytes, Floats32] = {}
-        self._latest: OrderedDict[bytes, Floats32] = OrderedDict()
+        self._latest: dict[bytes, Floats32] = {}  # those that were looked up last at the end
         self._lock = threading.Lock()
         if self._directory is not None and self._directory.is_dir():
             for file in sorted(self._directory.glob(f"*{_SUFFIX}")):
@@ -417,16 +388,15 @@ class SentenceVectors:
 
     def _found(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
         """Vectors by key; those that are new are encoded, and remembered."""
-        for key in texts:
-            if key in self._latest:
-                self._latest.move_to_end(key)
         known = {key: self._indexed.get(key, self._latest.get(key)) for key in texts}
         found = {key: vector for key, vector in known.items() if vector is not None}
-        new = self._encoded({key: text for key, text in texts.items() if key not in found})
-        self._latest |= new
+        found |= self._encoded({key: text for key, text in texts.items() if key not in found})
+        for key in texts:
+            if key in self._latest or key not in self._indexed:
+                self._latest[key] = self._latest.pop(key, found[key])
         while len(self._latest) > _REMEMBERED:
-            self._latest.popitem(last=False)
-        return {key: found[key] if key in found else new[key] for key in texts}
+            del self._latest[next(iter(self._latest))]
+        return found
 
     def _encoded(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
         if not texts:
@@ -499,8 +469,8 @@ def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
             np.savez(file, keys=keys, vectors=np.stack(list(vectors.values())))
     except OSError as cause:
         warnings.warn(
-            f"{len(vectors)} vectors cannot be kept in {str(directory)!r}, and are made again by the next process: "
-            f"{cause}.",
+            f"{len(vectors)} vectors cannot be kept in {str(directory)!r:.200}, and are made again by the next "
+            f"process: {cause!s:.200}.",
             DrillrankWarning,
             stacklevel=4,
         )
@@ -512,4 +482,6 @@ def _read(file: Path) -> dict[bytes, Floats32]:
             keys, vectors = kept["keys"], kept["vectors"]
         return {key.tobytes(): vector for key, vector in zip(keys, vectors.astype(np.float32), strict=True)}
     except Exception as error:
-        raise InvalidInput(f"{str(file)!r} holds no vectors: {error}. Delete it, and they are made again.") from error
+        raise InvalidInput(
+            f"{str(file)!r:.200} holds no vectors: {error!s:.200}. Delete it, and they are made again."
+        ) from error

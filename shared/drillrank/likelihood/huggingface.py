@@ -80,7 +80,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         settle_threads()
         options = self._options
         source = {"revision": options["revision"], "trust_remote_code": options["trust_remote_code"]}
-        with invalid_input(f"{self._name!r} is no model that can be loaded"):
+        with invalid_input(f"{self._name!r:.200} is no model that can be loaded"):
             config = transformers.AutoConfig.from_pretrained(self._name, **source)
             host = transformers.AutoTokenizer.from_pretrained(self._name, **source)
             tokenizer = TextTokenizer(host)
@@ -91,7 +91,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         model = pretrained(kind, self._name, config=config, dtype=dtype, **arguments).to(device)
         if tokenizer.text_tokens > (known := model.get_input_embeddings().weight.shape[0]):
             raise InvalidInput(
-                f"The tokenizer of {self._name!r} has {tokenizer.text_tokens} tokens and the model {known}: "
+                f"The tokenizer of {self._name!r:.200} has {tokenizer.text_tokens} tokens and the model {known}: "
                 "it is another's."
             )
         _check_predicts(model, self._name)
@@ -114,7 +114,7 @@ def pretrained(kind: Any, name: str, **options: Any) -> Any:
         InvalidInput: the weights cannot be read, or some are missing.
     """
     with invalid_input(
-        f"The weights of {name!r} cannot be loaded",
+        f"The weights of {name!r:.200} cannot be loaded",
         'Only safetensors files are read, whole ones; model_kwargs={"use_safetensors": False} reads pickled weights, '
         "which can run code: trust their source.",
     ):
@@ -123,7 +123,7 @@ def pretrained(kind: Any, name: str, **options: Any) -> Any:
     missing = sorted(parameters.keys() & report["missing_keys"])
     if missing:
         raise InvalidInput(
-            f"{name!r} lacks {len(missing)} weights of a {type(model).__name__}, which would be random, such as "
+            f"{name!r:.200} lacks {len(missing)} weights of a {type(model).__name__}, which would be random, such as "
             f"{missing[0]}: the checkpoint is incomplete, or of another kind of model."
         )
     return model.eval()
@@ -141,14 +141,14 @@ def _check_predicts(model: Any, name: str) -> None:
     config = model.config
     if config.is_encoder_decoder:
         if not isinstance(getattr(config, "decoder_start_token_id", None), int):
-            raise InvalidInput(f"config.json of {name!r} has no decoder_start_token_id, with which its targets begin.")
+            raise InvalidInput(f"config.json of {name!r:.200} has no decoder_start_token_id, where targets begin.")
         return
     masked = type(config) in MODEL_FOR_MASKED_LM_MAPPING or config.model_type in ("bert-generation", "cpmant", "xlnet")
     causal = any(getattr(config, setting, False) for setting in ("is_decoder", "causal"))
     both_ways = getattr(config.get_text_config(), "use_bidirectional_attention", None) in (True, "all")
     if both_ways or (masked and not causal):
         raise InvalidInput(
-            f"{name!r} is no causal language model: what a {type(model).__name__} says at a token depends on the "
+            f"{name!r:.200} is no causal language model: what a {type(model).__name__} says at a token depends on the "
             "tokens that follow, which it is to predict. Models for masked tokens, such as BERT, have no likelihood "
             "of a question."
         )

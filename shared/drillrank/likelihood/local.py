@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -20,18 +20,15 @@ import numpy.typing as npt
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.likelihood.base import (
-    FromOptions,
     Likelihood,
     NextTokenRequest,
     NextTokens,
     Request,
     TrainedAnswers,
-    as_said,
     read_trained_answers,
 )
 from drillrank.likelihood.process import Worker
-from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
-from drillrank.prompts import Evidence
+from drillrank.likelihood.tokenizer import AnyRequest, TextTokenizer, TokenModel, as_one_string, fit_to_budgets
 
 T = TypeVar("T")
 Loaded = TypeVar("Loaded", bound="Engine")
@@ -66,6 +63,7 @@ class Reading:
     cut_tokens: int
 
 
+@dataclass(eq=False)
 class Engine(ABC):
     """A loaded model.
 
@@ -76,24 +74,16 @@ class Engine(ABC):
         start: What an encoder-decoder's targets begin behind; None for decoder-only models.
         longest_target: Positions of an encoder-decoder's target, special tokens included, or None.
         batch_tokens: Tokens of one batch after padding, keys and values of others that it stands on included.
+        batch_targets: Rows of logits of one batch.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: TextTokenizer,
-        *,
-        window: int | None,
-        start: list[int] | None,
-        longest_target: int | None,
-        batch_tokens: int,
-    ) -> None:
-        self.model = model
-        self.tokenizer = tokenizer
-        self.window = window
-        self.start = start
-        self.longest_target = longest_target
-        self.batch_tokens = batch_tokens
+    model: Any
+    tokenizer: TextTokenizer
+    window: int | None
+    start: list[int] | None
+    longest_target: int | None
+    batch_tokens: int
+    batch_targets: int
 
     @property
     def left_behind(self) -> bool:
@@ -108,13 +98,24 @@ class Engine(ABC):
             OutOfMemory: a single reading does not fit.
         """
 
+    def in_batches(
+        self,
+        run: Callable[[list[int]], None],
+        lengths: Sequence[int],
+        targets: Sequence[int] | None = None,
+        budget: int | None = None,
+    ) -> None:
+        """Run batches of items of these lengths, as `by_length` divides them; `budget` is `batch_tokens` by default."""
+        for batch in by_length(lengths, budget or self.batch_tokens, targets, self.batch_targets):
+            in_halves(run, batch)
 
-class LocalModel(FromOptions, Generic[Loaded]):
+
+class LocalModel(TokenModel, Generic[Loaded]):
     """What models on this machine have in common.
 
     Args:
         name: Model id or directory.
-        given: The constructor's `locals()`; `chat` is among the options.
+        given: The constructor's `locals()`.
 
     Raises:
         InvalidInput: the name is empty.
@@ -147,9 +148,9 @@ class LocalModel(FromOptions, Generic[Loaded]):
         return self._worker.run(self._loaded) if engine is None or engine.left_behind else engine
 
     @property
-    def tells_next_tokens(self) -> bool:
-        """True."""
-        return True
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer; loads the model if need be."""
+        return self.engine.tokenizer
 
     @cached_property
     def trained_answers(self) -> TrainedAnswers | None:
@@ -173,30 +174,20 @@ class LocalModel(FromOptions, Generic[Loaded]):
     def _load(self) -> Loaded: ...
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
-        said = as_said(requests, self._options["chat"])
-        return self._worker.run(self._likelihoods, said, temperature, include_eos)
+        return self._worker.run(self._likelihoods, self._with_chat(requests), temperature, include_eos)
 
     def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
         return self._worker.run(self._answers, requests, logits)
 
     def _likelihoods(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
-        tokenizer = self._loaded().tokenizer
-        end = [tokenizer.eos_id] if include_eos and tokenizer.eos_id is not None else []
-        if include_eos and not end:
-            raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
-        readings = _targets(self._loaded(), requests, end)
+        readings, names = _readings(self._loaded(), requests, self._end(include_eos)), self.tokenizer.token_names
         return [
-            Likelihood(
-                [tokenizer.token_names[id_] for id_ in reading.wanted],
-                log_probs,
-                float(log_probs.sum()),
-                reading.cut_tokens,
-            )
-            for reading, log_probs in zip(readings, self._read(readings, temperature), strict=True)
+            Likelihood([names[id_] for id_ in reading.wanted], values, float(values.sum()), reading.cut_tokens)
+            for reading, values in zip(readings, self._read(readings, temperature), strict=True)
         ]
 
     def _answers(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
-        readings = _next(self._loaded(), requests)
+        readings = _readings(self._loaded(), requests)
         values = self._read(readings, None if logits else 1.0)
         return [
             NextTokens(one, reading.cut_tokens, (False,) * len(one))
@@ -217,77 +208,44 @@ class LocalModel(FromOptions, Generic[Loaded]):
                 )
         return found
 
-    def first_tokens(self, text: str, count: int) -> str:
-        """The longest beginning of a text that has at most `count` tokens, special ones not counted.
 
-        Longest as budgets have it: it has `count` tokens, or more than that with one token more of the text.
-        """
-        request = Request((Evidence(text, count),), "")
-        [fitted] = fit_to_budgets([request], self.engine.tokenizer, None, with_targets=False)
-        return fitted.text
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text, special tokens not counted."""
-        return len(self.engine.tokenizer(text).ids)
-
-
-def _targets(engine: Engine, requests: Sequence[Request], end: Sequence[int]) -> list[Reading]:
-    """The requests' targets behind their prompts.
+def _readings(engine: Engine, requests: Sequence[AnyRequest], end: Sequence[int] = ()) -> list[Reading]:
+    """Targets, with these ids behind them, or answers behind the prompts.
 
     Raises:
-        InvalidInput: a target is longer than the model can write; or as `fit_to_budgets`.
+        InvalidInput: a target is longer than the model can write, or an answer is no token of it; or as
+            `fit_to_budgets`.
     """
-    tokenizer, start = engine.tokenizer, engine.start
+    tokenizer, start, window = engine.tokenizer, engine.start, engine.window
+    strings: Iterable[tuple[tuple[int, ...], list[int], int, int]]  # what is read, where the target begins, tokens cut
     if start is None:
-        return [
-            Reading((), ids, range(first - 1, len(ids) - 1), ids[first:], cut)
-            for ids, first, cut in as_one_string(requests, tokenizer, engine.window, end)
-        ]
-    distinct = list(dict.fromkeys(request.target for request in requests))
-    ids_of = {target: tokens.ids for target, tokens in zip(distinct, tokenizer.batch(distinct), strict=True)}
-    room = (engine.longest_target or limits.TARGET_TOKENS) - len(start)
-    for target, ids in ids_of.items():
-        if len(ids) > room:
-            raise InvalidInput(
-                f"The question, or what else is scored, has {len(ids)} tokens, and the model can write {room}: "
-                f"shorten it, or take another model. It begins with {target[:40]!r}."
-            )
-    readings = []
-    for request, (source, cut) in zip(requests, _sources(engine, requests), strict=True):
-        wanted = [*ids_of[request.target], *end]
-        at = range(len(start) - 1, len(start) + len(wanted) - 1)
-        readings.append(Reading(source, [*start, *wanted], at, wanted, cut))
-    return readings
-
-
-def _next(engine: Engine, requests: Sequence[NextTokenRequest]) -> list[Reading]:
-    """The requests' answers right behind their prompts.
-
-    Raises:
-        InvalidInput: an answer is no token of the model; or as `fit_to_budgets`.
-    """
-    known = {answer: engine.tokenizer.answer_id(answer) for request in requests for answer in request.answers}
-    alone = prompts_alone(requests)
-    prompts: list[tuple[tuple[int, ...], list[int], int]]
-    if engine.start is None:
-        whole = as_one_string(alone, engine.tokenizer, engine.window)
-        prompts = [((), ids, cut) for ids, _, cut in whole]
+        strings = (((), *string) for string in as_one_string(requests, tokenizer, window, end))
     else:
-        prompts = [(source, engine.start, cut) for source, cut in _sources(engine, alone)]
-    return [
-        Reading(source, ids, [len(ids) - 1] * len(request.answers), [known[answer] for answer in request.answers], cut)
-        for request, (source, ids, cut) in zip(requests, prompts, strict=True)
-    ]
-
-
-def _sources(engine: Engine, requests: Sequence[Request]) -> list[tuple[tuple[int, ...], int]]:
-    """What the encoder reads for each request, and how many tokens of documents it does not."""
-    tokenizer = engine.tokenizer
-    window = None if engine.window is None else engine.window - len(tokenizer.prefix) - len(tokenizer.suffix)
-    return [
-        ((*tokenizer.started(prompt.tokens.ids), *tokenizer.suffix), prompt.cut_tokens)
-        for prompt in fit_to_budgets(requests, tokenizer, window, with_targets=False)
-    ]
+        distinct = list(dict.fromkeys(request.target for request in requests if request.target))
+        targets = dict(zip(distinct, (tokens.ids for tokens in tokenizer.batch(distinct)), strict=True)) | {"": []}
+        room = (engine.longest_target or limits.TARGET_TOKENS) - len(start)
+        for target, ids in targets.items():
+            if len(ids) > room:
+                raise InvalidInput(
+                    f"The question, or what else is scored, has {len(ids)} tokens, and the model can write {room}: "
+                    f"shorten it, or take another model. It begins with {target[:40]!r}."
+                )
+        left = None if window is None else window - len(tokenizer.prefix) - len(tokenizer.suffix)
+        prompts = fit_to_budgets(requests, tokenizer, left, with_targets=False)
+        sources = ((*tokenizer.started(prompt.tokens.ids), *tokenizer.suffix) for prompt in prompts)
+        strings = (
+            (source, [*start, *targets[request.target], *end], len(start), prompt.cut_tokens)
+            for request, prompt, source in zip(requests, prompts, sources, strict=True)
+        )
+    answer_id, readings = cache(tokenizer.answer_id), []
+    for request, (source, ids, first, cut_tokens) in zip(requests, strings, strict=True):
+        at: Sequence[int] = range(first - 1, len(ids) - 1)
+        wanted = ids[first:]
+        if isinstance(request, NextTokenRequest):
+            wanted = list(map(answer_id, request.answers))
+            at = [len(ids) - 1] * len(wanted)
+        readings.append(Reading(source, ids, at, wanted, cut_tokens))
+    return readings
 
 
 def by_length(

@@ -39,24 +39,19 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self.after_fork()
-        _workers.add(self)
-
-    def after_fork(self) -> None:
-        """Begin with a new thread and an empty queue: in a forked process, nobody waits for the old one's results."""
-        self._thread: int | None = None
-        self._pool = ThreadPoolExecutor(1, "drillrank", self._started)
-
-    def _started(self) -> None:
-        self._thread = threading.get_ident()
+        self._pools: dict[int, ThreadPoolExecutor] = {}  # by process: no thread comes along into one that is forked
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Have a function called on the worker, with the context variables of the caller."""
-        return self._pool.submit(copy_context().run, function, *arguments)
+        if os.getpid() not in self._pools:
+            self._pools.setdefault(
+                os.getpid(), ThreadPoolExecutor(1, "drillrank", setattr, (_here, "worker", id(self)))
+            )
+        return self._pools[os.getpid()].submit(copy_context().run, function, *arguments)
 
     def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """What a function returns on the worker; if this is the worker, it is called at once."""
-        if self._thread == threading.get_ident():
+        if getattr(_here, "worker", None) == id(self):
             return function(*arguments)
         future = self.submit(function, *arguments)
         try:
@@ -69,7 +64,7 @@ class _HoldsModel(Protocol):
     model: Any
 
 
-_workers: WeakSet[Worker] = WeakSet()
+_here = threading.local()  # `worker`: the id of the worker whose thread this is
 _holders: WeakSet[_HoldsModel] = WeakSet()
 _used_in: set[int] = set()  # processes: this one, and those that it was forked from
 _warned_in: set[int] = set()
@@ -104,8 +99,6 @@ def keep_in_children(holder: _HoldsModel) -> None:
 
 
 def _in_child() -> None:
-    for worker in list(_workers):
-        worker.after_fork()
     for holder in list(_holders):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(holder.model))
 
@@ -134,11 +127,7 @@ def require_torch(extra: str) -> ModuleType:
         torch = require("torch", extra)
     finally:
         os.environ.pop(_POLICY, None)  # another thread may have been here
-    logger.info(
-        "Threads of torch sleep while they wait, so that other processes do not hold them up; on a machine that does "
-        "nothing else, %s=active may be a little faster.",
-        _POLICY,
-    )
+    logger.info("Threads of torch sleep while they wait; where nothing else runs, %s=active may be faster.", _POLICY)
     return torch
 
 

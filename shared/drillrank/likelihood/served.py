@@ -9,19 +9,18 @@ is an error.
 from __future__ import annotations
 
 import asyncio
-import email.utils
-import json
 import math
 import os
 import random
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import chain
+from operator import getitem
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -29,16 +28,14 @@ import numpy as np
 from drillrank import limits
 from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, invalid_input, require
 from drillrank.likelihood.base import (
-    FromOptions,
     Likelihood,
     NextTokenRequest,
     NextTokens,
     Request,
     TrainedAnswers,
-    as_said,
     read_trained_answers,
 )
-from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
+from drillrank.likelihood.tokenizer import TextTokenizer, TokenModel, as_one_string, fit_to_budgets
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
 
@@ -68,6 +65,7 @@ class _Prompt:
         target_start: Where in `ids` the target begins; 0 if `answers` are wanted in place of a target.
         answers: Tokens that may come next: ids, or texts.
         chat: Whether the text is the user's turn, which the server puts into its own template.
+        cut_tokens: Tokens of documents that were left out.
     """
 
     text: str = ""
@@ -75,6 +73,7 @@ class _Prompt:
     target_start: int = 0
     answers: tuple[int | str, ...] = ()
     chat: bool = False
+    cut_tokens: int = field(default=0, compare=False)
 
 
 _Values = list[tuple[float, bool]]
@@ -89,12 +88,14 @@ class Server:
     takes_ids: ClassVar[bool] = True
     batches: ClassVar[bool] = False
     advice: ClassVar[str] = ""
+    top: ClassVar[tuple[str | int, ...]] = ()
+    """Where an answer holds the likeliest next tokens, for servers that give these alone."""
 
     def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
         """Path and payload for these prompts; for one, unless the server `batches`."""
         raise NotImplementedError
 
-    def split(self, answer: Any, count: int) -> list[Any]:  # noqa: ARG002
+    def split(self, answer: Any) -> list[Any]:
         """What is answered to each prompt."""
         return [answer]
 
@@ -104,7 +105,7 @@ class Server:
         Raises:
             LookupError, TypeError, ValueError, AttributeError: they are not there, or impossible.
         """
-        raise NotImplementedError
+        return _among(reduce(getitem, self.top, answer), "id" if self.takes_ids else "token", prompt.answers)
 
 
 class _VLLM(Server):
@@ -119,9 +120,9 @@ class _VLLM(Server):
         wanted |= {"model": model, "prompt": [list(prompt.ids) for prompt in prompts]}
         return "/v1/completions", wanted | {"max_tokens": 1, "temperature": 0, "return_token_ids": True}
 
-    def split(self, answer: Any, count: int) -> list[Any]:
+    def split(self, answer: Any) -> list[Any]:
         choices = {choice["index"]: choice for choice in answer["choices"]}
-        return [choices[index] for index in range(count)]
+        return [choices[index] for index in range(len(choices))]
 
     def read(self, prompt: _Prompt, answer: Any) -> _Values:
         if list(answer["prompt_token_ids"]) != list(prompt.ids):
@@ -145,10 +146,8 @@ class _SGLang(Server):
         wanted |= {"input_ids": [list(prompt.ids) for prompt in prompts], "return_logprob": True}
         return "/generate", wanted | {"sampling_params": {"max_new_tokens": 1, "temperature": 0}}
 
-    def split(self, answer: Any, count: int) -> list[Any]:
-        if not isinstance(answer, list) or len(answer) != count:
-            raise ValueError(f"not {count} answers")
-        return answer
+    def split(self, answer: Any) -> list[Any]:
+        return list(answer)
 
     def read(self, prompt: _Prompt, answer: Any) -> _Values:
         info = answer["meta_info"]
@@ -166,17 +165,16 @@ class _SGLang(Server):
 
 class _LlamaCpp(Server):
     engine = "llama.cpp"
+    top = ("completion_probabilities", 0, "top_logprobs")
 
     def request(self, _: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
         wanted = {"prompt": list(prompts[0].ids), "n_predict": 1, "n_probs": _TOP, "temperature": 0}
         return "/completion", wanted | {"cache_prompt": True}
 
-    def read(self, prompt: _Prompt, answer: Any) -> _Values:
-        return _among(answer["completion_probabilities"][0]["top_logprobs"], "id", prompt.answers)
-
 
 class _Ollama(Server):
     engine, takes_ids = "Ollama", False
+    top = ("logprobs", 0, "top_logprobs")
     advice = " It gives log-probabilities from 0.12.11 on."
 
     def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
@@ -187,12 +185,10 @@ class _Ollama(Server):
             return "/api/chat", wanted | {"messages": [{"role": "user", "content": prompt.text}], "think": False}
         return "/api/generate", wanted | {"prompt": prompt.text, "raw": True}
 
-    def read(self, prompt: _Prompt, answer: Any) -> _Values:
-        return _among(answer["logprobs"][0]["top_logprobs"], "token", prompt.answers)
-
 
 class _OpenAI(Server):
     engine, takes_ids = "An OpenAI-compatible server", False
+    top = ("choices", 0, "logprobs", "content", 0, "top_logprobs")
 
     def request(self, model: str, prompts: Sequence[_Prompt]) -> tuple[str, dict[str, Any]]:
         [prompt] = prompts
@@ -205,9 +201,6 @@ class _OpenAI(Server):
         wanted: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": prompt.text}]}
         wanted |= {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": _TOP}
         return "/v1/chat/completions", wanted
-
-    def read(self, prompt: _Prompt, answer: Any) -> _Values:
-        return _among(answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"], "token", prompt.answers)
 
 
 _SERVERS: dict[str, Server] = {
@@ -255,30 +248,10 @@ def _event_loop() -> asyncio.AbstractEventLoop:
     return _loops[os.getpid()]
 
 
-class _Connections:
-    """A client's connections in one process, which no other may use."""
-
-    def __init__(self, concurrency: int) -> None:
-        import httpx
-
-        # Sockets that a server is about to close are not used again: uvicorn waits for five seconds.
-        pool = httpx.Limits(max_keepalive_connections=concurrency, keepalive_expiry=2.0)
-        self.client = httpx.AsyncClient(limits=pool, timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS))
-        self.slots = asyncio.Semaphore(concurrency)
-        self.workers = ThreadPoolExecutor(8 * concurrency, "drillrank-served")
-        weakref.finalize(self, self._close, os.getpid(), self.client).atexit = False
-
-    @staticmethod
-    def _close(process: int, client: httpx.AsyncClient) -> None:
-        if process == os.getpid() and process in _loops:
-            asyncio.run_coroutine_threadsafe(client.aclose(), _loops[process])
-
-
-@dataclass(eq=False)
 class HTTPClient:
-    """Sends JSON to one server.
+    """Sends JSON to one server, over connections of this process that no other may use.
 
-    Attributes:
+    Args:
         root: Address without a path of its own.
         api_key_env: Environment variable that holds the API key; it is sent if it is set, and stands in no error.
         timeout: Seconds that an answer may take in all, other attempts and their pauses included.
@@ -286,18 +259,22 @@ class HTTPClient:
         concurrency: Requests under way at once.
     """
 
-    root: str
-    api_key_env: str
-    timeout: float
-    retries: int
-    concurrency: int
-    _by_process: dict[int, _Connections] = field(default_factory=dict, init=False, repr=False)
+    def __init__(self, root: str, *, api_key_env: str, timeout: float, retries: int, concurrency: int) -> None:
+        import httpx
 
-    @property
-    def _connections(self) -> _Connections:
-        if os.getpid() not in self._by_process:
-            self._by_process.setdefault(os.getpid(), _Connections(self.concurrency))
-        return self._by_process[os.getpid()]
+        self.root, self.api_key_env, self.timeout, self.retries = root, api_key_env, timeout, retries
+        # Sockets that a server is about to close are not used again: uvicorn waits for five seconds.
+        pool = httpx.Limits(max_keepalive_connections=concurrency, keepalive_expiry=2.0)
+        self._client = httpx.AsyncClient(limits=pool, timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS))
+        self._concurrency, self._slots = concurrency, asyncio.Semaphore(concurrency)
+        self._workers = ThreadPoolExecutor(8 * concurrency, "drillrank-served")
+        self.lock = threading.RLock()
+        weakref.finalize(self, self._close, os.getpid(), self._client).atexit = False
+
+    @staticmethod
+    def _close(process: int, client: httpx.AsyncClient) -> None:
+        if process == os.getpid() and process in _loops:
+            asyncio.run_coroutine_threadsafe(client.aclose(), _loops[process])
 
     async def on_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on a thread; when the caller is cancelled, so are the requests that it has under way."""
@@ -305,7 +282,7 @@ class HTTPClient:
         context = copy_context()
         context.run(_caller.set, caller)
         try:
-            return await asyncio.wrap_future(self._connections.workers.submit(context.run, function, *arguments))
+            return await asyncio.wrap_future(self._workers.submit(context.run, function, *arguments))
         except asyncio.CancelledError:
             caller.cancel()
             raise
@@ -339,15 +316,15 @@ class HTTPClient:
         async def work() -> None:
             for number in numbers:  # whichever is next
                 path, payload = requests[number]
-                async with self._connections.slots:
+                async with self._slots:
                     text = await self._ask(path, payload)
                 try:
                     found[number] = read(number, limits.read_json(text, "The answer"))
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
-                    why = "" if isinstance(error, InvalidInput) else f" ({error!r})"
+                    why = "" if isinstance(error, InvalidInput) else f" ({error!r:.200})"
                     raise self._failure(f"{path} answered, but not as {server} does{why}: ", text, advice) from error
 
-        workers = [asyncio.ensure_future(work()) for _ in requests[: self.concurrency]]
+        workers = [asyncio.ensure_future(work()) for _ in requests[: self._concurrency]]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -374,7 +351,7 @@ class HTTPClient:
                 if status == 200:
                     return text
                 advice = f" Set the environment variable {self.api_key_env}." if status in (401, 403) else ""
-                failure = self._failure(f"{path} answered {status}: ", _words(text), advice)
+                failure = self._failure(f"{path} answered {status}: ", text or "nothing", advice)
                 if status not in _TRANSIENT:
                     raise failure
                 pause = wished or pause
@@ -389,8 +366,7 @@ class HTTPClient:
         if key := self._key:
             headers["Authorization"] = f"Bearer {key}"
         method = "GET" if payload is None else "POST"
-        client = self._connections.client
-        async with client.stream(method, self.root + path, headers=headers, json=payload) as response:
+        async with self._client.stream(method, self.root + path, headers=headers, json=payload) as response:
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise self._failure(f"{path} answered in a compression, which was not asked for")
             body = bytearray()
@@ -414,32 +390,15 @@ class HTTPClient:
         return ServerFailure(f"{self.root}{message}{shown}.{advice}")
 
 
-def _words(text: str) -> str:
-    """What a server says of a failure, out of the forms that it is wrapped in."""
-    try:
-        words = limits.read_json(text, "The answer")
-    except InvalidInput:
-        words = text
-    for name in ("error", "message", "detail"):
-        if isinstance(words, dict) and name in words:
-            words = words[name]
-    return (words if isinstance(words, str) else json.dumps(words)) or "nothing"
-
-
 def _retry_after(headers: Mapping[str, str]) -> float:
-    value = headers.get("Retry-After", "")
-    try:
-        date = None if value.isdecimal() else email.utils.parsedate_to_datetime(value)
-        seconds = int(value) if date is None else date.timestamp() - time.time()
-    except (ValueError, OverflowError):
-        return 0.0
-    return min(max(seconds, 0.0), _LONGEST_PAUSE)
+    value = headers.get("Retry-After", "")  # a date is as good as none: there are pauses of our own
+    return min(float(value), _LONGEST_PAUSE) if value.isdecimal() and value.isascii() else 0.0
 
 
 # The model
 
 
-class ServedModel(FromOptions):
+class ServedModel(TokenModel):
     """A decoder-only language model behind vLLM, SGLang, llama.cpp, Ollama or an OpenAI-compatible address.
 
     vLLM and SGLang give likelihoods and next tokens, the others next tokens alone. Prompts are tokenised and shortened
@@ -487,27 +446,30 @@ class ServedModel(FromOptions):
         if not _is_address(url):
             raise InvalidInput("A server's address is http://host:port/v1#model, or https, without a login or a query.")
         if engine is not None and engine not in _SERVERS:
-            raise InvalidInput(f"engine is one of {', '.join(_SERVERS)}; not {engine!r:.{_QUOTED}}.")
+            raise InvalidInput(f"engine is one of {', '.join(_SERVERS)}; not {engine!r:.200}.")
         check_positive(prompts_per_request=prompts_per_request, concurrency=concurrency)
         if not isinstance(retries, int) or retries < 0:
-            raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.{_QUOTED}}.")
+            raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.200}.")
         if not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
-            raise InvalidInput(f"timeout is a number of seconds above 0; not {timeout!r:.{_QUOTED}}.")
+            raise InvalidInput(f"timeout is a number of seconds above 0; not {timeout!r:.200}.")
         super().__init__(address, locals())
-        root = url.rstrip("/").removesuffix("/v1")
-        self._client = HTTPClient(root, api_key_env, timeout, retries, concurrency)
-        self._locks: dict[int, Any] = {}
+        self._root = url.rstrip("/").removesuffix("/v1")
+        self._clients: dict[int, HTTPClient] = {}
         self._made: dict[str, Any] = {}
+
+    @property
+    def _client(self) -> HTTPClient:
+        """That of this process: a fork shares neither connections nor locks."""
+        if os.getpid() not in self._clients:
+            names = ("api_key_env", "timeout", "retries", "concurrency")
+            client = HTTPClient(self._root, **{name: self._options[name] for name in names})
+            self._clients.setdefault(os.getpid(), client)
+        return self._clients[os.getpid()]
 
     @property
     def spec(self) -> str:
         """The address."""
         return self._name
-
-    @property
-    def tells_next_tokens(self) -> bool:
-        """True."""
-        return True
 
     @property
     def trained_answers(self) -> TrainedAnswers | None:
@@ -521,15 +483,6 @@ class ServedModel(FromOptions):
         """
         return await self._client.on_worker(function, *arguments)
 
-    def first_tokens(self, text: str, count: int) -> str:
-        """The longest beginning of a text that has at most `count` tokens, special ones not counted."""
-        [fitted] = fit_to_budgets([Request((Evidence(text, count),), "")], self.tokenizer, None, with_targets=False)
-        return fitted.text
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text, special tokens not counted."""
-        return len(self.tokenizer(text).ids)
-
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if not self.server.likelihood:
             raise LacksCapability(
@@ -538,47 +491,44 @@ class ServedModel(FromOptions):
                 "the model by vLLM or SGLang for UPR, PromptRank and BRMGR."
             )
         if temperature != 1:
-            raise InvalidInput(f"A served model scores at temperature 1, not {temperature!r}: leave it out.")
-        eos_id = self.tokenizer.eos_id
-        if include_eos and eos_id is None:
-            raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
-        end = [eos_id] if include_eos and eos_id is not None else []
-        strings = list(as_one_string(as_said(requests, self._options["chat"]), self.tokenizer, self._window, end))
-        prompts = [_Prompt(ids=tuple(ids), target_start=start) for ids, start, _ in strings]
+            raise InvalidInput(f"A served model scores at temperature 1, not {temperature!r:.200}: leave it out.")
+        end, names = self._end(include_eos), self.tokenizer.token_names
+        strings = as_one_string(self._with_chat(requests), self.tokenizer, self._window, end)
+        prompts = [_Prompt(ids=tuple(ids), target_start=start, cut_tokens=cut) for ids, start, cut in strings]
         results = []
-        for prompt, values, (_, start, cut_tokens) in zip(prompts, self._ask(prompts), strings, strict=True):
+        for prompt, values in zip(prompts, self._ask(prompts), strict=True):
             log_probs = np.array([value for value, _ in values], dtype=np.float64)
-            names = [self.tokenizer.token_names[id_] for id_ in prompt.ids[start:]]
-            results.append(Likelihood(names, log_probs, float(log_probs.sum()), cut_tokens))
+            tokens = [names[id_] for id_ in prompt.ids[prompt.target_start :]]
+            results.append(Likelihood(tokens, log_probs, float(log_probs.sum()), prompt.cut_tokens))
         return results
 
     def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
         if logits:
             raise LacksCapability(
-                f"{self.spec!r} gives log-probabilities, and this preset scores by one raw logit, which cannot be had "
-                'from them: load the model here, as "hf:<model>", or take a model that gives two answers.'
+                f"{self.spec!r:.200} gives log-probabilities, and this preset scores by one raw logit, which cannot be "
+                'had from them: load the model here, as "hf:<model>", or take a model that gives two answers.'
             )
         if self.server.takes_ids:
-            strings = as_one_string(prompts_alone(requests), self.tokenizer, self._window)
-            answer_id = self.tokenizer.answer_id
+            strings = as_one_string(requests, self.tokenizer, self._window)
             prompts = [
-                (_Prompt(ids=tuple(ids), answers=tuple(map(answer_id, request.answers))), cut_tokens)
-                for request, (ids, _, cut_tokens) in zip(requests, strings, strict=True)
+                _Prompt(ids=tuple(ids), answers=tuple(map(self.tokenizer.answer_id, request.answers)), cut_tokens=cut)
+                for request, (ids, _, cut) in zip(requests, strings, strict=True)
             ]
         elif self._options["tokenizer"] is None:
-            prompts = [(self._as_it_is(request), 0) for request in requests]
+            prompts = [self._as_it_is(request) for request in requests]
         else:
-            tokenizer = self.tokenizer
-            safe = [Request(_defused(request.prompt, tokenizer), "", request.max_tokens) for request in requests]
-            fitted = fit_to_budgets(safe, tokenizer, self._window, with_targets=False)
-            answers = [tuple(map(tokenizer.answer_text, request.answers)) for request in requests]
+            safe = [
+                replace(request, prompt=_defused(request.prompt, self.tokenizer), chat=False) for request in requests
+            ]
+            fitted = fit_to_budgets(safe, self.tokenizer, self._window, with_targets=False)
+            answers = [tuple(map(self.tokenizer.answer_text, request.answers)) for request in requests]
             prompts = [
-                (_Prompt(item.text, answers=texts, chat=request.chat), item.cut_tokens)
-                for request, texts, item in zip(requests, answers, fitted, strict=True)
+                _Prompt(one.text, answers=texts, chat=request.chat, cut_tokens=one.cut_tokens)
+                for request, texts, one in zip(requests, answers, fitted, strict=True)
             ]
         return [
-            NextTokens(np.array([value for value, _ in values]), cut_tokens, tuple(bound for _, bound in values))
-            for values, (_, cut_tokens) in zip(self._ask([prompt for prompt, _ in prompts]), prompts, strict=True)
+            NextTokens(np.array([value for value, _ in values]), prompt.cut_tokens, tuple(bound for _, bound in values))
+            for values, prompt in zip(self._ask(prompts), prompts, strict=True)
         ]
 
     def _as_it_is(self, request: NextTokenRequest) -> _Prompt:
@@ -586,8 +536,8 @@ class ServedModel(FromOptions):
         limited = [request.max_tokens, *(part.max_tokens for part in request.prompt if isinstance(part, Evidence))]
         if not request.chat or any(limited) or not all(isinstance(answer, str) for answer in request.answers):
             raise InvalidInput(
-                f"{self.spec!r} takes text, and without the model's tokenizer no passage can be shortened here, no "
-                "token be named by its id, and no document be kept from speaking as the user: give the option "
+                f"{self.spec!r:.200} takes text, and without the model's tokenizer no passage can be shortened here, "
+                "no token be named by its id, and no document be kept from speaking as the user: give the option "
                 'tokenizer="<model id or directory>".'
             )
         return _Prompt(without_surrogates(prompt_text(request.prompt)), answers=request.answers, chat=True)
@@ -600,8 +550,7 @@ class ServedModel(FromOptions):
         groups = [distinct[at : at + size] for at in range(0, len(distinct), size)]
 
         def read(number: int, answer: Any) -> list[_Values]:
-            answers = server.split(answer, len(groups[number]))
-            return [server.read(prompt, one) for prompt, one in zip(groups[number], answers, strict=True)]
+            return [server.read(*pair) for pair in zip(groups[number], server.split(answer), strict=True)]
 
         requests = [server.request(self._served_name, group) for group in groups]
         values = chain.from_iterable(self._client.send(requests, read, server.engine, server.advice))
@@ -632,8 +581,8 @@ class ServedModel(FromOptions):
         return self._once("card", self._read_card)  # type: ignore[no-any-return]
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        """What is made at the first use, under a lock that no thread holds in a process that was just forked."""
-        with self._locks.setdefault(os.getpid(), threading.RLock()):
+        """What is made at the first use."""
+        with self._client.lock:
             if name not in self._made:
                 self._made[name] = make()
             return self._made[name]
@@ -651,13 +600,13 @@ class ServedModel(FromOptions):
             if engine is None or not self._model:
                 raise
             return {}
-        names = f"{', '.join(cards):.{_QUOTED}}" or "nothing"
+        names = f"{', '.join(cards):.200}" or "nothing"
         if not self._model and len(cards) != 1:
-            raise InvalidInput(f"{self._name!r} serves {names}: name one behind a #.")
+            raise InvalidInput(f"{self._name!r:.200} serves {names}: name one behind a #.")
         name = self._model or next(iter(cards))
         card = cards.get(name) or cards.get(f"{name}:latest")
         if card is None and engine != "openai":  # gateways know more names than they list
-            raise InvalidInput(f"{self._client.root} does not serve {name!r:.{_QUOTED}}; it serves {names}.")
+            raise InvalidInput(f"{self._root} does not serve {name!r:.200}; it serves {names}.")
         return card or {}
 
     @property
@@ -680,7 +629,7 @@ class ServedModel(FromOptions):
 
         name = self._tokenizer_name
         with invalid_input(
-            f"The tokenizer of {self._name!r} cannot be loaded as {name!r:.{_QUOTED}}",
+            f"The tokenizer of {self._name!r:.200} cannot be loaded as {name!r:.200}",
             'Give the option tokenizer="<model id or directory>".',
         ):
             return TextTokenizer(transformers.AutoTokenizer.from_pretrained(name))
@@ -699,10 +648,11 @@ def _is_address(url: str) -> bool:
 
 def _defused(prompt: Prompt, tokenizer: TextTokenizer) -> Prompt:
     """The prompt with no control tokens but those of its wording."""
-    parts: list[str | Evidence] = []
-    for part in prompt:
-        if isinstance(part, Evidence):
-            parts.append(Evidence(tokenizer.defused(part.text), part.max_tokens))
-        else:
-            parts.append(part if isinstance(part, Wording) else tokenizer.defused(part))
-    return tuple(parts)
+    return tuple(
+        Evidence(tokenizer.defused(part.text), part.max_tokens)
+        if isinstance(part, Evidence)
+        else part
+        if isinstance(part, Wording)
+        else tokenizer.defused(part)
+        for part in prompt
+    )

@@ -11,19 +11,21 @@ one character can have several tokens. So every beginning is tokenised before it
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, LacksCapability, require
-from drillrank.likelihood.base import NextTokenRequest, Request
+from drillrank.likelihood.base import LanguageModel, NextTokenRequest, Request
 from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
 from drillrank.text import without_surrogates
 
@@ -32,22 +34,21 @@ _BYTE = re.compile("<0x[0-9A-F]{2}>")
 _GUESSES = 4  # then the search for a length halves what is left
 _QUESTION, _ANSWER = "drillrank-asks-this", "drillrank-answers-this"
 
+AnyRequest = Request | NextTokenRequest
 Marks = tuple[tuple[int, int], ...]
 """Where the control tokens of a text stand: offsets of the first character and behind the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenised:
-    """Token ids of a text, and the characters that each token covers.
+    """Token ids of a text, and where in it each token ends.
 
     Attributes:
         ids: Token ids, shape (tokens,).
-        starts: Offset of each token's first character.
-        ends: Offset behind each token's last character.
+        ends: Offset behind each token's last character, shape (tokens,).
     """
 
     ids: list[int]
-    starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
 
 
@@ -104,10 +105,8 @@ class TextTokenizer:
         ]
         tokenised = []
         for encoding, some in zip(self._backend.encode_batch(named, add_special_tokens=False), marks, strict=True):
-            offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
-            if some:
-                offsets = _original(offsets, some)
-            tokenised.append(Tokenised(encoding.ids, offsets[:, 0], offsets[:, 1]))
+            ends = np.array([end for _, end in encoding.offsets], dtype=np.int64)
+            tokenised.append(Tokenised(encoding.ids, _original(ends, some) if some else ends))
         return tokenised
 
     def marks(self, prompt: Prompt) -> Marks:
@@ -160,7 +159,7 @@ class TextTokenizer:
         """A text for a server that takes control tokens in it for such: each is broken by a zero-width space."""
         return self._control.sub(lambda found: f"{found[0][0]}\u200b{found[0][1:]}", text)
 
-    def in_chat(self, request: Request) -> Request:
+    def in_chat(self, request: AnyRequest) -> AnyRequest:
         """The request with its prompt as the user's turn; what follows it begins the assistant's.
 
         Raises:
@@ -174,8 +173,7 @@ class TextTokenizer:
                 parts[place] = Evidence(text, part.max_tokens) if isinstance(part, Evidence) else type(part)(text)
                 if text:
                     break
-        prompt = (Wording(before), *parts, Wording(between))
-        return Request(prompt, request.target, request.max_tokens, chat=True)
+        return replace(request, prompt=(Wording(before), *parts, Wording(between)), chat=True)
 
     @cached_property
     def _chat(self) -> tuple[str, str, bool]:
@@ -186,18 +184,18 @@ class TextTokenizer:
         name = getattr(self._host, "name_or_path", "") or type(self._host).__name__
         if not getattr(self._host, "chat_template", None):
             raise InvalidInput(
-                f"{name!r} has no chat template: leave chat out, or take a model that was tuned to chat."
+                f"{name!r:.200} has no chat template: leave chat out, or take a model that was tuned to chat."
             )
         turns = [{"role": "user", "content": f" {_QUESTION} "}, {"role": "assistant", "content": _ANSWER}]
         try:
             text = self._host.apply_chat_template(turns, tokenize=False)
         except Exception as error:  # of the template's own code
-            raise InvalidInput(f"The chat template of {name!r} cannot be used: {error!s:.200}") from error
+            raise InvalidInput(f"The chat template of {name!r:.200} cannot be used: {error!s:.200}") from error
         before, question, rest = text.partition(_QUESTION)
         between, answer, _ = rest.partition(_ANSWER)
         if not question or not answer:
             raise InvalidInput(
-                f"The chat template of {name!r} does not say question and answer as they are: {text!r:.200}."
+                f"The chat template of {name!r:.200} does not say question and answer as they are: {text!r:.200}."
             )
         trims = not (before.endswith(" ") and between.startswith(" "))
         return (before, between, True) if trims else (before[:-1], between[1:], False)
@@ -264,28 +262,27 @@ def _without_control_tokens(serialised: str) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A prompt that keeps its budgets.
+    """A prompt that keeps its budgets, or is on its way to them.
 
     Attributes:
         text: The prompt's text after shortening, without what follows it.
         tokens: The prompt and what follows it, tokenised as one string.
         in_prompt: How many of the tokens are the prompt's; a token that the target begins with is the target's.
+        lengths: Tokens of each document.
+        over: By how many tokens the worst of all limits is exceeded; 0 or less if all are kept.
         cut_tokens: Tokens of documents that were left out.
     """
 
     text: str
     tokens: Tokenised
     in_prompt: int
-    cut_tokens: int
-
-
-def prompts_alone(requests: Sequence[NextTokenRequest]) -> list[Request]:
-    """Prompts that nothing follows."""
-    return [Request(request.prompt, "", request.max_tokens, request.chat) for request in requests]
+    lengths: list[int]
+    over: int
+    cut_tokens: int = 0
 
 
 def fit_to_budgets(
-    requests: Sequence[Request], tokenizer: TextTokenizer, window: int | None, *, with_targets: bool
+    requests: Sequence[AnyRequest], tokenizer: TextTokenizer, window: int | None, *, with_targets: bool
 ) -> list[Fitted]:
     """Shorten each prompt's documents until its budget and the model's window are met.
 
@@ -303,26 +300,26 @@ def fit_to_budgets(
             conversation is wanted of a model without a chat template.
     """
     requests = [tokenizer.in_chat(request) if request.chat else request for request in requests]
-    texts = [
-        (_joined(prompt_text(request.prompt), request, with_targets), tokenizer.marks(request.prompt))
-        for request in requests
-    ]
-    distinct = list(dict.fromkeys(texts))
+    strings = [_string(request.prompt, request, tokenizer, with_targets) for request in requests]
+    distinct = list(dict.fromkeys(strings))
     tokens = tokenizer.batch([text for text, _ in distinct], [marks for _, marks in distinct])
     tokenised = dict(zip(distinct, tokens, strict=True))
     return [
-        _Fitting(request, tokenised[text], tokenizer, window, with_targets).fitted()
-        for request, text in zip(requests, texts, strict=True)
+        _fitted(request, tokenised[string], tokenizer, window, with_targets)
+        for request, string in zip(requests, strings, strict=True)
     ]
 
 
 def as_one_string(
-    requests: Sequence[Request], tokenizer: TextTokenizer, window: int | None, end: Sequence[int] = ()
+    requests: Sequence[AnyRequest],
+    tokenizer: TextTokenizer,
+    window: int | None,
+    end: Sequence[int] = (),
 ) -> Iterator[tuple[list[int], int, int]]:
     """Each prompt and its target as a decoder-only model reads them: ids, where the target begins, tokens left out.
 
     Args:
-        requests: Prompts, with targets or with empty ones.
+        requests: Prompts, with targets or without.
         tokenizer: Of the model.
         window: Tokens of the longest string, special ones included; None for no limit.
         end: Ids behind the target.
@@ -339,141 +336,106 @@ def as_one_string(
         yield [*before, *end], first, item.cut_tokens
 
 
-def _joined(prompt: str, request: Request, with_target: bool) -> str:
-    """The target as it follows the prompt: a blank between them, unless either brings one or a chat template says."""
-    if not with_target:
-        return prompt
-    joined = request.chat or not prompt or prompt[-1].isspace() or request.target[0].isspace()
-    return f"{prompt}{request.target}" if joined else f"{prompt} {request.target}"
+def _string(prompt: Prompt, request: AnyRequest, tokenizer: TextTokenizer, with_target: bool) -> tuple[str, Marks]:
+    """Prompt and target, a blank between them unless either brings one or a chat template says; its control tokens."""
+    text = prompt_text(prompt)
+    if with_target:
+        joined = request.chat or not text or text[-1].isspace() or request.target[0].isspace()
+        text = f"{text}{request.target}" if joined else f"{text} {request.target}"
+    return text, tokenizer.marks(prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """A prompt whose documents keep some of their tokens.
+def _fitted(
+    request: AnyRequest,
+    tokens: Tokenised,
+    tokenizer: TextTokenizer,
+    window: int | None,
+    with_target: bool,
+) -> Fitted:
+    """One prompt within its budgets; what a document keeps is counted in tokens of the whole, uncut string."""
+    limits = [part.max_tokens for part in request.prompt if isinstance(part, Evidence)]
+    spans, ends = _token_spans(request.prompt, tokens), tokens.ends
 
-    Attributes:
-        text: The prompt.
-        tokens: The prompt and what follows it.
-        in_prompt: Tokens of the prompt.
-        lengths: Tokens of each document.
-        over: By how many tokens the worst of all limits is exceeded; 0 or less if all are kept.
-    """
+    def measured(prompt: Prompt, tokens: Tokenised) -> Fitted:
+        text = prompt_text(prompt)
+        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right"))
+        lengths = [last - first for first, last in _token_spans(prompt, tokens)]
+        pairs = [*zip(lengths, limits, strict=True), (in_prompt, request.max_tokens), (len(tokens.ids), window)]
+        over = max((length - limit for length, limit in pairs if limit is not None), default=0)
+        return Fitted(text, tokens, in_prompt, lengths, over)
 
-    text: str
-    tokens: Tokenised
-    in_prompt: int
-    lengths: list[int]
-    over: int
+    def complete(number: int, keep: int) -> int:
+        """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
+        first, last = spans[number]
+        if keep == last - first:
+            return keep
+        return int(np.searchsorted(ends, ends[first + keep])) - first  # where that token's character begins
 
-
-class _Fitting:
-    """One prompt on its way to its budgets; what a document keeps is counted in tokens of the whole, uncut string."""
-
-    def __init__(
-        self, request: Request, tokens: Tokenised, tokenizer: TextTokenizer, window: int | None, with_target: bool
-    ) -> None:
-        self._request = request
-        self._ends = tokens.ends
-        self._tokenizer = tokenizer
-        self._window = window
-        self._with_target = with_target
-        self._limits = [part.max_tokens for part in request.prompt if isinstance(part, Evidence)]
-        self._spans = _token_spans(request.prompt, tokens)
-        self._tried: dict[Prompt, _Attempt] = {}
-        self._whole = self._attempt(request.prompt, tokens)
-
-    def fitted(self) -> Fitted:
-        whole = self._whole
-        if whole.over <= 0:
-            return Fitted(whole.text, whole.tokens, whole.in_prompt, 0)
-        if not any(whole.lengths):
-            raise self._refusal()
-        keep = allot(whole.lengths, self._limits, None)
-        for number, limit in enumerate(self._limits):
-            if limit is not None and whole.lengths[number] > limit:
-                keep[number] = self._within(keep, number, limit)
-        if (over := self._keeping(keep).over) > 0:
-            keep = self._together(keep, over)
-        kept = self._keeping(keep)
-        complete = map(self._complete, range(len(keep)), keep)
-        return Fitted(kept.text, kept.tokens, kept.in_prompt, sum(whole.lengths) - sum(complete))
-
-    def _within(self, keep: list[int], number: int, limit: int) -> int:
-        """What a document may keep for its own limit."""
-
-        def over(size: int) -> int:
-            return self._keeping([*keep[:number], size, *keep[number + 1 :]]).lengths[number] - limit
-
-        return longest(over, 0, self._whole.lengths[number] - 1, limit)
-
-    def _together(self, keep: list[int], over: int) -> list[int]:
-        """What the documents may keep for the limits of the whole; each that has something keeps something."""
-        least = sum(size > 0 for size in keep)
-
-        def shared(total: int) -> list[int]:
-            return allot(keep, [None] * len(keep), total)
-
-        total = longest(lambda total: self._keeping(shared(total)).over, least - 1, sum(keep) - 1, sum(keep) - over)
-        if total < least:
-            raise self._refusal()
-        return shared(total)
-
-    def _keeping(self, keep: Sequence[int]) -> _Attempt:
+    @cache
+    def keeping(*keep: int) -> Fitted:
         """The prompt with so many tokens of each document."""
         parts: list[str | Evidence] = []
-        at, number = 0, 0
-        for part in self._request.prompt:
+        at, numbers = 0, iter(range(len(spans)))
+        for part in request.prompt:
             if isinstance(part, Evidence):
-                first, last = self._spans[number]
-                kept = self._complete(number, keep[number])
-                end = len(part.text) if kept == last - first else int(self._ends[first + kept - 1]) - at if kept else 0
+                number = next(numbers)
+                first, last = spans[number]
+                kept = complete(number, keep[number])
+                end = len(part.text) if kept == last - first else int(ends[first + kept - 1]) - at if kept else 0
                 parts.append(Evidence(part.text[:end]))
-                number += 1
             else:
                 parts.append(part)
             at += len(_text(part))
         prompt = tuple(parts)
-        if prompt not in self._tried:
-            text = _joined(prompt_text(prompt), self._request, self._with_target)
-            self._tried[prompt] = self._attempt(prompt, self._tokenizer(text, self._tokenizer.marks(prompt)))
-        return self._tried[prompt]
+        return measured(prompt, tokenizer(*_string(prompt, request, tokenizer, with_target)))
 
-    def _complete(self, number: int, keep: int) -> int:
-        """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
-        first, last = self._spans[number]
-        if keep == last - first:
-            return keep
-        return int(np.searchsorted(self._ends, self._ends[first + keep])) - first  # where that token's character begins
+    def refusal() -> InvalidInput:
+        return _too_long(request, keeping(*[0] * len(spans)), window)
 
-    def _attempt(self, prompt: Prompt, tokens: Tokenised) -> _Attempt:
-        text = prompt_text(prompt)
-        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right"))
-        lengths = [last - first for first, last in _token_spans(prompt, tokens)]
-        over = [length - limit for length, limit in zip(lengths, self._limits, strict=True) if limit is not None]
-        if self._request.max_tokens is not None:
-            over.append(in_prompt - self._request.max_tokens)
-        if self._window is not None:
-            over.append(len(tokens.ids) - self._window)
-        return _Attempt(text, tokens, in_prompt, lengths, max(over, default=0))
+    whole = measured(request.prompt, tokens)
+    if whole.over <= 0:
+        return whole
+    if not any(whole.lengths):
+        raise refusal()
+    keep = allot(whole.lengths, limits, None)
+    for number, limit in enumerate(limits):
+        if limit is not None and whole.lengths[number] > limit:
 
-    def _refusal(self) -> InvalidInput:
-        """Whose fault it is that nothing fits."""
-        bare = self._keeping([0] * len(self._spans))
-        target = len(bare.tokens.ids) - bare.in_prompt
-        if self._window is not None and target >= self._window:
-            return InvalidInput(
-                f"The question, or what else is scored, has {target} tokens, and the model reads {self._window} at "
-                "once, the prompt among them: shorten it, or take a model with a longer window. It begins with "
-                f"{self._request.target[:40]!r}."
-            )
-        limits = {"of the prompt": self._request.max_tokens, "that the model reads at once": self._window}
-        allowed = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
-        wording = max((part for part in self._request.prompt if isinstance(part, str)), key=len, default="")
+            def over_limit(size: int, number: int = number, limit: int = limit) -> int:
+                return keeping(*keep[:number], size, *keep[number + 1 :]).lengths[number] - limit
+
+            keep[number] = longest(over_limit, 0, whole.lengths[number] - 1, limit)
+    if (over := keeping(*keep).over) > 0:  # then all of them share what there is; each that has something keeps some
+
+        def shared(total: int) -> list[int]:
+            return allot(keep, [None] * len(keep), total)
+
+        least = sum(size > 0 for size in keep)
+        total = longest(lambda total: keeping(*shared(total)).over, least - 1, sum(keep) - 1, sum(keep) - over)
+        if total < least:
+            raise refusal()
+        keep = shared(total)
+    left_out = sum(whole.lengths) - sum(map(complete, range(len(keep)), keep))
+    return replace(keeping(*keep), cut_tokens=left_out)
+
+
+def _too_long(request: AnyRequest, bare: Fitted, window: int | None) -> InvalidInput:
+    """Whose fault it is that nothing of the documents fits, given the prompt without them."""
+    target = len(bare.tokens.ids) - bare.in_prompt
+    if window is not None and target >= window:
         return InvalidInput(
-            f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows "
-            f"it {target}, and {allowed} are allowed: shorten the instruction, the demonstrations or the question, or "
-            f"allow more tokens. The longest of them begins with {wording[:40]!r}."
+            f"The question, or what else is scored, has {target} tokens, and the model reads {window} at once, the "
+            "prompt among them: shorten it, or take a model with a longer window. It begins with "
+            f"{request.target[:40]!r}."
         )
+    limits = {"of the prompt": request.max_tokens, "that the model reads at once": window}
+    allowed = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
+    wording = max((part for part in request.prompt if isinstance(part, str)), key=len, default="")
+    return InvalidInput(
+        f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows it "
+        f"{target}, and {allowed} are allowed: shorten the instruction, the demonstrations or the question, or allow "
+        f"more tokens. The longest of them begins with {wording[:40]!r}."
+    )
 
 
 def _token_spans(prompt: Prompt, tokens: Tokenised) -> list[tuple[int, int]]:
@@ -557,3 +519,65 @@ def longest(over: Callable[[int], int], fits: int, most: int, guess: int) -> int
             break
         guess = size - excess
     return fits
+
+
+class TokenModel(LanguageModel):
+    """A model that reads tokens; the keyword-only arguments of its class are its options, `chat` among them.
+
+    Args:
+        name: Model id, directory or address.
+        given: The constructor's `locals()`.
+    """
+
+    tells_next_tokens = True
+
+    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+        parameters = inspect.signature(type(self).__init__).parameters.values()
+        self._name = name
+        self._options = {one.name: given[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options, as given."""
+        return dict(self._options)
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer; loads it if need be.
+
+        Raises:
+            InvalidInput: it cannot be loaded.
+        """
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """The longest beginning of a text that has at most `count` tokens, special ones not counted.
+
+        Longest as budgets have it: it has `count` tokens, or more than that with one token more of the text.
+        """
+        request = Request((Evidence(text, count),), "")
+        [fitted] = fit_to_budgets([request], self.tokenizer, None, with_targets=False)
+        return fitted.text
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, special tokens not counted."""
+        return len(self.tokenizer(text).ids)
+
+    def _with_chat(self, requests: Sequence[Request]) -> Sequence[Request]:
+        """Requests that leave it to the model's option whether they are a conversation, with that option."""
+        if not self._options["chat"]:
+            return requests
+        return [replace(request, chat=True) if request.chat is None else request for request in requests]
+
+    def _end(self, include_eos: bool) -> list[int]:
+        """Ids behind a target."""
+        if include_eos and self.tokenizer.eos_id is None:
+            raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
+        return [self.tokenizer.eos_id] if include_eos and self.tokenizer.eos_id is not None else []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without weights and connections: they are loaded and made again."""
+        return {"name": self._name, "options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["name"], **state["options"])  # type: ignore[misc]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,8 +18,9 @@ import numpy.typing as npt
 import torch
 import transformers
 from transformers.activations import GELUTanh, NewGELUActivation
+from transformers.cache_utils import DynamicLayer
 
-from drillrank.likelihood.local import Engine, Reading, by_length, in_halves, longest_target
+from drillrank.likelihood.local import Engine, Reading, longest_target
 from drillrank.likelihood.process import settle_threads
 from drillrank.likelihood.tokenizer import TextTokenizer
 
@@ -42,7 +43,9 @@ _STEM = 64  # tokens that a stem must save: it costs a forward pass of its own
 # Their normalisation accepts float32 and hands on the weights' dtype, so the residual stream may be wider than these.
 _WIDE_RESIDUALS = ("t5", "mt5", "umt5")
 
-_Found = list[tuple[Sequence[int], torch.Tensor]]  # positions of readings, and all their values one behind the other
+_UNLIMITED = 2**31
+_NOWHERE = np.zeros(1, dtype=np.int64)  # where logits are computed if none is read
+
 _States = list[tuple[torch.Tensor, torch.Tensor]]  # each layer's keys and values, (stems, heads, tokens, head size)
 
 
@@ -101,6 +104,20 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     )
 
 
+class _OnStems(DynamicLayer):  # type: ignore[misc]
+    """Keys and values of stems, copied to the rows that stand on them only while their layer is computed."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor, rows: torch.Tensor) -> None:
+        super().__init__()
+        self.keys, self.values, self._rows = keys, values, rows
+        self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any) -> Any:
+        """Keys and values of whole rows."""
+        pairs = ((self.keys, key_states), (self.values, value_states))
+        return tuple(torch.cat([stems.index_select(0, self._rows), rests], dim=-2) for stems, rests in pairs)
+
+
 class TorchEngine(Engine):
     """A model of transformers in evaluation mode.
 
@@ -113,36 +130,45 @@ class TorchEngine(Engine):
 
     def __init__(self, model: Any, tokenizer: TextTokenizer, *, window: int | None, batch_tokens: int | None) -> None:
         config = model.config
+        _prepare(model)
+        self._head = model.get_output_embeddings()
+        self._head.register_forward_pre_hook(self._only_what_is_read)
+        self._at: tuple[torch.Tensor, torch.Tensor] | None = None
         self.device: torch.device = next(model.parameters()).device
         kind = self.device.type
         super().__init__(
             model,
             tokenizer,
-            window=window,
+            window,
             start=[config.decoder_start_token_id, *tokenizer.prefix] if config.is_encoder_decoder else None,
             longest_target=longest_target(config),
             batch_tokens=batch_tokens or _BATCH_TOKENS.get(kind, 2048),
+            batch_targets=max(1, _LOGIT_BYTES.get(kind, 2**30) // (4 * self._head.weight.shape[0])),
         )
-        _prepare(model)
-        self._head = model.get_output_embeddings()
-        self._head.register_forward_pre_hook(self._only_what_is_read)
-        self._at: tuple[torch.Tensor, torch.Tensor] | None = None
-        self.batch_targets = max(1, _LOGIT_BYTES.get(kind, 2**30) // (4 * self._head.weight.shape[0]))
         parameters = inspect.signature(model.forward).parameters
         self._cache = "cache" if "cache" in parameters else "past_key_values"  # as transformers before 5.24 calls it
         self._takes_positions = "position_ids" in parameters
         text = config.get_text_config()
-        self._switch = _rope_switch(text)
+        self._rope, self._switch = _rope_switch(text) or ("", window or _UNLIMITED)
         self._shared_length = 0
-        if config.model_type in _SHARING and self._switch is None:
-            self._shared_length = getattr(text, "sliding_window", None) or 2**31
+        if config.model_type in _SHARING and not self._rope:
+            self._shared_length = getattr(text, "sliding_window", None) or _UNLIMITED
 
     def read(self, readings: Sequence[Reading], temperature: float | None) -> list[npt.NDArray[np.float64]]:
         """As `Engine.read`; the softmax is computed in float32."""
         settle_threads()
-        found: _Found = []  # still on the device: nothing waits for it between batches
+        found: list[tuple[Sequence[int], torch.Tensor]] = []  # on the device: nothing waits for it between batches
+
+        def compute(batch: Sequence[int], begins: Sequence[int] | None = None, **inputs: Any) -> None:
+            """Read these readings in a batch; of each, so many tokens are in a cache."""
+            some = [readings[i] for i in batch]
+            counts = [len(one.at) for one in some]
+            columns = np.concatenate([one.at for one in some]) - np.repeat(begins or [0] * len(some), counts)
+            logits = self._logits(np.repeat(np.arange(len(some)), counts), columns, **inputs)
+            found.append((batch, self._log_probs(logits, [id_ for one in some for id_ in one.wanted], temperature)))
+
         with torch.inference_mode():
-            (self._decode if self.start is None else self._encode)(readings, temperature, found)
+            (self._decode if self.start is None else self._encode)(readings, compute)
         values: list[npt.NDArray[np.float64]] = [np.empty(0)] * len(readings)
         for members, tensor in found:
             ends = np.cumsum([len(readings[i].wanted) for i in members])
@@ -150,79 +176,55 @@ class TorchEngine(Engine):
                 values[i] = part
         return values
 
-    def _decode(self, readings: Sequence[Reading], temperature: float | None, found: _Found) -> None:
+    def _decode(self, readings: Sequence[Reading], compute: Callable[..., None]) -> None:
         """Decoder-only models: whole sequences, and rests of sequences on stems."""
         # A token behind all that is read changes nothing, unless it is by the length of the whole.
-        ids = [one.ids if self._switch else one.ids[: one.at[-1] + 1] for one in readings]
+        ids = [one.ids if self._rope else one.ids[: one.at[-1] + 1] for one in readings]
         share = len(ids) > 1 and max(map(len, ids)) <= self._shared_length
         stems = plan(ids, [one.at[0] for one in readings]) if share else [Stem(0, list(range(len(ids))))]
-        alone = [i for stem in stems if not stem.length for i in stem.members]
+        counts = [len(one.at) for one in readings]
+        # Beyond a length, `longrope` turns all positions in another way, and `dynamic` does so for each length: what is
+        # computed together is of one regime, padding included.
+        regimes: dict[int, list[int]] = {}
+        for i in (i for stem in stems if not stem.length for i in stem.members):
+            beyond = len(ids[i]) if self._rope == "dynamic" else self._switch + 1
+            regimes.setdefault(beyond if len(ids[i]) > self._switch else self._switch, []).append(i)
+        if self._rope == "dynamic":  # remembers the longest sequence until it reads a short one
+            self._logits(_NOWHERE, _NOWHERE, input_ids=self._padded([[0]], 1)[0], use_cache=False)
+        for regime, members in sorted(regimes.items()):
+            most = self.window if self._rope == "longrope" and regime > self._switch else regime
+
+            def run_whole(batch: list[int], members: list[int] = members, most: int | None = most) -> None:
+                few = [members[at] for at in batch]
+                compute(few, input_ids=self._padded([ids[i] for i in few], most)[0], use_cache=False)
+
+            self.in_batches(run_whole, [len(ids[i]) for i in members], [counts[i] for i in members])
+
         stems = [stem for stem in stems if stem.length]
-        counts = [len(one.wanted) for one in readings]
-
-        def run(batch: Sequence[int], begins: Sequence[int], **inputs: Any) -> None:
-            some = [readings[i] for i in batch]
-            rows = np.repeat(np.arange(len(some)), [counts[i] for i in batch])
-            columns = np.concatenate([one.at for one in some]) - np.repeat(begins, [counts[i] for i in batch])
-            logits = self._logits(rows, columns, **inputs)
-            found.append((batch, self._log_probs(logits, [id_ for one in some for id_ in one.wanted], temperature)))
-
-        for members, most in self._regimes(alone, [len(one) for one in ids]):
-
-            def run_whole(batch: list[int], members: Sequence[int] = members, most: int | None = most) -> None:
-                few = [members[i] for i in batch]
-                run(few, [0] * len(few), input_ids=self._padded([ids[i] for i in few], most)[0], use_cache=False)
-
-            lengths = [len(ids[i]) for i in members]
-            for batch in by_length(lengths, self.batch_tokens, [counts[i] for i in members], self.batch_targets):
-                in_halves(run_whole, batch)
 
         def run_stems(batch: list[int]) -> None:
-            beginnings = [ids[stems[i].members[0]][: stems[i].length] for i in batch]
+            beginnings = [ids[stems[at].members[0]][: stems[at].length] for at in batch]
             states = self._states(beginnings)
-            width = states[0][0].shape[2]
-            rests = [(row, i) for row, stem in enumerate(batch) for i in stems[stem].members]
+            rests = [(row, i) for row, at in enumerate(batch) for i in stems[at].members]
             tails = [ids[i][len(beginnings[row]) :] for row, i in rests]
 
             def run_rests(few: list[int]) -> None:
-                begins = [len(beginnings[rests[at][0]]) for at in few]
-                inputs = self._on_stems([tails[at] for at in few], begins, states, [rests[at][0] for at in few])
-                run([rests[at][1] for at in few], begins, **inputs)
+                rows = [rests[at][0] for at in few]
+                begins = [len(beginnings[row]) for row in rows]
+                inputs = self._on_stems([tails[at] for at in few], begins, states, rows)
+                compute([rests[at][1] for at in few], begins, **inputs)
 
-            lengths = [width + _padded_width(len(tail)) for tail in tails]
-            for few in by_length(lengths, self.batch_tokens, [counts[i] for _, i in rests], self.batch_targets):
-                in_halves(run_rests, few)
+            lengths = [states[0][0].shape[2] + _padded_width(len(tail)) for tail in tails]
+            self.in_batches(run_rests, lengths, [counts[i] for _, i in rests])
 
-        for batch in by_length([stem.length for stem in stems], self.batch_tokens):
-            in_halves(run_stems, batch)
-
-    def _regimes(self, members: Sequence[int], lengths: Sequence[int]) -> Iterator[tuple[list[int], int | None]]:
-        """Sequences that may be computed together, and the most tokens that these may have after padding, or None.
-
-        Beyond a length, `longrope` turns all positions in another way, and `dynamic` does so for each length.
-        """
-        if self._switch is None:
-            yield list(members), self.window
-            return
-        kind, switch = self._switch
-        if kind == "dynamic":  # remembers the longest sequence until it reads a short one
-            self._logits(np.zeros(1, int), np.zeros(1, int), input_ids=self._padded([[0]], 1)[0], use_cache=False)
-        regimes: dict[int, list[int]] = {}
-        for i in members:
-            regime = 0 if lengths[i] <= switch else lengths[i] if kind == "dynamic" else switch + 1
-            regimes.setdefault(regime, []).append(i)
-        for regime, some in sorted(regimes.items()):
-            yield some, switch if not regime else regime if kind == "dynamic" else None
+        self.in_batches(run_stems, [stem.length for stem in stems])
 
     def _states(self, stems: Sequence[list[int]]) -> _States:
         """Keys and values of the stems, padded on the left."""
         cache: Any = transformers.DynamicCache()
         ids, mask = self._padded(stems, left=True)
-        nowhere = np.zeros(1, dtype=np.int64)
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        self._logits(
-            nowhere, nowhere, input_ids=ids, **self._placed(mask, positions), **{self._cache: cache}, use_cache=True
-        )
+        placed = self._placed(mask, (mask.cumsum(1) - 1).clamp(min=0))
+        self._logits(_NOWHERE, _NOWHERE, input_ids=ids, **placed, **{self._cache: cache}, use_cache=True)
         return [(layer.keys, layer.values) for layer in cache.layers]
 
     def _on_stems(
@@ -236,14 +238,13 @@ class TorchEngine(Engine):
         mask[:, :stem] = np.arange(stem) >= stem - starts
         positions = self._tensor(starts + np.minimum(np.arange(width), lengths - 1))  # none beyond the model's last
         cache, chosen = transformers.DynamicCache(), self._tensor(np.array(rows))
-        for layer, (keys, values) in enumerate(states):
-            cache.update(keys[chosen], values[chosen], layer)
+        cache.layers = [_OnStems(keys, values, chosen) for keys, values in states]
         return {"input_ids": ids, **self._placed(self._tensor(mask), positions), self._cache: cache, "use_cache": True}
 
     def _placed(self, mask: torch.Tensor, positions: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"attention_mask": mask} | ({"position_ids": positions} if self._takes_positions else {})
 
-    def _encode(self, readings: Sequence[Reading], temperature: float | None, found: _Found) -> None:
+    def _encode(self, readings: Sequence[Reading], compute: Callable[..., None]) -> None:
         """Encoder-decoder models: each prompt is encoded once, for all its targets."""
         members: dict[tuple[int, ...], list[int]] = {}
         for i, one in enumerate(readings):
@@ -256,30 +257,25 @@ class TorchEngine(Engine):
             encoded = encoder(input_ids=ids, attention_mask=mask, return_dict=True)
             targets = [(row, i) for row, source in enumerate(batch) for i in members[sources[source]]]
 
-            def run_targets(few: list[int]) -> None:
-                rows = self._tensor(np.array([targets[at][0] for at in few]))
-                some = [readings[targets[at][1]] for at in few]
-                decoder_ids, decoder_mask = self._padded([one.ids[: one.at[-1] + 1] for one in some])
-                logits = self._logits(
-                    np.repeat(np.arange(len(some)), [len(one.at) for one in some]),
-                    np.concatenate([one.at for one in some]),
+            def run_targets(some: list[int]) -> None:
+                few = [targets[at][1] for at in some]
+                rows = self._tensor(np.array([targets[at][0] for at in some]))
+                decoder_ids, decoder_mask = self._padded([readings[i].ids[: readings[i].at[-1] + 1] for i in few])
+                compute(
+                    few,
                     encoder_outputs=type(encoded)(**{**encoded, "last_hidden_state": encoded.last_hidden_state[rows]}),
                     attention_mask=mask[rows],
                     decoder_input_ids=decoder_ids,
                     decoder_attention_mask=decoder_mask,
                     use_cache=False,
                 )
-                wanted = [id_ for one in some for id_ in one.wanted]
-                found.append(([targets[at][1] for at in few], self._log_probs(logits, wanted, temperature)))
 
-            counts = [len(readings[i].wanted) for _, i in targets]
+            counts = [len(readings[i].at) for _, i in targets]
             # Each target looks at its prompt's states, of which one layer at a time needs keys and values.
             lengths = [len(readings[i].source) + count for (_, i), count in zip(targets, counts, strict=True)]
-            for few in by_length(lengths, 8 * self.batch_tokens, counts, self.batch_targets):
-                in_halves(run_targets, few)
+            self.in_batches(run_targets, lengths, counts, 8 * self.batch_tokens)
 
-        for batch in by_length([len(source) for source in sources], self.batch_tokens):
-            in_halves(run_sources, batch)
+        self.in_batches(run_sources, [len(source) for source in sources])
 
     def _logits(self, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], **inputs: Any) -> torch.Tensor:
         """Logits at these places alone, with all that the model does to logits by itself: (places, vocabulary)."""
@@ -299,7 +295,7 @@ class TorchEngine(Engine):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Token ids padded to a width of at most `most`, and the mask of real tokens, both (sequences, width)."""
         longest = max(map(len, sequences))
-        width = max(longest, min(_padded_width(longest), most or self.window or 2**31))
+        width = max(longest, min(_padded_width(longest), most or self.window or _UNLIMITED))
         ids = np.zeros((len(sequences), width), dtype=np.int64)
         mask = np.zeros((len(sequences), width), dtype=np.int64)
         for row, sequence in enumerate(sequences):

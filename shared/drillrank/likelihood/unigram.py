@@ -102,13 +102,13 @@ class UnigramModel(LanguageModel):
             state = (folder / FILE).stat()
         except (OSError, ValueError) as cause:
             raise InvalidInput(
-                f"No unigram model is saved in {directory!r}: {cause}. UnigramModel().fit(texts).save(directory) saves "
-                "one."
+                f"No unigram model is saved in {directory!r:.200}: {cause!s:.200}. "
+                "UnigramModel().fit(texts).save(directory) saves one."
             ) from cause
         saved_mu, collection = _read(folder / FILE, state.st_mtime_ns, state.st_size)
         if language not in (None, collection.language):
             raise InvalidInput(
-                f"The unigram model in {directory!r} was fitted on {collection.language}: not {language!r:.200}."
+                f"The unigram model in {directory!r:.200} was fitted on {collection.language}: not {language!r:.200}."
             )
         model = cls(saved_mu if mu is None else mu, collection.language)
         model._collection, model._directory = collection, str(folder)
@@ -136,7 +136,7 @@ class UnigramModel(LanguageModel):
             with whole_file(folder / FILE) as file:
                 file.write(json.dumps(content).encode())
         except OSError as cause:
-            raise InvalidInput(f"The unigram model cannot be saved in {str(folder)!r}: {cause}") from cause
+            raise InvalidInput(f"The unigram model cannot be saved in {str(folder)!r:.200}: {cause!s:.200}") from cause
         self._directory = str(folder)
         return self.spec
 
@@ -310,20 +310,13 @@ class Collection:
 
     def log_power_sum(self, power: float) -> float:
         """Log of Σ p(w|C)^power over all words that the model knows and one unseen word."""
-        logs, listed_logs = self._logs
-        own = np.logaddexp.reduce(power * logs)
-        everywhere = log_power_sum(power, self.language) + power * np.log(self._scale)
-        top = max(own, everywhere)
-        elsewhere = np.exp(everywhere - top) - np.sum(np.exp(power * listed_logs - top))
-        return float(top + np.log(np.exp(own - top) + max(elsewhere, 0.0)))
+        return float(np.logaddexp.reduce(power * self._logs))
 
     @cached_property
-    def _logs(self) -> tuple[Floats, Floats]:
-        """Log p(w|C) of the words of the collection and one unseen word; log p(w|English) of those that are listed."""
-        known = sorted(self.frequencies)  # sums are the same in whatever order texts were counted
-        listed = [self._general[word] for word in known if word in self._general]
-        probabilities = np.append(self.probability(known), self.unseen)
-        return np.log(probabilities), np.log(np.array(listed) * self._scale)
+    def _logs(self) -> Floats:
+        known = [*self._general, *sorted(self.frequencies.keys() - self._general.keys())]  # sums never vary
+        logs: Floats = np.log(np.append(self.probability(known), self.unseen))
+        return logs
 
 
 def _log_power_sum(
@@ -359,26 +352,20 @@ def background(language: str = "english") -> Mapping[str, float]:
     return {stem: count / total for stem, count in counts.items()}
 
 
-@lru_cache(maxsize=16)
-def log_power_sum(power: float, language: str = "english") -> float:
-    """Log of Σ p(w|English)^power over the listed stems; 0 for power 1."""
-    return float(np.logaddexp.reduce(power * np.log(np.fromiter(background(language).values(), dtype=np.float64))))
-
-
 @lru_cache(maxsize=8)
 def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
     """μ and the collection that were saved."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as cause:
-        raise InvalidInput(f"{str(path)!r} is no saved unigram model: {cause}.") from cause
+        raise InvalidInput(f"{str(path)!r:.200} is no saved unigram model: {cause!s:.200}.") from cause
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidInput(f"{str(path)!r} is no saved unigram model: save one with UnigramModel.save.")
+        raise InvalidInput(f"{str(path)!r:.200} is no saved unigram model: save one with UnigramModel.save.")
     for name, known in (("version", VERSION), ("analyzer", ANALYZER)):
         if content.get(name) != known:
             raise InvalidInput(
-                f"{str(path)!r} has {name} {content.get(name)!r:.200}, and this drillrank reads {known}: fit and save "
-                "the model again."
+                f"{str(path)!r:.200} has {name} {content.get(name)!r:.200}, and this drillrank reads {known}: fit and "
+                "save the model again."
             )
     mu: Any = content.get("mu")
     counts: Any = content.get("counts")
@@ -386,8 +373,8 @@ def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
     are_counts = isinstance(counts, dict) and all(type(count) is int and 0 < count < 2**53 for count in counts.values())
     if type(mu) not in (int, float) or language not in LANGUAGES or not are_counts:
         raise InvalidInput(
-            f"{str(path)!r} is damaged: mu is a number, language one that there is, counts whole numbers from 1 on by "
-            "word."
+            f"{str(path)!r:.200} is damaged: mu is a number, language one that there is, counts whole numbers from 1 "
+            "on by word."
         )
     return float(mu), Collection(counts, str(language))
 
@@ -402,21 +389,12 @@ class Documents(NamedTuple):
     @classmethod
     def of(cls, requests: Sequence[Request]) -> Documents:
         """The documents of the requests' prompts, in order; an empty one stands for none."""
-        flat: list[Evidence] = []
-        sizes: list[int] = []
-        for request in requests:
-            before = len(flat)
-            for part in request.prompt:
-                if part.__class__ is Evidence:
-                    flat.append(part)  # noqa: PERF401  # a plain loop is the fastest for three parts
-            if len(flat) == before:
-                flat.append(_NOTHING)
-            sizes.append(len(flat) - before)
+        parts = [[part for part in request.prompt if isinstance(part, Evidence)] or [_NOTHING] for request in requests]
+        flat, sizes = list(chain.from_iterable(parts)), list(map(len, parts))
         limits = {*map(attrgetter("max_tokens"), requests), *map(attrgetter("max_tokens"), flat)}
         if limits == {None}:
             return cls(list(map(attrgetter("text"), flat)), sizes, [0] * len(requests))
-        waiting = iter(flat)
-        shortened = [_shortened(request, list(islice(waiting, n))) for request, n in zip(requests, sizes, strict=True)]
+        shortened = list(map(_shortened, requests, parts))
         return cls([text for texts, _ in shortened for text in texts], sizes, [cut for _, cut in shortened])
 
 

@@ -98,7 +98,7 @@ class Document:
         try:
             return self._positions[section]
         except (KeyError, TypeError):
-            raise InvalidInput(f"{section!r} is not a section of this document.") from None
+            raise InvalidInput(f"{section!r:.200} is not a section of this document.") from None
 
     def sections(self) -> list[Section]:
         """All sections in pre-order."""
@@ -304,4 +304,4 @@ def document_from_json(text: str) -> Document:
         pages = None if saved["pages"] is None else Pages.from_json(saved["pages"])
         return Document(saved["text"], sections, blocks, saved["format"], pages)
     except (ValueError, TypeError, KeyError) as cause:
-        raise InvalidInput(f"This is no saved document ({cause}): {text[:80]!r}.") from cause
+        raise InvalidInput(f"This is no saved document ({cause}): {text[:80]!r:.200}.") from cause

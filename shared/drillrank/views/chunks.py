@@ -103,7 +103,7 @@ class Chunker:
         check_limits(max_tokens=self.max_tokens, min_tokens=self.min_tokens)
         token_counter(self.tokens)
         if self.max_tokens is None and "fixed" in self.chunking:
-            raise InvalidInput(f"chunking={self.chunking!r} needs max_tokens, the length of a chunk.")
+            raise InvalidInput(f"chunking={self.chunking!r:.200} needs max_tokens, the length of a chunk.")
         if isinstance(self.exclude, str) or not all(isinstance(name, str) for name in self.exclude):
             raise InvalidInput(f"exclude is a list of names of sections; not {self.exclude!r:.200}.")
         if self.exclude and self.chunking == "fixed":
@@ -112,7 +112,7 @@ class Chunker:
             return
         if self.chunking != "section":
             raise InvalidInput(
-                f"min_tokens joins small sections: it goes with chunking='section', not {self.chunking!r}."
+                f"min_tokens joins small sections: it goes with chunking='section', not {self.chunking!r:.200}."
             )
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise InvalidInput(f"min_tokens ({self.min_tokens}) is above max_tokens ({self.max_tokens}).")

@@ -212,7 +212,7 @@ def check_weights(weights: Mapping[str, float] | None) -> None:
         if view not in VIEWS:
             raise InvalidInput(f"weights are of the views {', '.join(VIEWS)}; there is no view {view!r:.200}.")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise InvalidInput(f"The weight of the view {view!r} must be a number from 0 on; not {weight!r}.")
+            raise InvalidInput(f"The weight of the view {view!r:.200} must be a number from 0 on; not {weight!r:.200}.")
 
 
 def expanded(
@@ -314,13 +314,15 @@ class MultiViewIndex:
         self._names: dict[str, str] = {}
         for number, chunk in enumerate(chunks):
             if chunk.view not in by_view:
-                raise InvalidInput(f"Unknown view {chunk.view!r} of section {chunk.section_id!r}; known: {VIEWS}.")
+                raise InvalidInput(
+                    f"Unknown view {chunk.view!r:.200} of section {chunk.section_id!r:.200}; known: {VIEWS}."
+                )
             by_view[chunk.view].append((number, chunk))
             path = chunk.path if isinstance(chunk, SectionChunk) else ()
             self._names.setdefault(chunk.section_id, breadcrumb(path) or chunk.section_id)
         with_raw = dict.fromkeys(chunk.section_id for _, chunk in by_view["raw"])
         if with_raw and (orphans := self._names.keys() - with_raw):
-            raise InvalidInput(f"{len(orphans)} sections have no raw view, for example {min(orphans)!r}.")
+            raise InvalidInput(f"{len(orphans)} sections have no raw view, for example {min(orphans)!r:.200}.")
         self._ids = list(with_raw or self._names)
         numbers = {section_id: number for number, section_id in enumerate(self._ids)}
         self._chunks: dict[str, Ranks] = {}

@@ -89,7 +89,7 @@ class ViewWriter:
         check_on_failure(self.on_failure)
         check_positive(max_calls=self.max_calls)
         if not isinstance(self.retries, int) or self.retries < 0:
-            raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r}.")
+            raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r:.200}.")
 
     def write(
         self,
@@ -287,7 +287,7 @@ class HuggingFaceSummarizer:
         import transformers
 
         device = torch.device(self.device or best_device())
-        with invalid_input(f"{self.name!r} is no sequence-to-sequence model that can be loaded"):
+        with invalid_input(f"{self.name!r:.200} is no sequence-to-sequence model that can be loaded"):
             tokenizer = transformers.AutoTokenizer.from_pretrained(self.name, revision=self.revision)
         dtype = best_dtype(device) if self.dtype == "auto" else self.dtype
         kind = transformers.AutoModelForSeq2SeqLM

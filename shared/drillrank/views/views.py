@@ -122,7 +122,7 @@ def _in_views(
     check_views(views)
     check_context(context)
     if not isinstance(document_id, str):
-        raise InvalidInput(f"document_id must be a string, not {document_id!r}.")
+        raise InvalidInput(f"document_id must be a string, not {document_id!r:.200}.")
     given = {view: of_view for view, of_view in (texts or {}).items() if view in views}
     shown = {**extractive_texts(chunks, set(views) - given.keys(), language), **given}
     for view, of_view in shown.items():
@@ -185,7 +185,7 @@ def check_views(views: Collection[View]) -> None:
         InvalidInput: see above; also for a single string in place of a list.
     """
     if isinstance(views, str) or not views or not set(views) <= set(VIEWS):
-        raise InvalidInput(f"views is a list of names out of {VIEWS}; not {views!r}.")
+        raise InvalidInput(f"views is a list of names out of {VIEWS}; not {views!r:.200}.")
 
 
 def check_context(context: Collection[Context]) -> None:
@@ -195,7 +195,7 @@ def check_context(context: Collection[Context]) -> None:
         InvalidInput: see above; also for a single string in place of a list.
     """
     if isinstance(context, str) or not set(context) <= set(get_args(Context)):
-        raise InvalidInput(f"context is a list of names out of {get_args(Context)}, or empty; not {context!r}.")
+        raise InvalidInput(f"context is a list of names out of {get_args(Context)}, or empty; not {context!r:.200}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -221,7 +221,7 @@ class Simple:
 
     def __call__(self, text, marks=()):
         spans = np.array([found.span() for found in self.pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
-        return Tokenised([0] * len(spans), spans[:, 0], spans[:, 1])
+        return Tokenised([0] * len(spans), spans[:, 1])
 
     def length(self, text):
         return len(self(text).ids)

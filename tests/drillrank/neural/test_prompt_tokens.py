@@ -8,7 +8,7 @@ import transformers
 from tokenizers.processors import TemplateProcessing
 
 from drillrank.likelihood import NextTokenRequest, Request
-from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets, prompts_alone
+from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets
 from drillrank.prompts import Evidence, Wording
 from tests.drillrank.neural.test_budgets import Simple
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
@@ -30,12 +30,6 @@ def tokenizer():
 
 def asked(text=DOCUMENT, target=TARGET, **options):
     return Request(("Read: ", Evidence(text), " Ask."), target, **options)
-
-
-def test_prompts_that_nothing_follows_keep_everything_else():
-    prompt = ("Read: ", Evidence("Basel", 3), "Relevant:")
-    [alone] = prompts_alone([NextTokenRequest(prompt, ("yes", "no"), 50, chat=True)])
-    assert alone == Request(prompt, "", 50, chat=True)
 
 
 @pytest.mark.parametrize("end", [(), (1,), (1, 1, 1)])
@@ -60,7 +54,7 @@ def test_prefix_target_and_end_count_for_the_window(tokenizer, end):
 
 
 def test_strings_without_targets_end_with_the_prompt(tokenizer):
-    found = list(as_one_string(prompts_alone([NextTokenRequest(("Yes or no:",), ("yes",))] * 2), tokenizer, None))
+    found = list(as_one_string([NextTokenRequest(("Yes or no:",), ("yes",))] * 2, tokenizer, None))
     assert found == [([0, *tokenizer("Yes or no:").ids], 1 + len(tokenizer("Yes or no:").ids), 0)] * 2
 
 
