@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank import read_document
 from drillrank.structure.pdf_layout import joined
+from tests.drillrank.test_structure_linear import lines_run
 from tests.pdf_files import Text, lines, pdf_of
 
 COUNTS = Counter({"income": 200, "net": 90, "in": 500, "come": 21, "statements": 40, "credit": 30, "e": 4, "of": 900})
@@ -48,6 +49,13 @@ def test_only_spaces_go_and_only_for_words_of_the_file(text, counts):
     assert found.replace(" ", "") == text.replace(" ", "")
     assert joined(text, {}) == text
     assert joined(text, dict.fromkeys(text.casefold().split(), 1)) == text
+
+
+@pytest.mark.parametrize("part", ["a ", "in ", "fox in e ", "Incom e ", "(e, "])
+def test_a_row_of_many_short_words_takes_linear_work(part):
+    joined(part, COUNTS)
+    few, many = (lines_run(lambda text: joined(text, COUNTS), part * count) for count in (500, 4000))
+    assert many < 12 * few + 2000  # 8 times if linear, 64 if quadratic
 
 
 def test_in_a_file(tmp_path):

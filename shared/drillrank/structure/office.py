@@ -28,7 +28,6 @@ Converted = tuple[str, Pages | None]
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _STYLES = "comment-reference => sup"
-_ALTERNATIVE: Callable[[object], dict[str, str]] = lambda _: {"src": ""}  # noqa: E731  # its text alone is kept
 
 
 class _Tree(TreeBuilder):
@@ -185,9 +184,8 @@ def _docx(package: _Package) -> Converted:
         for name in sorted(package.names - {main}):
             if name.startswith((posixpath.dirname(main), "_rels/", "[")) and name.endswith((".xml", ".rels")):
                 archive.writestr(name, tostring(package.tree(name)))
-    page = mammoth.convert_to_html(
-        copy, convert_image=mammoth.images.img_element(_ALTERNATIVE), style_map=_STYLES
-    ).value
+    described = mammoth.images.img_element(lambda _: {"src": ""})  # mammoth's own would write all of it into the text
+    page = mammoth.convert_to_html(copy, convert_image=described, style_map=_STYLES).value
     return _from_html(package, [page]), None
 
 

@@ -30,7 +30,7 @@ _LEAST_ROWS = 6  # of a column
 _SHORT = 3  # letters of every part but one
 _RARER = 10  # times, the rarest part beside the whole word
 _SPELLED = 4  # letters that stand alone one after the other: what they spell need not be frequent
-_LEAST_LETTERS = 3  # letters of a word
+_LEAST_LETTERS, _MOST_LETTERS = 3, 60  # of a word
 _AROUND = "([{\"'“‘.,;:!?)]}”’"
 _OUTERMOST = 4  # rows at the top and at the bottom that may be
 _LEAST_PAGES = 3  # pages that they are on
@@ -301,10 +301,11 @@ def joined(text: str, counts: Mapping[str, int]) -> str:
 def _end(parts: Sequence[str], start: int, counts: Mapping[str, int]) -> int:
     """Where the longest word ends that is split from `start` on; the next part, if none is."""
     best, word, rarest, long = start + 1, "", math.inf, 0
-    for end, given in enumerate(parts[start:], start + 1):
+    for end in range(start + 1, len(parts) + 1):
+        given = parts[end - 1]
         part = given.rstrip(_AROUND) if word else given.lstrip(_AROUND)
         long += len(part) > _SHORT
-        if not part.isalpha() or long > 1:
+        if not part.isalpha() or long > 1 or len(word) > _MOST_LETTERS:
             break
         word += part.casefold()
         rarest = min(rarest, counts.get(part.casefold(), 0))
@@ -392,8 +393,8 @@ def blocks_of(rows: Sequence[Row], page: int, headings: Container[int] = ()) -> 
         headings: Of rows that are known to be headings their identities: each stands alone.
     """
     blocks: list[PrintedBlock] = []
-    kinds = zip(_kinds(rows, headings), rows, strict=True)
-    for (is_table, _), group in groupby(kinds, key=lambda pair: (pair[0], pair[1].left)):
+    in_tables = zip(_are_of_tables(rows, headings), rows, strict=True)
+    for (is_table, _), group in groupby(in_tables, key=lambda pair: (pair[0], pair[1].left)):
         group_rows = [row for _, row in group]
         parts = [group_rows] if is_table else _paragraphs(group_rows, headings)
         for part in parts:
@@ -402,7 +403,7 @@ def blocks_of(rows: Sequence[Row], page: int, headings: Container[int] = ()) -> 
     return blocks
 
 
-def _kinds(rows: Sequence[Row], headings: Container[int]) -> list[bool]:
+def _are_of_tables(rows: Sequence[Row], headings: Container[int]) -> list[bool]:
     """Of each row, whether it is of a table: rows of several cells, and lines inside that name those below."""
     several = [len(row.cells) > 1 and id(row) not in headings for row in rows]
     for at in range(1, len(rows) - 1):
