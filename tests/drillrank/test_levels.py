@@ -55,7 +55,7 @@ def test_scores_are_those_of_the_formulas(given_documents, question):
         for word, of_collection in zip(asked, collection.probability(asked).tolist(), strict=True):
             of_document = 0.6 * own.count(word) / len(own) + 0.4 * of_collection
             of_section = (around.count(word) + 1000 * of_document) / (len(around) + 1000)
-            mu, above = (100, of_section) if text.paged else (1000, of_collection)
+            mu, above = (100, of_section) if any(paged for paged, *_ in given_documents) else (1000, of_collection)
             total += math.log((words.count(word) + mu * above) / (len(words) + mu))
         for word in {*asked}:
             mean = fmean(speaks(word, number) for number in names)
@@ -106,3 +106,21 @@ def test_the_explanation_shows_what_each_level_adds():
     why = found.explain()[0]
     assert {term.name for term in why.terms} >= {"question after nothing", "gains", "which document"}
     assert why.total == pytest.approx(found[0].score, abs=1e-9)
+
+
+def test_metadata_of_hosts_say_which_document_is_meant():
+    from langchain_core.documents import Document as HostDocument
+
+    from langchain_ext import D3Retriever
+
+    clause = "# Lease\n\nThe tenant shall pay rent.\n\n## Notice\n\nThe notice period is {} months."
+    documents = [
+        HostDocument(
+            page_content=clause.format(n), metadata={"source": f"/leases/{n}.md", "tenant": name, "year": year}
+        )
+        for n, (name, year) in enumerate([("Meyer", 2020), ("Meyer", 2023), ("Rossi", 2020), ("Rossi", 2023)])
+    ]
+    retriever = D3Retriever(documents=documents, top_n=1)
+    for n, question in enumerate(["Meyer in 2020", "Meyer in 2023", "Rossi in 2020", "Rossi in 2023"]):
+        [found] = retriever.invoke(f"What notice period was agreed with {question}?")
+        assert f"{n} months" in found.page_content

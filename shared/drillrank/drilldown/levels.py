@@ -8,7 +8,8 @@
 Each level is smoothed by the one above it: Dirichlet smoothing (Zhai & Lafferty 2001) along a tree, as McCallum & Nigam
 (1998) shrink. A page holds what belongs together, whether or not a line or a cell says it. A document without pages has
 sections; these do not smooth, because a word that a whole section or paper shares still says where its evidence stands
-(QASPER: F1 .29 without, .20 with): p(w|p) = (tf(w, p) + μ p(w|C)) / (|p| + μ).
+(QASPER: F1 .29 without, .20 with): p(w|p) = (tf(w, p) + μ p(w|C)) / (|p| + μ). Among documents of both kinds, sections
+count as pages: likelihoods are compared only with those of one kind.
 
 What a question says of the document that it means, such as a company and a year, stands on few of its paragraphs, but
 on its cover, in its name and here and there on all of its pages. So each different word w of the question is also
@@ -97,7 +98,8 @@ class Levels:
 
     def __init__(self, counts: Counts, mu: float = MU) -> None:
         self.words, self._counts, self._mu = counts.words, counts, mu
-        section_of, document_of, paged = counts.section_of, counts.document_of, counts.paged
+        section_of, document_of = counts.section_of, counts.document_of
+        self._paged = paged = np.full(len(counts.paged), counts.paged.any())  # likelihoods of one kind, to be compared
         lengths = added_up(section_of, counts.text_lengths, len(document_of))
         document_lengths = np.maximum(added_up(document_of, lengths, len(paged)), 1)
         of_paged = paged[document_of]
@@ -139,7 +141,7 @@ class Levels:
         if not self.matched.any():
             return (nothing,)
         gains = []
-        mu = PARAGRAPH_PART * self._mu if counts.paged[document] else self._mu
+        mu = PARAGRAPH_PART * self._mu if self._paged[document] else self._mu
         for word, (places, tf) in enumerate(counts.paragraphs):
             above = self._sections[word][section]
             own = (tf[places == paragraph].sum() + mu * above) / (counts.lengths[paragraph] + mu)

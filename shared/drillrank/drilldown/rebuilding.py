@@ -18,6 +18,10 @@ from drillrank.structure import breadcrumb, parse_document
 from drillrank.structure.read import document_name
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
+_SHORT = 200  # characters of a value that identifies a document
+_TECHNICAL = re.compile(
+    r"^_|drillrank|(?:^|_)ids?$|page|size|type|date|hash|producer|creator|mime|total|format|encoding|start|end|language"
+)
 _REMEMBERED = 4  # collections; each may be large
 Material = Sequence["StoredChunk"] | Sequence[CoveredText]
 """What is stored of one document: its chunks, sections or all of it; or texts of which chunks hold spans."""
@@ -98,11 +102,29 @@ class PreparedCache:
         return self._known.make(key, lambda: self._made(documents))
 
     def _made(self, documents: Sequence[Material]) -> PreparedDocuments:
-        names = [document_name(stored[0].metadata) if stored else None for stored in documents]
-        return self._prepare(
-            rebuilt(documents, self._separator),
-            [name if names.count(name) < 2 or not name else f"{name} ({at})" for at, name in enumerate(names, start=1)],
-        )
+        about = [stored[0].metadata if stored else {} for stored in documents]
+        names = list(map(document_name, about))
+        known: dict[int | str, str] = {
+            at: name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names) if name
+        }
+        ready = self._prepare(rebuilt(documents, self._separator), list(map(identifying_words, about)))
+        return replace(ready, names=known)
+
+
+def identifying_words(metadata: Mapping[str, object]) -> str:
+    """What metadata say by which a question may mean their document: names, titles, companies, years.
+
+    Of paths and addresses the last two parts; no dates of files, no numbers of pages, no ids.
+
+    >>> identifying_words({"file_path": "/home/reports/3M/2018.pdf", "company": "3M", "file_size": 9, "page": 3})
+    '3M 2018.pdf 3M'
+    """
+    words = []
+    for key, value in metadata.items():
+        text = str(value)
+        if isinstance(value, str | int) and 0 < len(text) <= _SHORT and not _TECHNICAL.search(key.lower()):
+            words += re.split(r"[/\\]", text.rstrip("/\\"))[-2:]
+    return " ".join(words)
 
 
 class _Rebuilding:

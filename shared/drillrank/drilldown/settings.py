@@ -66,7 +66,7 @@ class D3Settings:
         monot5: The ranker of the strategies that name it; None makes one of the model.
         sections: How many sections are opened where likelihood chooses them; None for sixteen, and for half of more
             than 32.
-        max_documents: Of more documents than this, only the likeliest are drilled into, by `drillrank.drilldown.levels`.
+        max_documents: Of more documents than this, only the likeliest are drilled into (`drilldown.levels`).
         guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too: a
             summary may have lost what they say. 0 for none.
         summarizer: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
