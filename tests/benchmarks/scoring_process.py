@@ -13,11 +13,17 @@ from time import process_time
 from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.prompts import Evidence
 
-model, target = HuggingFaceModel(sys.argv[1], dtype="float32"), sys.argv[2]
-for line in sys.stdin:
-    prompts = [
-        tuple(part if isinstance(part, str) else Evidence(*part) for part in parts) for parts in json.loads(line)
-    ]
-    started = process_time()
-    found = model.log_likelihood([Request(prompt, target) for prompt in prompts])
-    print(json.dumps([process_time() - started, [one.mean for one in found]]), flush=True)
+
+def main() -> None:
+    model, target = HuggingFaceModel(sys.argv[1], dtype="float32"), sys.argv[2]
+    for line in sys.stdin:
+        prompts = [
+            tuple(part if isinstance(part, str) else Evidence(*part) for part in parts) for parts in json.loads(line)
+        ]
+        started = process_time()
+        found = model.log_likelihood([Request(prompt, target) for prompt in prompts])
+        print(json.dumps([process_time() - started, [one.mean for one in found]]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -88,8 +88,9 @@ def test_configurable_retrievers(name, saved):
 
 
 def built(monkeypatch):
-    """Counts what is indexed: texts given to TF-IDF and BM25, and collections fitted."""
+    """Counts what is indexed: texts given to TF-IDF, BM25 and levels, and collections fitted."""
     from drillrank import vectors
+    from drillrank.drilldown.levels import LevelIndex
     from drillrank.likelihood.unigram import Collection
 
     indexed = []
@@ -103,7 +104,7 @@ def built(monkeypatch):
 
         monkeypatch.setattr(cls, "__init__", init)
 
-    for cls in (vectors.TfidfIndex, vectors.BM25Index):
+    for cls in (vectors.TfidfIndex, vectors.BM25Index, LevelIndex):
         counted(cls, 0)
     of = Collection.of
     monkeypatch.setattr(

@@ -93,7 +93,7 @@ class Evidence:
         """
         if not positions:
             return []
-        lexical = isinstance(self._ranker.language_model, UnigramModel)
+        lexical = type(self._ranker.language_model) is UnigramModel
         return self._by_words(question, positions) if lexical else self._by_model(question, positions)
 
     def _by_words(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
@@ -144,7 +144,7 @@ class Evidence:
         """What S of each entry is added up from, given its paragraph's position."""
         fused = [_fused(item, self._paragraphs[at]) for item, at in zip(ranking, positions, strict=True)]
         model, found = self._ranker.language_model, self.levels(question)
-        if isinstance(model, UnigramModel):
+        if type(model) is UnigramModel:
             return [
                 Explanation(
                     item.rank, item.score, item.passage.title, (*found.terms(at), *terms), max(len(found.words), 1)
