@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.levels import LevelIndex, Text
+from drillrank.likelihood import EmbeddingModel
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
 
@@ -124,3 +125,12 @@ def test_metadata_of_hosts_say_which_document_is_meant():
     for n, question in enumerate(["Meyer in 2020", "Meyer in 2023", "Rossi in 2020", "Rossi in 2023"]):
         [found] = retriever.invoke(f"What notice period was agreed with {question}?")
         assert f"{n} months" in found.page_content
+
+
+@pytest.mark.parametrize("kappa", [20.0, "fit"])
+def test_what_a_model_of_meaning_did_not_read_is_explained_too(kappa):
+    text = "\n\n".join(f"The rent of house {n} is due. It is paid in month {n % 12}." for n in range(70))
+    d3 = D3(model=EmbeddingModel(lambda texts: [[len(t), t.count("1") + 1] for t in texts], kappa=kappa))
+    found = d3.retrieve("When is the rent of house 61 due?", [text], 70)
+    assert [item.details["read"] for item in found] == [True] * 50 + [False] * 20
+    assert [entry.total for entry in found.explain()] == pytest.approx([item.score for item in found], abs=1e-9)

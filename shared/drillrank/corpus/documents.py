@@ -83,10 +83,12 @@ def _paragraphs(id_: str, document: Document) -> Iterator[Passage]:
 
 def _section_numbers(document: Document) -> bytes:
     """The page of each paragraph, or its section."""
-    known: dict[tuple[str, ...] | int, int] = {}
-    pages = [document.page_numbers(block.start, block.end) for _, block in document.paragraphs()]
-    places = [pages[0] if pages else section for pages, (section, _) in zip(pages, document.paragraphs(), strict=True)]
-    return np.array([known.setdefault(place, len(known)) for place in places], dtype="<u4").tobytes()  # type: ignore[arg-type]
+    known: dict[object, int] = {}
+    numbers = []
+    for section, block in document.paragraphs():
+        pages = document.page_numbers(block.start, block.end)
+        numbers.append(known.setdefault(pages[0] if pages else section, len(known)))
+    return np.array(numbers, dtype="<u4").tobytes()
 
 
 def _beginning(document: Document) -> str:

@@ -159,7 +159,10 @@ class D3:
         collection = lm.collection if isinstance(lm, UnigramModel) else None
         index = tree.index(known, lm.language, collection)
         if lm.wants_fit:
-            lm = lm.fitted(CollectionStatistics(len(readable), {}, index.collection.frequencies, lm.language))
+            try:
+                lm = lm.fitted(CollectionStatistics(len(readable), {}, index.collection.frequencies, lm.language))
+            except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
+                lm = lm.fitted([paragraph.titled_text for paragraph in readable])
         section_indices = [at for at, section in enumerate(sections) for _ in section.readable]
         return PreparedDocuments(tree, Evidence(readable, lm, index, self.embed, section_indices), known)
 

@@ -16,19 +16,19 @@ many of the best paragraphs as make the expected F1 largest, where m paragraphs 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from drillrank.drilldown.levels import MU, LevelIndex, Levels
 from drillrank.explanation import Explanation, Term
-from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
 from drillrank.passages import Passage, Ranked
-from drillrank.rerank.base import likelihood_explained
+from drillrank.rerank.base import UNREAD, likelihood_explained
 from drillrank.rerank.upr import UPR
-from drillrank.vectors import Embed, Floats, embedded, of_unit_length
+from drillrank.vectors import Embed, Floats, embedded, of_unit_length, top
 
 READ = 50  # paragraphs that a neural model reads, best by their words
 # Chosen on the tuning half of QASPER, with the unigram model; T hardly matters by a factor of two.
@@ -98,71 +98,66 @@ class Evidence:
 
     def _by_words(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
         found = self.levels(question)
-        nothing = not found.matched.any()
-        totals = found.totals[list(positions)]
-        tokens = len(found.words)
-        near = self._vectors.near(question, positions) if self._vectors else None
-        scored = []
-        for at, total in enumerate(totals.tolist()):
-            details: dict[str, Any] = {"tokens": tokens, "nothing_matched": nothing}
-            if near:
-                bonus, cosines = near[at]
-                total += bonus
-                details |= {**cosines, "nothing_matched": False}
-            scored.append((total / max(tokens, 1), {**details, "total": total}))
-        return scored
+        totals = found.totals[list(positions)].tolist()
+        details = {"tokens": len(found.words), "nothing_matched": not found.matched.any()}
+        return self._with_meaning(question, positions, [(total, details) for total in totals])
 
     def _by_model(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
         words = self.levels(question)
-        totals = words.totals
-        order = sorted(range(len(positions)), key=lambda place: -totals[positions[place]])
+        totals = words.totals[list(positions)]
+        order = top(totals, len(positions))
         read, unread = order[:READ], order[READ:]
         ranking = self._ranker.rank(question, [self._paragraphs[positions[place]] for place in read])
-        near = self._vectors.near(question, positions) if self._vectors else None
-        scored: list[tuple[float, dict[str, Any]]] = [(0.0, {})] * len(positions)
+        sums: list[tuple[float, dict[str, Any]]] = []
         for item in ranking:
-            place = read[item.details["position"]]
-            context = float(words.context[positions[place]])
+            context = float(words.context[positions[read[item.details["position"]]]])
             # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
-            details = {**item.details, "context": context}
             total = item.score * item.details["tokens"] + context
-            if near:
-                bonus, cosines = near[place]
-                total += bonus
-                details |= {**cosines, "nothing_matched": False}
-            scored[place] = total / max(item.details["tokens"], 1), {**details, "total": total, "read": True}
-        if unread:
-            lowest = min(scored[place][1]["total"] for place in read)
-            tokens = ranking[0].details["tokens"]
-            for place in unread:
-                total = lowest + float(totals[positions[place]] - totals[positions[unread[0]]]) - 1
-                details = {"tokens": tokens, "total": total, "nothing_matched": False, "read": False}
-                scored[place] = total / max(tokens, 1), details
+            sums.append((total, {**item.details, "context": context, "read": True}))
+        places = [read[item.details["position"]] for item in ranking]
+        fused = self._with_meaning(question, [positions[place] for place in places], sums)
+        scored = dict(zip(places, fused, strict=True))
+        lowest, tokens = min(details["total"] for _, details in fused), ranking[0].details["tokens"]
+        for place in unread:
+            total = lowest + float(totals[place] - totals[unread[0]]) - 1
+            details = {"tokens": tokens, "total": total, "nothing_matched": False, "read": False}
+            scored[place] = total / max(tokens, 1), details
+        return [scored[place] for place in range(len(positions))]
+
+    def _with_meaning(
+        self, question: str, positions: Sequence[int], sums: Sequence[tuple[float, dict[str, Any]]]
+    ) -> list[tuple[float, dict[str, Any]]]:
+        """S divided by the question's tokens, and details, from what the likelihood says and its details."""
+        near = self._vectors.near(question, positions) if self._vectors else [(0.0, {})] * len(positions)
+        scored = []
+        for (total, details), (bonus, cosines) in zip(sums, near, strict=True):
+            matched = {"nothing_matched": False} if cosines else {}
+            known = {**details, **cosines, **matched, "total": total + bonus}
+            scored.append((known["total"] / max(details["tokens"], 1), known))
         return scored
 
     def explain(self, question: str, ranking: Sequence[Ranked[Passage]], positions: Sequence[int]) -> list[Explanation]:
         """What S of each entry is added up from, given its paragraph's position."""
-        fused = [_fused(item, self._paragraphs[at]) for item, at in zip(ranking, positions, strict=True)]
         model, found = self._ranker.language_model, self.levels(question)
-        if type(model) is UnigramModel:
-            return [
-                Explanation(
-                    item.rank, item.score, item.passage.title, (*found.terms(at), *terms), max(len(found.words), 1)
-                )
-                for item, at, terms in zip(ranking, positions, fused, strict=True)
-            ]
-        read = [self._paragraphs[position] for position in positions]
-        *likelihoods, nothing = self._ranker.likelihoods(question, [*read, Passage("")])
-        return [
-            likelihood_explained(
-                item,
-                likelihood,
-                nothing,
-                model=model,
-                parts=(Term("section and document", item.details.get("context", 0.0)), *terms),
-            )
-            for item, likelihood, terms in zip(ranking, likelihoods, fused, strict=True)
-        ]
+        by_words = [type(model) is UnigramModel or not item.details["read"] for item in ranking]
+        read = [at for at, words in zip(positions, by_words, strict=True) if not words]
+        likelihoods: Iterator[Likelihood] = iter(())
+        if read:
+            texts = [self._paragraphs[position] for position in read]
+            *answers, nothing = self._ranker.likelihoods(question, [*texts, Passage("")])
+            likelihoods = iter(answers)
+        explained = []
+        for item, at, words in zip(ranking, positions, by_words, strict=True):
+            fused = _fused(item, self._paragraphs[at])
+            if words:
+                unread = item.details["total"] - float(found.totals[at]) if "read" in item.details else 0.0
+                terms = (*found.terms(at), *fused, *([Term(UNREAD, unread)] if unread else []))
+                per = max(item.details["tokens"], 1)
+                explained.append(Explanation(item.rank, item.score, item.passage.title, terms, per))
+            else:
+                parts = (Term("section and document", item.details["context"]), *fused)
+                explained.append(likelihood_explained(item, next(likelihoods), nothing, model=model, parts=parts))
+        return explained
 
     def best(self, totals: Sequence[float]) -> int:
         """How many of the best paragraphs make the expected F1 largest, given S of all that could be chosen."""

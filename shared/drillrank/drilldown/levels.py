@@ -25,11 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.corpus.documents import BEGINNING
 from drillrank.corpus.index import DocumentCounts
@@ -65,7 +64,7 @@ class Counts:
         lengths: Words of each paragraph, headings included; `text_lengths` without them.
         section_of: The page or section of each paragraph.
         document_of: The document of each page or section.
-        paged: Whether a document has pages, shape (documents,).
+        paged: Whether any document has pages.
         beginnings: 1 where the beginning of a document holds w, shape (words, documents); `names`, where its name does.
     """
 
@@ -77,7 +76,7 @@ class Counts:
     text_lengths: Floats
     section_of: Integers
     document_of: Integers
-    paged: npt.NDArray[np.bool_]
+    paged: bool
     beginnings: Floats
     names: Floats
 
@@ -92,45 +91,53 @@ class Levels:
     Attributes:
         words: Of the question.
         totals: S, shape (paragraphs,); log p(q|C) of each where no paragraph holds a word of the question.
-        context: What pages and documents add to a paragraph's own likelihood under `UnigramModel`, shape (paragraphs,).
         matched: Whether a paragraph holds a word of the question.
     """
 
     def __init__(self, counts: Counts, mu: float = MU) -> None:
-        self.words, self._counts, self._mu = counts.words, counts, mu
-        section_of, document_of = counts.section_of, counts.document_of
-        self._paged = paged = np.full(len(counts.paged), counts.paged.any())  # likelihoods of one kind, to be compared
+        self.words, self._counts = counts.words, counts
+        section_of, document_of, documents = counts.section_of, counts.document_of, counts.names.shape[1]
         lengths = added_up(section_of, counts.text_lengths, len(document_of))
-        document_lengths = np.maximum(added_up(document_of, lengths, len(paged)), 1)
-        of_paged = paged[document_of]
-        own_mu = np.where(of_paged[section_of], PARAGRAPH_PART * mu, mu)
-        sections, documents, holding = [], [], []
-        self.totals, alone = np.zeros(len(section_of)), np.zeros(len(section_of))
-        matched = np.zeros(len(section_of))
-        for word, (places, tf) in enumerate(counts.paragraphs):
-            of_collection = counts.collection[word]
+        document_lengths = np.maximum(added_up(document_of, lengths, documents), 1)
+        share = DOCUMENT_SHARE if counts.paged else 0.0
+        self._mu = PARAGRAPH_PART * mu if counts.paged else mu  # of paragraphs
+        self._sections: list[Floats] = []
+        self._documents: list[Floats] = []
+        holding = np.zeros((len(self.words), documents))
+        self._sums, self.matched = np.zeros(len(section_of)), np.zeros(len(section_of), dtype=bool)
+        for word, of_collection in enumerate(counts.collection):
             where, times = counts.texts[word]
             in_sections = added_up(section_of[where], times, len(document_of))
-            in_documents = added_up(document_of, in_sections, len(paged))
-            shares = DOCUMENT_SHARE * paged
-            of_documents = shares * in_documents / document_lengths + (1 - shares) * of_collection
+            in_documents = added_up(document_of, in_sections, documents)
+            of_documents = share * in_documents / document_lengths + (1 - share) * of_collection
             above = of_documents[document_of]
-            of_sections = np.where(of_paged, (in_sections + mu * above) / (lengths + mu), above)
-            counted = np.zeros(len(section_of))
-            counted[places] = tf
-            matched += counted
-            self.totals += np.log((counted + own_mu * of_sections[section_of]) / (counts.lengths + own_mu))
-            alone += np.log((counted + ALONE * of_collection) / (counts.lengths + ALONE))
-            sections.append(of_sections)
-            documents.append(of_documents)
-            holding.append(added_up(document_of, (in_sections > 0).astype(float), len(paged)))
-        self._sections, self._documents = sections, documents
-        self._which = _which_document(counts, np.array(holding).reshape(len(self.words), len(paged)))
-        self.totals += self._which.sum(axis=0)[document_of][section_of]
-        self.context = self.totals - alone
-        self.matched = matched > 0
-        if not self.matched.any():
-            self.totals = np.full(len(section_of), np.log(counts.collection).sum())
+            of_sections = (in_sections + mu * above) / (lengths + mu) if counts.paged else above
+            tf = self._tf(word)
+            self.matched |= tf > 0
+            self._sums += np.log((tf + self._mu * of_sections[section_of]) / (counts.lengths + self._mu))
+            self._sections.append(of_sections)
+            self._documents.append(of_documents)
+            holding[word] = added_up(document_of, (in_sections > 0).astype(float), documents)
+        self._which = _which_document(counts, holding)
+        self._sums += self._which.sum(axis=0)[document_of][section_of]
+        nothing = np.full(len(section_of), np.log(counts.collection).sum())
+        self.totals = self._sums if self.matched.any() else nothing
+
+    @cached_property
+    def context(self) -> Floats:
+        """What pages and documents add to each paragraph's own likelihood under `UnigramModel`, shape (paragraphs,)."""
+        alone = np.zeros(len(self._sums))
+        for word, of_collection in enumerate(self._counts.collection):
+            alone += np.log((self._tf(word) + ALONE * of_collection) / (self._counts.lengths + ALONE))
+        context: Floats = self._sums - alone
+        return context
+
+    def _tf(self, word: int) -> Floats:
+        """How often each paragraph holds a word, shape (paragraphs,)."""
+        counted = np.zeros(len(self._counts.section_of))
+        places, times = self._counts.paragraphs[word]
+        counted[places] = times
+        return counted
 
     def terms(self, paragraph: int) -> tuple[Term, ...]:
         """S of a paragraph as terms, each token's gain by level; of none where no paragraph matches."""
@@ -141,10 +148,9 @@ class Levels:
         if not self.matched.any():
             return (nothing,)
         gains = []
-        mu = PARAGRAPH_PART * self._mu if self._paged[document] else self._mu
         for word, (places, tf) in enumerate(counts.paragraphs):
             above = self._sections[word][section]
-            own = (tf[places == paragraph].sum() + mu * above) / (counts.lengths[paragraph] + mu)
+            own = (tf[places == paragraph].sum() + self._mu * above) / (counts.lengths[paragraph] + self._mu)
             levels = np.log([counts.collection[word], self._documents[word][document], above, own])
             parts = zip(("document", "page", "paragraph"), np.diff(levels).tolist(), strict=True)
             gains.append(Term.sum(self.words[word], (Term(level, gain) for level, gain in parts)))
@@ -154,7 +160,7 @@ class Levels:
 
     def log_posteriors(self, temperature: float) -> Floats:
         """Log of the posterior of each document, up to a constant: T log Σ exp(S(p) / T), shape (documents,)."""
-        of_documents = np.full(len(self._counts.paged), -np.inf)
+        of_documents = np.full(self._counts.names.shape[1], -np.inf)
         np.logaddexp.at(of_documents, self._counts.document_of[self._counts.section_of], self.totals / temperature)
         return temperature * of_documents
 
@@ -166,9 +172,9 @@ def _which_document(counts: Counts, holding: Floats) -> Floats:
         counts: Of the words.
         holding: How many pages or sections of each document hold each word.
     """
-    if not len(counts.paged):
+    if not holding.shape[1]:
         return holding
-    sizes = np.bincount(counts.document_of, minlength=len(counts.paged))
+    sizes = np.bincount(counts.document_of, minlength=holding.shape[1])
     speaks = holding / np.maximum(sizes, 1) + counts.beginnings + counts.names
     first = np.array([word not in counts.words[:at] for at, word in enumerate(counts.words)], dtype=float)
     size = np.exp(np.log(np.maximum(sizes, 1)).mean())
@@ -236,8 +242,7 @@ class LevelIndex:
         self._lengths = self._text_lengths + headings.row_sums()[self._path_of]
         self._names = [names.get(document, "") for document in documents]
         self._beginnings = [beginnings.get(document, "") for document in documents]
-        paged = dict(zip(of_texts, (text.paged for text in texts), strict=True))
-        self._paged = np.array([paged[document] for document in range(len(documents))], dtype=bool)
+        self._paged = any(text.paged for text in texts)
         self.collection = collection or Collection(
             dict(zip(self._columns, map(int, counts.column_sums().tolist()), strict=True)), language
         )
@@ -293,7 +298,7 @@ def stored_counts(found: DocumentCounts, names: Mapping[str, str]) -> Counts:
         found.lengths,
         found.section_of,
         found.document_of,
-        found.paged,
+        bool(found.paged.any()),
         marks(found.words, found.beginnings, found.language),
         marks(found.words, [names.get(id_, "") for id_ in found.ids], found.language),
     )
