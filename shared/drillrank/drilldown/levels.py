@@ -37,7 +37,7 @@ from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
 from drillrank.vectors import Floats, Integers, SparseMatrix, added_up, word_counts
 
-# Chosen on FinanceBench's reports whose names begin with A to J; half or double of each is about as good.
+# Chosen on FinanceBench's reports whose names begin with A to J.
 MU = 1000.0  # μ in words, for sections and pages
 PARAGRAPH_PART = 0.1  # of μ, for paragraphs
 DOCUMENT_SHARE = 0.6  # λ
