@@ -239,12 +239,22 @@ class Drill:
         tokens = max(len(self.ready.evidence.levels(self.question).words), 1)
         scores = [likely / tokens for likely in self._log_posteriors([(at,) for at in scope])]
         order = sorted(range(len(scope)), key=scores.__getitem__, reverse=True)
-        kept = order[: self._plan.settings.sections or max(_OPENED, len(scope) // _PART)]
+        wanted = self._plan.settings.sections
+        kept = order[: wanted or max(_OPENED, len(scope) // _PART)]
+        best = self._section_of_best(scope)
+        kept += [place for place in order[len(kept) :] if not wanted and scope[place] == best]
         self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
         self._way.section_scores = dict(zip(scope, scores, strict=True))
-        best = {scope[place]: (scores[place], rank) for rank, place in enumerate(kept, 1)}
-        self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(best))))
-        return best
+        ranks = {place: rank for rank, place in enumerate(order, 1)}
+        opened = {scope[place]: (scores[place], ranks[place]) for place in kept}
+        self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(opened))))
+        return opened
+
+    def _section_of_best(self, scope: Sequence[int]) -> int:
+        """Where the best paragraph stands: alone in its section, it may have less weight than many middling ones."""
+        totals = self.ready.evidence.levels(self.question).totals
+        best = max(self.ready.inside(scope), key=totals.__getitem__, default=None)
+        return -1 if best is None else self.ready.section_indices[best]
 
     def _log_posteriors(self, parts: Sequence[Sequence[int]]) -> list[float]:
         """Log of the posterior of some sections together, by words, up to a constant: T log Σ exp(S(p) / T)."""
