@@ -4,18 +4,20 @@ from drillrank.errors import require
 
 require("langchain_core", "langchain")
 
-from langchain_ext.brmgr import BRMGRRerank  # noqa: E402
 from langchain_ext.brmgr_retriever import BRMGRRetriever  # noqa: E402
 from langchain_ext.cross_encoder import LikelihoodCrossEncoder  # noqa: E402
 from langchain_ext.d3 import D3Retriever  # noqa: E402
-from langchain_ext.monot5 import MonoT5Rerank  # noqa: E402
 from langchain_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
-from langchain_ext.promptrank import PromptRankRerank  # noqa: E402
 from langchain_ext.promptrank_retriever import PromptRankRetriever  # noqa: E402
-from langchain_ext.relevance import RelevanceRerank  # noqa: E402
+from langchain_ext.rerank import (  # noqa: E402
+    BRMGRRerank,
+    MonoT5Rerank,
+    PromptRankRerank,
+    RelevanceRerank,
+    UPRRerank,
+)
 from langchain_ext.self_ask import SelfAskChain  # noqa: E402
-from langchain_ext.upr import UPRRerank  # noqa: E402
 
 __all__ = [
     "BRMGRRerank",

@@ -19,7 +19,7 @@ from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import AskedRetriever, Retriever
-from langchain_ext.brmgr import BRMGRRerank
+from langchain_ext.rerank import BRMGRRerank
 from langchain_ext.settings import BRMGRRetrieverSettings
 
 

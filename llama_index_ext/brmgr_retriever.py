@@ -25,7 +25,7 @@ from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._retriever import AskedRetriever
-from llama_index_ext.brmgr import BRMGRRerank
+from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings
 
 

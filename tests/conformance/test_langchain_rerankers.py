@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import BaseDocumentCompressor, Document
-from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, RelevanceRerank, UPRRerank
@@ -99,12 +98,12 @@ def test_top_n(reranker, top_n, expected):
 
 @pytest.mark.parametrize("top_n", [0, -1])
 def test_senseless_top_n_is_rejected_at_construction(reranker, top_n):
-    with pytest.raises(ValidationError, match="top_n"):
+    with pytest.raises(InvalidInput, match="top_n"):
         reranker(top_n=top_n)
 
 
 def test_unknown_fields_are_rejected(reranker):
-    with pytest.raises(ValidationError, match="topn"):
+    with pytest.raises(InvalidInput, match="topn"):
         reranker(topn=3)
 
 

@@ -17,7 +17,6 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugH
 from llama_index.core.instrumentation import root_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
-from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
 from llama_index_ext import BRMGRRerank, MonoT5Rerank, PromptRankRerank, RelevanceRerank, UPRRerank
@@ -123,7 +122,7 @@ def test_top_n(reranker, top_n, expected):
 
 @pytest.mark.parametrize("top_n", [0, -1])
 def test_senseless_top_n_is_rejected_at_construction(reranker, top_n):
-    with pytest.raises(ValidationError, match="top_n"):
+    with pytest.raises(InvalidInput, match="top_n"):
         reranker(top_n=top_n)
 
 
@@ -201,7 +200,7 @@ def test_score_scales(reranker):
     assert reranker(score="softmax", top_n=1).postprocess_nodes(make_nodes(), query_str=QUERY)[0].score == (
         pytest.approx(posterior[0].score)
     )
-    with pytest.raises(ValidationError, match="score"):
+    with pytest.raises(InvalidInput, match="score"):
         reranker(score="cosine")
 
 

@@ -337,8 +337,8 @@ def test_settings_are_given_as_such_or_by_name_and_dumped_by_name(host):
     assert not any(isinstance(value, Enum | tuple) for value in dumped.values())
     assert type(by_name).model_validate(json.loads(by_name.model_dump_json())).settings == by_name.settings
     by_name.settings = {"hops": 2}
-    assert by_name._ranker.path_search.settings.hops == 2
-    assert by_name.model_copy(update={"settings": own(beam=4)})._ranker.path_search.settings.beam == 4
+    assert by_name.ranker.path_search.settings.hops == 2
+    assert by_name.model_copy(update={"settings": own(beam=4)}).ranker.path_search.settings.beam == 4
 
 
 @pytest.mark.parametrize("cls", [llama_index_ext.PromptRankRetriever, langchain_ext.PromptRankRetriever])
@@ -361,4 +361,4 @@ def test_what_a_retriever_with_generation_is_given_reaches_its_ranker():
     ranker = cls(**needed(cls), guard=0.5, top_n=2, settings=inside)._rerank
     assert (ranker.guard, ranker.top_n) == (0.5, 2)
     assert {name: getattr(ranker.settings, name) for name in inside} == inside
-    assert ranker._ranker.settings is ranker.settings
+    assert ranker.ranker.settings is ranker.settings

@@ -81,9 +81,10 @@ def test_the_core_loads_what_concerns_it(file):
 def test_components_of_both_hosts_load_the_file(file, host):
     for component in ("UPR", host.UPRRerank):
         upr = host.UPRRerank(**load_settings(file, component), top_n=7)
-        assert (upr.prior, upr.prior_weight, upr.model_options, upr.top_n) == ("retrieval", 0.5, {"mu": 1000.0}, 7)
+        assert (upr.prior, upr.prior_weight, upr.top_n) == ("retrieval", 0.5, 7)
+        assert upr.language_model.options == {"mu": 1000.0}
     paths = host.PromptRankRerank(**load_settings(file, host.PromptRankRerank))
-    assert (paths.settings.hops, paths.settings.temperature, paths.model_options) == (3, 1.4, {"mu": 50.0})
+    assert (paths.settings.hops, paths.settings.temperature, paths.language_model.options) == (3, 1.4, {"mu": 50.0})
     search = host.PromptRankRetriever(retriever=RETRIEVERS[host](), **load_settings(file, host.PromptRankRetriever))
     assert search._paths._search_of(())[1].prompt_rank.instructions == (PROMPTRANK_INSTRUCTIONS[7],)
     for component in ("D3", host.D3Retriever, type("Mine", (host.D3Retriever,), {})):

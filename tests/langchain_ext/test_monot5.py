@@ -58,5 +58,5 @@ def test_a_model_that_reads_no_instructions_is_refused_at_construction():
 
 
 def test_the_model_must_be_named():
-    with pytest.raises(InvalidInput, match="give a neural model"):
+    with pytest.raises(InvalidInput, match="needs model: A neural model"):
         MonoT5Rerank(top_n=3)

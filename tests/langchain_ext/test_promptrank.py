@@ -7,10 +7,9 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.stores import InMemoryStore
-from pydantic import ValidationError
 
 from drillrank import Passage, Path
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.link_prior import PathPrior
 from drillrank.prompts import prompt_text
@@ -128,7 +127,7 @@ def test_stores_and_retrievers_are_no_part_of_the_configuration():
 
 @pytest.mark.parametrize("links", [("title",), ("retrieval",), "titles"])
 def test_unknown_links_are_refused(links):
-    with pytest.raises(ValidationError, match="links"):
+    with pytest.raises(InvalidInput, match="links"):
         PromptRankRerank(links=links)
 
 

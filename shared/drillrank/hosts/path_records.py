@@ -12,7 +12,7 @@ from drillrank.hosts.guarding import Guarding
 from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.raw_records import each_section_once, tell_gone
 from drillrank.hosts.stored_sections import StoredSection
-from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, run
+from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve
 from drillrank.multihop.lookups import Hop
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.record_names import GivenPassages, RecordNames
@@ -168,13 +168,13 @@ class RecordSource(Generic[Record]):
         return self._met[name]
 
 
-def ranked_with_reached(
+def rank_with_reached(
     reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, host: PathHost[Any]
-) -> Ranking[Passage]:
+) -> Requests[Ranking[Passage]]:
     """Given passages and those that were reached from them; `details["reached"]` is the record of one of these."""
     source = RecordSource(host, RecordNames(GivenPassages(passages)))
     counted = scores if reranker.counts_first_stage else None
-    ranking = run(answered(reranker.requests(query, passages, scores=counted), source.handlers(query)))
+    ranking = yield from answered(reranker.requests(query, passages, scores=counted), source.handlers(query))
     for item in ranking:
         if item.details["position"] >= len(passages):
             item.details["reached"] = source.records[item.passage.id]

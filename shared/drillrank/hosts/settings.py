@@ -1,23 +1,39 @@
-"""The rarely touched settings of both hosts' components: the core's, and what records of a host need beside them."""
+"""Fields of both hosts' pydantic components, and their rarely touched settings: the core's, and what records need.
+
+Nothing is kept beside the fields but a loaded model, so that an assigned one counts from the next question on, and
+subclasses, copies and pickles are the host's.
+"""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PrivateAttr,
+    ValidationError,
+    field_serializer,
+    field_validator,
+)
 
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, OnFailure, check_positive
 from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.hosts.keys import check_keys, prefixed
-from drillrank.likelihood import LanguageModel
+from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, PromptRankSettings
-from drillrank.settings import as_settings, check_one_of
+from drillrank.settings import as_json, as_settings, check_one_of
 from drillrank.views import ViewSettings
 
 if TYPE_CHECKING:
@@ -28,6 +44,86 @@ EXPLAIN = (
     "`ExplanationEvent`, LangChain's documents have it as metadata `drillrank_explanation`. The model is asked for the "
     "question after nothing, path search for the paths that it returns; False costs nothing."
 )
+
+
+class HostFields(BaseModel):
+    """In front of the host's class: `class UPRRerank(HostFields, HostsClass)`.
+
+    Fields with `kw_only=False` may be given by position. A field `settings` is a dataclass, which may be given by name.
+    A component equals itself alone.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    if not TYPE_CHECKING:  # who reads types reads the fields
+
+        def __init__(self, *given: Any, **fields: Any) -> None:
+            cls = type(self)
+            first = [name for name, field in cls.model_fields.items() if field.kw_only is False]
+            if len(given) > len(first):
+                raise InvalidInput(
+                    f"{cls.__name__} takes {', '.join(first) or 'nothing'} by position, all else by name."
+                )
+            fields.pop("class_name", None)  # which LlamaIndex adds to what it serialises
+            try:
+                super().__init__(**dict(zip(first, given, strict=False)), **fields)
+            except ValidationError as problem:
+                raise InvalidInput(_what_is_wrong(cls, problem)) from problem
+
+    @field_validator("settings", mode="before", check_fields=False)
+    @classmethod
+    def _settings_by_name(cls, given: Any) -> Any:
+        return as_settings(type(cls.model_fields["settings"].default), given)
+
+    @field_serializer("settings", check_fields=False)
+    def _settings_as_json(self, settings: Any) -> Any:
+        return as_json(settings)
+
+
+def _what_is_wrong(cls: type[BaseModel], problem: ValidationError) -> str:
+    """The first error, with the way out where a name is unknown."""
+    error = problem.errors(include_url=False)[0]
+    name = str(error["loc"][0]) if error["loc"] else "fields"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    if error["type"] == "missing":
+        return f"{cls.__name__} needs {name}: {cls.model_fields[name].description}"
+    if error["type"] != "extra_forbidden":
+        return f"{name} of {cls.__name__}: {error['msg']}; not {error['input']!r:.200}."
+    known = cls.model_fields
+    if "settings" in known and hasattr(known["settings"].default, name):
+        return f"{name} of {cls.__name__} is one of its settings: give settings={{{name!r:.200}: ...}}."
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f". Its fields are: {', '.join(sorted(known))}."
+    return f"{cls.__name__} has no field {name!r:.200}{hint}"
+
+
+class ModelFields(HostFields):
+    """A component that a language model scores for."""
+
+    model: InstanceOf[LanguageModel] | str = Field(
+        default="unigram", kw_only=False, description="A language model, or its specification."
+    )
+    model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the specification.")
+
+    _loaded: tuple[Any, LanguageModel] | None = PrivateAttr(default=None)
+
+    @property
+    def language_model(self) -> LanguageModel:
+        """The model, loaded once for each specification."""
+        given = self.model, self.model_options
+        if self._loaded is None or self._loaded[0] != given:
+            self._loaded = given, load_language_model(self.model, **self.model_options)
+        return self._loaded[1]
+
+    @field_serializer("model", "model_options")
+    def _by_specification(self, value: Any, info: Any) -> Any:
+        if isinstance(self.model, str):
+            return value
+        return self.model.spec if info.field_name == "model" else self.model.options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,399 @@
+"""Rerankers as LlamaIndex node postprocessors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.callbacks import CBEventType, EventPayload
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events.exception import ExceptionEvent
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+from pydantic import Field, InstanceOf
+
+from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
+from drillrank.errors import InvalidInput
+from drillrank.explanation.explanations import explains
+from drillrank.hosts.notes import noted, notes
+from drillrank.hosts.path_records import rank_with_reached
+from drillrank.hosts.path_retrieval import path_rerank
+from drillrank.hosts.reranking import RerankerFields
+from drillrank.llm import Requests, arun, run
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
+from drillrank.passages import Ranking
+from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
+from drillrank.rerank.prior import Prior
+from drillrank.rerank.upr import UPR_PROMPT
+from drillrank.settings import as_settings
+from drillrank.vectors import Embed
+from llama_index_ext._embedding import embedding_of
+from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._nodes import unread
+from llama_index_ext.events import send_explanations
+from llama_index_ext.promptrank_nodes import NodePaths, passage_of
+from llama_index_ext.settings import (
+    BRMGRRerankSettings,
+    PromptRankRerankSettings,
+    RelevanceRerankSettings,
+    RerankSettings,
+)
+
+dispatcher = get_dispatcher(__name__)
+
+
+class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
+    """Base of the rerankers.
+
+    Nodes are handed back unchanged, best first, with the new score. Copied are those with something to say in their
+    metadata: `drillrank_cut_tokens` where the model did not read all of one, or with `keep_retrieval_score`.
+    """
+
+    top_n: int | None = Field(default=None, gt=0, description="Nodes to keep; None keeps all.")
+    settings: InstanceOf[RerankSettings] | dict[str, Any] = Field(
+        default=RerankSettings(), description="What is rarely touched."
+    )
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name used in serialisation."""
+        return cls.__name__
+
+    def _passage(self, node: BaseNode) -> Passage:
+        mode = as_settings(RerankSettings, self.settings).metadata_mode
+        return Passage(node.get_content(metadata_mode=mode), id=node.node_id)
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        with self._events(nodes, query_bundle) as best:
+            if nodes and query_bundle:
+                passages, scores = [self._passage(hit.node) for hit in nodes], [hit.score for hit in nodes]
+                best += self._best(nodes, query_bundle.query_str, self._rank(query_bundle.query_str, passages, scores))
+        return best
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return await self.language_model.run_in_worker(self._postprocess_nodes, nodes, query_bundle)
+
+    @contextmanager
+    def _events(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> Iterator[list[NodeWithScore]]:
+        """The host's events around a ranking, which adds its results to the list; none where nothing is ranked."""
+        if query_bundle is None:
+            raise InvalidInput(f"{self.class_name()} needs a query: pass query_bundle or query_str.")
+        best: list[NodeWithScore] = []
+        if not nodes:
+            yield best
+            return
+        name = self.model.spec if isinstance(self.model, LanguageModel) else self.model
+        dispatcher.event(
+            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=self.top_n or len(nodes), model_name=name)
+        )
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: name,
+            EventPayload.QUERY_STR: query_bundle.query_str,
+            EventPayload.TOP_K: self.top_n,
+        }
+        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+            try:
+                yield best
+            except BaseException as exception:  # as the host ends the calls of an LLM
+                dispatcher.event(ExceptionEvent(exception=exception))
+                raise
+            event.on_end(payload={EventPayload.NODES: best})
+        dispatcher.event(ReRankEndEvent(nodes=best))
+
+    def _best(self, nodes: list[NodeWithScore], query: str, ranking: Ranking[Passage]) -> list[NodeWithScore]:
+        """What is kept, with the new scores; `details["reached"]` is a node that was not given."""
+        keeps = as_settings(RerankSettings, self.settings).keep_retrieval_score
+        best, why = [], []
+        for item, reason in self._kept(ranking):
+            reached = item.details.get("reached")
+            hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
+            kept = {"retrieval_score": hit.score} if keeps else {}
+            metadata = noted(hit.node.metadata, item.details) | kept
+            changed = metadata != hit.node.metadata
+            node = unread(hit.node, metadata, [*notes(item.details), *kept]) if changed else hit.node
+            best.append(NodeWithScore(node=node, score=item.score))
+            why.append(reason)
+        if explains(self.explain):
+            send_explanations(query, best, why)
+        return best
+
+
+class UPRRerank(LikelihoodRerank):
+    """Reranks nodes by the likelihood of the question, given the node.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model.
+        top_n: Nodes to keep; None keeps all.
+        prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"retrieval"` takes their
+            ranks, on whatever scale they are; `"cosine"` takes them as the cosines of a sentence encoder, as most
+            vector indexes give them. A node without a score counts as an average one; where none has one, nothing
+            counts, and `"cosine"` is refused. None leaves the scores alone.
+        score: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        explain: Whether results say why they stand where they stand.
+        template: Prompt with `{text}` and, if wanted, `{title}` before it.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        prior_weight: How much the prior counts.
+        read: With a sum of experts, how many the whole sum reads, as for `drillrank.UPR`; all for `score="softmax"`.
+        preset: Score as published code does, as for `drillrank.UPR`.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `llama_index_ext.settings.RerankSettings`.
+
+    Raises:
+        InvalidInput: the query is missing or blank, the template is malformed, or there is a prior and a node's score
+            is no finite number or no cosine.
+
+    >>> from llama_index.core.schema import NodeWithScore, TextNode
+    >>> nodes = [NodeWithScore(node=TextNode(text=text)) for text in ("Basel lies on the Rhine.", "Emma is a novel.")]
+    >>> UPRRerank(top_n=1).postprocess_nodes(nodes, query_str="Which novel?")[0].node.text
+    'Emma is a novel.'
+    """
+
+    prior: Prior | None = Field(default="retrieval", description="What nodes' scores say before their texts are read.")
+    template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
+    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
+    prior_weight: float = Field(default=1.0, description="How much the prior counts.")
+    read: int | Literal["all"] | None = Field(default=None, description="How many the whole of a sum reads.")
+    preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
+
+    def _ranker(self) -> UPR:
+        return UPR(
+            self.language_model,
+            template=self.template,
+            max_passage_tokens=self.max_passage_tokens,
+            prior=self.prior,
+            prior_weight=self.prior_weight,
+            read="all" if self.score == "softmax" else self.read,
+            preset=self.preset,
+        )
+
+
+class RelevanceRerank(LikelihoodRerank):
+    """Reranks nodes by the probability that a language model calls them relevant, asked as it was trained to be.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
+            its next token.
+        top_n: Nodes to keep; None keeps all.
+        score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
+            `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
+        explain: Whether results say why they stand where they stand.
+        preset: How published models are asked, as for `drillrank.Relevance`.
+        template: Prompt with `{query}`, `{text}` and, if wanted, `{instruction}`; None is the preset's.
+        instruction: What the model is told of the task, where the prompt has a place for it; None is the preset's.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `llama_index_ext.settings.RelevanceRerankSettings`.
+
+    Raises:
+        LacksCapability: the model does not tell the probabilities of its next token, as the unigram model.
+        InvalidInput: the query is missing or blank, or a setting cannot be used.
+
+    >>> reranker = RelevanceRerank("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker", score="probability")
+    >>> reranker.postprocess_nodes([], query_str="Which novel?")  # the model is loaded for the first node
+    []
+    """
+
+    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    preset: str = Field(default="yes-no", description="How published models are asked.")
+    template: str | None = Field(default=None, description="Prompt with `{query}`, `{text}` and `{instruction}`.")
+    instruction: str | None = Field(default=None, description="What the model is told of the task.")
+    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
+    settings: InstanceOf[RelevanceRerankSettings] | dict[str, Any] = Field(
+        default=RelevanceRerankSettings(), description="What is rarely touched."
+    )
+
+    def _ranker(self) -> Relevance:
+        return Relevance(
+            self.language_model,
+            preset=self.preset,
+            template=self.template,
+            instruction=self.instruction,
+            max_passage_tokens=self.max_passage_tokens,
+            settings=as_settings(RelevanceRerankSettings, self.settings),
+        )
+
+
+class MonoT5Rerank(LikelihoodRerank):
+    """Reranks nodes by the probability that a language model calls them relevant to the question.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model; one that reads instructions.
+        top_n: Nodes to keep; None keeps all.
+        score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
+            `"softmax"`, each one's share of the sum of all P(relevant).
+        explain: Whether results say why they stand where they stand.
+        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `llama_index_ext.settings.RerankSettings`.
+
+    Raises:
+        InvalidInput: the query is missing or blank, or the model reads no instructions, as the unigram model.
+
+    >>> reranker = MonoT5Rerank("hf:castorini/monot5-base-msmarco-10k", score="probability")
+    >>> reranker.postprocess_nodes([], query_str="Which novel?")  # the model is loaded for the first node
+    []
+    """
+
+    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
+
+    def _ranker(self) -> Relevance:
+        return MonoT5(self.language_model, max_passage_tokens=self.max_passage_tokens)
+
+
+class BRMGRRerank(LikelihoodRerank):
+    """Merges retrieved nodes with nodes that an LLM wrote: each kind ranked its own way, then paired by rank.
+
+    A node whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model.
+        top_n: Nodes to keep; None keeps all.
+        prior: As for `UPRRerank`; it counts for retrieved nodes alone.
+        score: `"log_likelihood"`, for both nodes of a pair the sum of their mean log-likelihoods; `"probability"`, its
+            exponential; or `"softmax"`.
+        explain: Whether results say why they stand where they stand.
+        guard: Drop generated nodes that no retrieved one supports: True for support below 0.9, or a limit of your
+            own from 0 to 1.
+        generated_share: The largest share of generated nodes among those returned, from 0 to 1.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `llama_index_ext.settings.BRMGRRerankSettings`.
+
+    Raises:
+        InvalidInput: the query is missing or blank, or a template is malformed.
+
+    >>> from llama_index.core.schema import NodeWithScore, TextNode
+    >>> found = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
+    >>> wrote = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
+    >>> nodes = [TextNode(text=text) for text in found]
+    >>> nodes += [TextNode(text=text, metadata={"drillrank_origin": "generated"}) for text in wrote]
+    >>> reranker = BRMGRRerank(guard=True)
+    >>> merged = reranker.postprocess_nodes([NodeWithScore(node=node) for node in nodes], query_str="Who wrote Emma?")
+    >>> [item.node.text for item in merged][:2]
+    ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
+    """
+
+    prior: Prior | None = Field(default="retrieval", description="What nodes' scores say, as for UPRRerank.")
+    guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
+    generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
+    settings: InstanceOf[BRMGRRerankSettings] | dict[str, Any] = Field(
+        default=BRMGRRerankSettings(), description="What is rarely touched."
+    )
+
+    def _passage(self, node: BaseNode) -> Passage:
+        settings = as_settings(BRMGRRerankSettings, self.settings)
+        generated = node.metadata.get(settings.origin_key) == "generated"
+        mode = MetadataMode.NONE if generated else settings.metadata_mode  # the LLM did not write the metadata
+        return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
+
+    def _ranker(self) -> BRMGR:
+        return BRMGR(
+            self.language_model,
+            prior=self.prior,
+            guard=self.guard,
+            generated_share=self.generated_share,
+            settings=as_settings(BRMGRRerankSettings, self.settings),
+        )
+
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
+        generated = [passage.metadata["generated"] for passage in passages]
+        return self.ranker.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)
+
+
+class PromptRankRerank(LikelihoodRerank):
+    """Reranks nodes by the best path of linked nodes among them, and beyond them if told where (multi-hop questions).
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model.
+        top_n: Nodes to keep; None keeps all.
+        links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
+            `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
+            node's title, metadata `title_key`), `"names"` (they mention the same name), `"relationships"` (next,
+            previous, parent and child nodes).
+        docstore: Linked nodes that were not retrieved are fetched from here by id, and may enter the result; such as
+            `index.docstore`. There is no default, as a postprocessor is not told where its nodes come from.
+        retriever: Each path that is followed leads to three more nodes, those that this retriever finds with the
+            question and the path's last node as its query; for texts without links.
+        filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read,
+            whether it is given, fetched over a link or retrieved. What is fetched over links obeys the filters of
+            `retriever`, too.
+        embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
+        prior: As for `UPRRerank`.
+        score: As for `UPRRerank`.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `llama_index_ext.settings.PromptRankRerankSettings`. Its `instructions`,
+            `ensemble` and `temperature` are what `tune` finds.
+
+    `docstore`, `retriever`, `filters` and `embed` are no part of the serialised configuration.
+
+    >>> from llama_index.core.schema import NodeWithScore, TextNode
+    >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
+    >>> vale = TextNode(text="It is a district of London.", metadata={"title": "Maida Vale"})
+    >>> london = TextNode(text="London is the capital of England.", metadata={"title": "London"})
+    >>> nodes = [NodeWithScore(node=node) for node in (london, vale, turing)]
+    >>> question = "Which London district was Turing born in?"
+    >>> [node.node.metadata["title"] for node in PromptRankRerank().postprocess_nodes(nodes, query_str=question)]
+    ['Alan Turing', 'Maida Vale', 'London']
+    """
+
+    links: tuple[TextLinkName | Literal["relationships"], ...] = Field(
+        default=LINKS_IN_TEXTS, description="What links a node to others."
+    )
+    prior: Prior | None = Field(default=None, description="What nodes' scores say, as for UPRRerank.")
+    docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
+    retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
+    filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
+    embed: InstanceOf[BaseEmbedding] | Embed | None = Field(
+        default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
+    )
+    settings: InstanceOf[PromptRankRerankSettings] | dict[str, Any] = Field(
+        default=PromptRankRerankSettings(), description="What is rarely touched."
+    )
+
+    def _ranker(self) -> PathRerank:
+        Guard(self.filters)  # says what is wrong with them
+        settings = as_settings(PromptRankRerankSettings, self.settings)
+        links: tuple[LinkName, ...] = self.links if self.retriever is None else (*self.links, "retrieval")
+        prompt_rank = settings.prompt_rank(self.language_model, self.prior)
+        return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
+
+    def _passage(self, node: BaseNode) -> Passage:
+        settings = as_settings(PromptRankRerankSettings, self.settings)
+        return passage_of(node, node.node_id, settings.title_key, settings.metadata_mode)
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return super()._postprocess_nodes(Guard(self.filters).hits(nodes), query_bundle)
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        nodes = await asyncio.to_thread(Guard(self.filters).hits, nodes)
+        with self._events(nodes, query_bundle) as best:
+            if nodes and query_bundle:
+                query, passages = query_bundle.query_str, [self._passage(hit.node) for hit in nodes]
+                ranking = await arun(self._requests(query, passages, [hit.score for hit in nodes]))
+                best += await asyncio.to_thread(self._best, nodes, query, ranking)
+        return best
+
+    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
+        return run(self._requests(query, passages, scores))
+
+    def _requests(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Requests[Ranking[Passage]]:
+        settings = as_settings(PromptRankRerankSettings, self.settings)
+        guard = Guard(self.filters, self.retriever)
+        host = NodePaths(guard, self.retriever, self.docstore, settings.title_key, settings.metadata_mode)
+        return rank_with_reached(self.ranker, query, passages, scores, host)
