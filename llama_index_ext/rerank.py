@@ -308,7 +308,8 @@ class BRMGRRerank(LikelihoodRerank):
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
-        return self.ranker.rank_mixed(query, passages, generated, self.top_n, scores=scores if self.prior else None)
+        counted = scores if self.prior else None
+        return self.ranker.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
 
 
 class PromptRankRerank(LikelihoodRerank):
