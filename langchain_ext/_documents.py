@@ -34,7 +34,7 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 
 def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:
     """What an index of documents is made of: them, and a component's fields but those of the results' form."""
-    of_results = {"documents", "filter", "model", "model_options", "settings", "top_n", "explain"}
+    of_results = {"documents", "filters", "model", "model_options", "settings", "top_n", "explain"}
     names = type(component).model_fields.keys() - of_results
     fields = {name: getattr(component, name) for name in sorted(names)}
     settings = {name: value for name, value in vars(component.settings).items() if name != "score_key"}

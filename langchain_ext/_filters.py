@@ -14,9 +14,9 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.component import Component
 from drillrank.hosts.filters import answered, from_dictionary, one_by_one
 from drillrank.hosts.guarding import Guarding
+from drillrank.hosts.settings import HostFields
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""
@@ -111,7 +111,7 @@ def _sources_of(source: object, config: RunnableConfig | None) -> list[tuple[obj
         inside = [*(runnable for _, runnable in source.branches), source.default]
     elif isinstance(source, RouterRunnable):
         inside = source.runnables
-    elif isinstance(source, Component):
+    elif isinstance(source, HostFields):
         inside = getattr(source, "_all_from", None)
     elif name := next((name for name in _host_names(source) if name in _AS_IT_IS), None):
         compressor = getattr(source, "base_compressor", None)
@@ -186,8 +186,8 @@ def _filters_in(
         for inner, configured in wrapped:
             yield from _filters_in(inner, configured, called_with, seen)
         return
-    if isinstance(source, Component):
-        yield None, "filter", getattr(source, "filter", None)
+    if isinstance(source, HostFields):
+        yield None, "filter", getattr(source, "filters", None)
     arguments = getattr(source, "search_kwargs", None)
     if isinstance(arguments, Mapping):
         if isinstance(source, VectorStoreRetriever):

@@ -16,6 +16,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.hosts.notes import noted
+from drillrank.hosts.settings import HostFields
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 
@@ -31,6 +32,8 @@ Retriever = Annotated[InstanceOf[Runnable], BeforeValidator(_as_runnable)]  # ty
 
 class ConfiguredRetriever(BaseRetriever):
     """Base of the retrievers: the host's own keeps all of a run's configuration but the callbacks to itself."""
+
+    model_config = HostFields.model_config  # the last base's counts
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Documents for a question."""

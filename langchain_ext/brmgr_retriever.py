@@ -6,13 +6,12 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import ConfigDict, Field, InstanceOf
+from pydantic import Field, InstanceOf
 
 from drillrank import Passage
-from drillrank.hosts.component import WithModel
 from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.hosts.lookups import Answer
-from drillrank.hosts.settings import EXPLAIN
+from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.llm import Requests, Usage
 from drillrank.rerank.prior import Prior
 from langchain_ext._filters import Filter, Guard
@@ -23,16 +22,16 @@ from langchain_ext.rerank import BRMGRRerank
 from langchain_ext.settings import BRMGRRetrieverSettings
 
 
-class BRMGRRetriever(WithModel, AskedRetriever):
+class BRMGRRetriever(ModelFields, AskedRetriever):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
-        retriever: Any LangChain retriever, or a Runnable or function from a question to documents.
+        source: Any LangChain retriever, or a Runnable or function from a question to documents.
         llm: The chat model or text model that writes, or a Runnable around one, as `with_retry` makes.
         n_generated: Documents to ask for, one call each.
         model: Language model that ranks: a `load_language_model` specification, or a ready one.
         top_n: Documents to return; None returns all. `invoke(query, top_n=...)` overrides it.
-        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
             False: what else the retriever brings is left out.
         prior: What the scores or the order of the retrieved documents say, as for `UPRRerank`.
         guard: Drop generated documents that no retrieved one supports, as for `BRMGRRerank`.
@@ -52,18 +51,16 @@ class BRMGRRetriever(WithModel, AskedRetriever):
     >>> from langchain_ext import D3Retriever
     >>> inner = D3Retriever(documents=[Document(page_content="Emma is a novel that Jane Austen wrote.")])
     >>> llm = FakeListChatModel(responses=["Jane Austen wrote Emma.", "Emma was written by Charles Dickens."])
-    >>> retriever = BRMGRRetriever(retriever=inner, llm=llm, n_generated=2, guard=True)
+    >>> retriever = BRMGRRetriever(source=inner, llm=llm, n_generated=2, guard=True)
     >>> [(found.page_content, found.metadata.get("drillrank_origin")) for found in retriever.invoke("Who wrote Emma?")]
     [('Jane Austen wrote Emma.', 'generated'), ('Emma is a novel that Jane Austen wrote.', None)]
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
-
-    retriever: Retriever
-    llm: Runnable[Any, Any]
+    source: Retriever = Field(kw_only=False, description="Finds documents.")
+    llm: Runnable[Any, Any] = Field(kw_only=False, description="Writes documents.")
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
     top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
-    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     prior: Prior | None = Field(default="retrieval", description="What the retrieved documents' scores say.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
@@ -72,9 +69,18 @@ class BRMGRRetriever(WithModel, AskedRetriever):
         default=BRMGRRetrieverSettings(), description="What is rarely touched."
     )
 
-    def _prepare(self) -> None:
-        Guard(self.filter)  # says now what is wrong
-        self._reranker(self.top_n)
+    def _make(self) -> BRMGRRerank:
+        Guard(self.filters)  # says now what is wrong
+        return BRMGRRerank(
+            self.model,
+            model_options=self.model_options,
+            top_n=None,
+            prior=self.prior,
+            guard=self.guard,
+            generated_share=self.generated_share,
+            explain=self.explain,
+            settings=self.settings,
+        )
 
     @property
     def _at_once(self) -> int:
@@ -84,7 +90,7 @@ class BRMGRRetriever(WithModel, AskedRetriever):
         return FrameworkLLM(self.llm, "write a passage", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        store = StoreLookups(query, self.retriever, Guard(self.filter), config, told_by=type(self).__name__)
+        store = StoreLookups(query, self.source, Guard(self.filters), config, told_by=type(self).__name__)
         found, written = yield from retrieved_and_generated(self.settings, query, self.n_generated, store)
         return self._merged(query, top_n, found, written)
 
@@ -93,16 +99,5 @@ class BRMGRRetriever(WithModel, AskedRetriever):
             Document(id=passage.id, page_content=passage.text, metadata={self.settings.origin_key: "generated"})
             for passage in written
         ]
-        return self._reranker(top_n).compress_documents([*(found or ()), *generated], query)
-
-    def _reranker(self, top_n: int | None) -> BRMGRRerank:
-        ranking: dict[str, Any] = {
-            "model": self._language_model,
-            "top_n": top_n,
-            "prior": self.prior,
-            "guard": self.guard,
-            "generated_share": self.generated_share,
-            "explain": self.explain,
-            "settings": self.settings,
-        }
-        return BRMGRRerank(**ranking)
+        reranker: BRMGRRerank = self.method.model_copy(update={"top_n": top_n})
+        return reranker.compress_documents([*(found or ()), *generated], query)

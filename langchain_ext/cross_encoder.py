@@ -7,11 +7,10 @@ from typing import Any
 from langchain_core.cross_encoders import BaseCrossEncoder
 
 from drillrank import UPR, LanguageModel, load_language_model
-from drillrank.hosts.fields import Fixed
 from drillrank.rerank.upr import UPR_PROMPT
 
 
-class LikelihoodCrossEncoder(Fixed, BaseCrossEncoder):
+class LikelihoodCrossEncoder(BaseCrossEncoder):
     """Scores (query, text) pairs by the likelihood of the query, for `CrossEncoderReranker` and its kin.
 
     Args:

@@ -6,24 +6,24 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
+from pydantic import Field, InstanceOf
 
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.hosts.chunks import ChunkRecord
-from drillrank.hosts.component import WithModel
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import own, with_own
 from drillrank.hosts.notes import reasons
-from drillrank.hosts.settings import EXPLAIN
+from drillrank.hosts.settings import EXPLAIN, ModelFields
+from drillrank.hosts.view_retrieval import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.vectors import Embed
 from langchain_ext._chunks import READING, given_chunks
@@ -39,7 +39,7 @@ _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-class D3Retriever(WithModel, AskedRetriever):
+class D3Retriever(ModelFields, AskedRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -52,7 +52,7 @@ class D3Retriever(WithModel, AskedRetriever):
             together from the vector store, that one or the one that the retriever searches, by `drillrank_source_id` or
             `source`. From `documents` only where no store can be asked and what was found agrees with them; else they
             lend chunks their structure and offsets.
-        filter: What may be seen: metadata values and operators, as vector stores take them, or a function from a
+        filters: What may be seen: metadata values and operators, as vector stores take them, or a function from a
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
@@ -77,19 +77,17 @@ class D3Retriever(WithModel, AskedRetriever):
         LLMFailure: a call failed, and `on_failure` is `"raise"`.
 
     >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
-    >>> found = D3Retriever(documents=[manual], top_n=1).invoke("How long does the battery last?")[0]
+    >>> found = D3Retriever([manual], top_n=1).invoke("How long does the battery last?")[0]
     >>> found.page_content, found.metadata["drillrank_section_path"]
     ('It lasts nine hours.', 'Battery')
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
-
-    documents: list[Document] = Field(default_factory=list)
+    documents: list[Document] | None = Field(default=None, kw_only=False, description="What is read.")
     llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
     source: InstanceOf[VectorStore] | Retriever | None = Field(
         default=None, description="Proposes documents or sections."
     )
-    filter: Filter | None = Field(default=None, description="What may be seen of what is stored.")
+    filters: Filter | None = Field(default=None, description="What may be seen of what is stored.")
     embed: InstanceOf[Embeddings] | Embed | None = Field(
         default=None, description="An embedding model, or a function from texts to vectors."
     )
@@ -99,17 +97,15 @@ class D3Retriever(WithModel, AskedRetriever):
         default=D3RetrieverSettings(), description="What is rarely touched."
     )
 
-    _drilling: Drilling[Document] = PrivateAttr()
+    _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 
-    @staticmethod
-    def _load(model: str | LanguageModel, **options: Any) -> LanguageModel:
-        return load_evidence_model(model, **options)
-
-    def _prepare(self) -> None:
+    def _make(self) -> Drilling[Document]:
+        check_searched(self, self.documents, self.source)
+        documents = self.documents or []
         prompts: Any = self.settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
-            self._language_model,
+            self.language_model,
             embed=embedding_of(self.embed),
             settings=replace(
                 self.settings,
@@ -117,24 +113,24 @@ class D3Retriever(WithModel, AskedRetriever):
                 paragraph_prompt=filler("paragraph_prompt", prompts[1]),
             ),
         )
-        guard = Guard(self.filter)  # says now what is wrong with it
-        self._drilling = Drilling(
+        guard = Guard(self.filters)  # says now what is wrong with it
+        return Drilling(
             d3,
             self.settings,
-            self.documents,
-            given_chunks(self.documents),
+            documents,
+            given_chunks(documents),
             READING,
             asks_llm=self.llm is not None,
             explains=self.explain,
             given_alone=guard if self.source is None else None,
-            fields=index_fields(self, self._language_model),
+            fields=index_fields(self, self.language_model),
         )
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = Guard(self.filter, self.source, config)
+        guard = Guard(self.filters, self.source, config)
         store = StoreLookups(query, self.source, guard, config)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
-        drilled = partial(self._drilling.retrieve, query, store, guard, top_n, llm=llm)
+        drilled = partial(self.method.retrieve, query, store, guard, top_n, llm=llm)
         [found] = yield [Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))]
         told = {**found.usage, "problems": found.problems}
         if found.tree:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
+from pydantic import Field, InstanceOf
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
-from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed, with_own
+from drillrank.hosts.merged_views import Merged
 from drillrank.hosts.notes import reasons
-from drillrank.hosts.settings import EXPLAIN
-from drillrank.hosts.stored_sections import StoredSection
-from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
+from drillrank.hosts.settings import EXPLAIN, HostFields
+from drillrank.hosts.view_retrieval import Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
+from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._lookups import StoreLookups
@@ -31,7 +28,7 @@ from langchain_ext.settings import ScoreSettings
 Source = InstanceOf[VectorStore] | Retriever | dict[View, Retriever]
 
 
-class MultiViewRetriever(Component, AskedRetriever):
+class MultiViewRetriever(HostFields, AskedRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -41,7 +38,7 @@ class MultiViewRetriever(Component, AskedRetriever):
             with the filter `{"drillrank_view": ...}`, and once without; a retriever for each view, as a dictionary; or
             a single retriever over all of them, whose results are ranked by their view. A retriever is any Runnable or
             function from a query to documents.
-        filter: Which documents may be seen: metadata values and operators as vector stores take them, or a function
+        filters: Which documents may be seen: metadata values and operators as vector stores take them, or a function
             from a document to True or False. It governs every look-up, as do the filters of the source's retrievers.
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where documents are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
@@ -71,21 +68,19 @@ class MultiViewRetriever(Component, AskedRetriever):
 
     Raises:
         InvalidInput: the raw view of a section is missing, two that may be seen are one section with different texts,
-            `source` is an empty dictionary, a weight is below 0, the filter cannot be used, or the query is blank.
+            `source` is an empty dictionary, a weight is below 0, the filters cannot be used, or the query is blank.
 
     >>> from langchain_ext import MultiViewTextSplitter
     >>> text = "# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n\n# Owls\n\nThey hoot.\n"
-    >>> retriever = MultiViewRetriever(documents=MultiViewTextSplitter().split_text(text), top_n=1)
+    >>> retriever = MultiViewRetriever(documents=MultiViewTextSplitter().create_documents([text]), top_n=1)
     >>> hit = retriever.invoke("Who sings?")[0]
     >>> hit.metadata["drillrank_section_path"], hit.metadata["drillrank_matched_views"]
     ('Whales', 'raw:1 keywords:1 summary:1')
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
-
-    documents: list[Document] = Field(default_factory=list)
+    documents: list[Document] | None = Field(default=None, kw_only=False, description="Sections, indexed in memory.")
     source: Source | None = Field(default=None, description="Where to look; None indexes the documents in memory.")
-    filter: Filter | None = Field(default=None, description="Which documents may be seen.")
+    filters: Filter | None = Field(default=None, description="Which documents may be seen.")
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="How much each view counts.")
     language: str = Field(default="english", description="Whose stemmer words go through.")
@@ -97,19 +92,18 @@ class MultiViewRetriever(Component, AskedRetriever):
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: InstanceOf[ScoreSettings] = Field(default=ScoreSettings(), description="What is rarely touched.")
 
-    _views: ViewRetrieval = PrivateAttr()
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
-        Guard(self.filter)  # says now what is wrong with it
-        self._views = ViewRetrieval(
-            stored_sections(self.documents),
-            lambda: [document.page_content for document in self.documents],
+    def _make(self) -> ViewRetrieval:
+        Guard(self.filters)  # says now what is wrong with it
+        check_searched(self, self.documents, self.source)
+        documents = self.documents or []
+        return ViewRetrieval(
+            stored_sections(documents),
+            lambda: [document.page_content for document in documents],
             _searched(self.source),
             read_section,
             name="documents",
             maker="MultiViewTextSplitter",
-            filtered=self.filter is not None,
+            filtered=self.filters is not None,
             retriever=self.retriever,
             weights=self.weights,
             language=self.language,
@@ -126,14 +120,13 @@ class MultiViewRetriever(Component, AskedRetriever):
         return self.source
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = Guard(self.filter, self.source, config)
+        guard = Guard(self.filters, self.source, config)
         store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
-        found = yield from self._views.retrieve(query, store, guard, top_n or self.top_n)
-        return [self._document(*merged, why) for merged, why in found]
+        found = yield from self.method.retrieve(query, store, guard, top_n or self.top_n)
+        return [self._document(merged, why) for merged, why in found]
 
-    def _document(
-        self, section: StoredSection, merged: MergedSection, origin: str | None, why: Explanation | None
-    ) -> Document:
+    def _document(self, found: Merged, why: Explanation | None) -> Document:
+        section, merged, origin = found
         document = as_raw(section.record, section.text) if section.view else section.record
         metadata = with_own(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)

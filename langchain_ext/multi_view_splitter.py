@@ -7,10 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from typing import Any
 
-from langchain_core.documents import BaseDocumentTransformer, Document
+from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
+from langchain_text_splitters import TextSplitter
 
-from drillrank.hosts.fields import Fixed
 from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
@@ -34,7 +34,7 @@ from langchain_ext.pages import join_pages
 
 
 @dataclass(eq=False)
-class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
+class MultiViewTextSplitter(TextSplitter):
     r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 
     The raw view's text is the section, byte for byte; the others lead to it by `drillrank_section_id` and hold no copy
@@ -72,7 +72,7 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
             namespace under `namespace_key`.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
-    >>> documents = splitter.split_text("# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
+    >>> documents = splitter.create_documents(["# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n"])
     >>> [(document.metadata["drillrank_section_path"], document.metadata["drillrank_view"]) for document in documents]
     [('Foxes', 'raw'), ('Foxes', 'keywords'), ('Whales', 'raw'), ('Whales', 'keywords')]
     """
@@ -92,8 +92,9 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
     settings: SplitterSettings | Mapping[str, Any] = SplitterSettings()
 
     def __post_init__(self) -> None:
+        TextSplitter.__init__(self)
         check_namespace(self.namespace, self.namespace_key)
-        self.__dict__["settings"] = self._settings = as_settings(SplitterSettings, self.settings)
+        self.settings = self._settings = as_settings(SplitterSettings, self.settings)
         who = identity(self.llm) if self.llm is not None else ""
         self._chunker = MultiViewChunker(
             self.views,
@@ -112,9 +113,14 @@ class MultiViewTextSplitter(Fixed, BaseDocumentTransformer):
             settings=self._settings,
         )
 
-    def split_text(self, text: str) -> list[Document]:
-        """The views of one text."""
-        return self.split_documents([Document(page_content=text)])
+    def split_text(self, text: str) -> list[str]:
+        """The texts of one text's views; `split_documents` and `create_documents` say of each what it is, too."""
+        return [document.page_content for document in self.split_documents([Document(page_content=text)])]
+
+    def create_documents(self, texts: list[str], metadatas: list[dict[str, Any]] | None = None) -> list[Document]:
+        """The views of several texts, each with its metadata."""
+        each = zip(texts, metadatas or [{}] * len(texts), strict=True)
+        return self.split_documents([Document(page_content=text, metadata=metadata) for text, metadata in each])
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """The views of all documents, in order. Documents without an id are told apart by metadata and text."""

@@ -9,12 +9,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
+from pydantic import Field, InstanceOf
 
-from drillrank.hosts.component import WithModel
 from drillrank.hosts.notes import reasons
 from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
-from drillrank.hosts.settings import EXPLAIN
+from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.vectors import Embed
@@ -27,26 +26,26 @@ from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import PromptRankRetrieverSettings
 
 
-class PromptRankRetriever(WithModel, AskedRetriever):
+class PromptRankRetriever(ModelFields, AskedRetriever):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
-        retriever: Any LangChain retriever, or a Runnable or function from a question to documents; all that it returns
+        source: Any LangChain retriever, or a Runnable or function from a question to documents; all that it returns
             are the first documents of paths. Let it return many, the paper takes 100.
-        documents: Documents that may be linked to though they were not retrieved; their titles and addresses are
-            indexed once, and a lexical model takes its statistics from them, a filter or not. Where there is a store,
-            they lend no more than that: the text that is read and returned is fetched from it by id.
-        docstore: The store that linked documents are fetched from by id: a store of documents by key, or a vector store
+        documents: Documents that may be linked to though they were not retrieved; the titles and addresses of those
+            that may be seen are indexed once, and a lexical model takes its statistics from them. Where there is a
+            store, they lend no more than that: the text that is read and returned is fetched from it by id.
+        store: The store that linked documents are fetched from by id: a store of documents by key, or a vector store
             that knows `get_by_ids`. Without it, those in `documents` are fetched from the vector store behind
-            `retriever`, if it can be asked; if it cannot, they are taken as they were given.
-        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+            `source`, if it can be asked; if it cannot, they are taken as they were given.
+        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
             False: no other document is read, named or linked to, wherever it comes from. Linked documents must pass the
-            filter of `retriever`, too.
+            filters of `source`, too.
         links: What links a document to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is
-            followed leads to three more documents, those that `retriever` finds with the question and the path's last
+            followed leads to three more documents, those that `source` finds with the question and the path's last
             document as its query.
         llm: A chat model or text model, or a Runnable around one, that names what the best path of each hop but the
-            last still lacks: one short call, and one question to `retriever`. None asks nobody.
+            last still lacks: one short call, and one question to `source`. None asks nobody.
         model: A `load_language_model` specification, or a ready language model.
         embed: An embedding model, best that of the vector store, or a function from texts to vectors. `documents` are
             embedded when the retriever is built, what it finds when it is first found.
@@ -63,7 +62,7 @@ class PromptRankRetriever(WithModel, AskedRetriever):
     `drillrank_problems` if a call failed.
 
     The views of a section that `MultiViewTextSplitter` made are one candidate, its raw document, fetched from the store
-    behind `retriever` or else from `docstore`; where neither can be asked, the best hit stands for it.
+    behind `source` or else from `store`; where neither can be asked, the best hit stands for it.
 
     A document of `documents` that differs from the store's, or a store that knows none of them by their ids, leads to
     a `DrillrankWarning`.
@@ -78,26 +77,22 @@ class PromptRankRetriever(WithModel, AskedRetriever):
     >>> class OnlyTuring(BaseRetriever):
     ...     def _get_relevant_documents(self, query, *, run_manager):
     ...         return [turing]
-    >>> retriever = PromptRankRetriever(retriever=OnlyTuring(), documents=[turing, vale])
+    >>> retriever = PromptRankRetriever(source=OnlyTuring(), documents=[turing, vale])
     >>> found = retriever.invoke("In which residential district was Turing born?")
     >>> [document.metadata["drillrank_path"] for document in found]
     ['turing > vale', 'turing > vale']
     """
 
-    model_config = ConfigDict(
-        arbitrary_types_allowed=True, extra="forbid", protected_namespaces=(), validate_default=True
-    )
-
-    retriever: Retriever
-    documents: list[Document] = Field(default_factory=list, description="What may be linked to.")
+    documents: list[Document] = Field(default_factory=list, kw_only=False, description="What may be linked to.")
+    source: Retriever = Field(description="Finds the first documents of paths.")
     links: tuple[TextLinkName | Literal["retrieval"], ...] = Field(
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
-    docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+    store: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
         default=None, exclude=True, description="Knows linked documents by id."
     )
-    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     embed: InstanceOf[Embeddings] | Embed | None = Field(
         default=None, description="An embedding model, or a function from texts to vectors."
     )
@@ -107,40 +102,36 @@ class PromptRankRetriever(WithModel, AskedRetriever):
         default=PromptRankRetrieverSettings(), description="What is rarely touched."
     )
 
-    _paths: PathRetrieval[Document] = PrivateAttr()
-
-    def _prepare(self) -> None:
+    def _make(self) -> PathRetrieval[Document]:
         missing_prompt: Any = self.settings.missing_prompt  # the host's, or a text
-        self._paths = PathRetrieval(
+        return PathRetrieval(
             self.settings,
-            self.settings.prompt_rank(self._language_model, self.settings.prior),
+            self.settings.prompt_rank(self.language_model, self.settings.prior),
             self.documents,
-            self._host(Guard(self.filter)),
+            self._host(Guard(self.filters, self.source)),
             links=self.links,
             embed=embedding_of(self.embed),
             explains=self.explain,
-            restricts=lambda: Guard(self.filter, self.retriever).restricts,
             missing_prompt=None if self.llm is None else filler("missing_prompt", missing_prompt),
-            given_as="documents",
             component=type(self).__name__,
-            fields=index_fields(self, self._language_model),
+            fields=index_fields(self, self.language_model),
         )
 
     @property
     def _all_from(self) -> Retriever | None:
         """Whose store all results are from; none, if some are from another one."""
-        return self.retriever if self.docstore is None else None
+        return self.source if self.store is None else None
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        host = self._host(Guard(self.filter, self.retriever, config), config)
-        return list(map(self._document, (yield from self._paths.retrieve(query, host, top_n, usage))))
+        host = self._host(Guard(self.filters, self.source, config), config)
+        return list(map(self._document, (yield from self.method.retrieve(query, host, top_n, usage))))
 
     def _host(self, guard: Guard, config: RunnableConfig | None = None) -> DocumentPaths:
         settings = self.settings
-        return DocumentPaths(guard, self.retriever, self.docstore, config, settings.title_key, settings.metadata_fields)
+        return DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
 
     def _document(self, found: FoundRecord[Document]) -> Document:
         told = found.notes | reasons(found.explanation)

@@ -170,7 +170,7 @@ class UPRRerank(LikelihoodCompressor):
     read: int | Literal["all"] | None = Field(default=None, description="How many the whole of a sum reads.")
     preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
 
-    def _ranker(self) -> UPR:
+    def _make(self) -> UPR:
         return UPR(
             self.language_model,
             template=self.template,
@@ -217,7 +217,7 @@ class RelevanceRerank(LikelihoodCompressor):
         default=RelevanceRerankSettings(), description="What is rarely touched."
     )
 
-    def _ranker(self) -> Relevance:
+    def _make(self) -> Relevance:
         return Relevance(
             self.language_model,
             preset=self.preset,
@@ -252,7 +252,7 @@ class MonoT5Rerank(LikelihoodCompressor):
     model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
 
-    def _ranker(self) -> Relevance:
+    def _make(self) -> Relevance:
         return MonoT5(self.language_model, max_passage_tokens=self.max_passage_tokens)
 
 
@@ -300,7 +300,7 @@ class BRMGRRerank(LikelihoodCompressor):
         text = document.page_content if generated else passage.text  # the LLM did not write the metadata
         return replace(passage, text=text, metadata={"generated": generated})
 
-    def _ranker(self) -> BRMGR:
+    def _make(self) -> BRMGR:
         return BRMGR(
             self.language_model,
             prior=self.prior,
@@ -312,7 +312,7 @@ class BRMGRRerank(LikelihoodCompressor):
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
         counted = scores if self.prior else None
-        return self.ranker.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
+        return self.method.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
 
 
 class PromptRankRerank(LikelihoodCompressor):
@@ -324,14 +324,14 @@ class PromptRankRerank(LikelihoodCompressor):
         links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             document's title, metadata `title_key`), `"names"` (they mention the same name).
-        docstore: Linked documents that were not retrieved are fetched from here by id, and may enter the result: a
+        store: Linked documents that were not retrieved are fetched from here by id, and may enter the result: a
             store of documents by key, or a vector store that knows `get_by_ids`. There is no default, as a reranker is
             not told where its documents come from.
-        retriever: Each path that is followed leads to three more documents, those that this retriever finds with the
+        source: Each path that is followed leads to three more documents, those that this retriever finds with the
             question and the path's last document as its query; for texts without links.
-        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
             False: no other document is read, whether it is given, fetched over a link or retrieved. What is fetched
-            over links obeys the filter of `retriever`, too.
+            over links obeys the filters of `source`, too.
         embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
         prior: As for `UPRRerank`.
         score: As for `UPRRerank`.
@@ -340,7 +340,7 @@ class PromptRankRerank(LikelihoodCompressor):
         settings: What is rarely touched: `langchain_ext.settings.PromptRankRerankSettings`. Its `instructions`,
             `ensemble` and `temperature` are what `tune` finds.
 
-    `docstore`, `retriever`, `filter` and `embed` are no part of the serialised configuration. Inside a run every hop
+    `store`, `source`, `filters` and `embed` are no part of the serialised configuration. Inside a run every hop
     dispatches the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
@@ -355,11 +355,11 @@ class PromptRankRerank(LikelihoodCompressor):
 
     links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
     prior: Prior | None = Field(default=None, description="What documents' scores say, as for UPRRerank.")
-    docstore: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+    store: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
         default=None, exclude=True, description="Knows linked documents by id."
     )
-    retriever: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
-    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    source: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
+    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     embed: InstanceOf[Embeddings] | Embed | None = Field(
         default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
     )
@@ -367,10 +367,10 @@ class PromptRankRerank(LikelihoodCompressor):
         default=PromptRankRerankSettings(), description="What is rarely touched."
     )
 
-    def _ranker(self) -> PathRerank:
-        Guard(self.filter)  # says what is wrong with it
+    def _make(self) -> PathRerank:
+        Guard(self.filters)  # says what is wrong with it
         settings = as_settings(PromptRankRerankSettings, self.settings)
-        links: tuple[LinkName, ...] = self.links if self.retriever is None else (*self.links, "retrieval")
+        links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
         return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
 
@@ -387,14 +387,14 @@ class PromptRankRerank(LikelihoodCompressor):
         Raises:
             InvalidInput: the query is blank, or the retriever has a filter that cannot be checked on linked documents.
         """
-        documents = Guard(self.filter).kept(documents)
+        documents = Guard(self.filters).kept(documents)
         return self._best(documents, run(self._requests(documents, query, callbacks))) if documents else []
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """As `compress_documents`, without blocking the event loop."""
-        documents = await asyncio.to_thread(Guard(self.filter).kept, documents)
+        documents = await asyncio.to_thread(Guard(self.filters).kept, documents)
         if not documents:
             return []
         ranking = await arun(self._requests(documents, query, callbacks))
@@ -405,10 +405,10 @@ class PromptRankRerank(LikelihoodCompressor):
     ) -> Requests[Ranking[Passage]]:
         config = ensure_config(None if callbacks is None else {"callbacks": callbacks})
         settings = as_settings(PromptRankRerankSettings, self.settings)
-        guard = Guard(self.filter, self.retriever, config)
-        host = DocumentPaths(guard, self.retriever, self.docstore, config, settings.title_key, settings.metadata_fields)
+        guard = Guard(self.filters, self.source, config)
+        host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
         passages = [self._passage(document, position) for position, document in enumerate(documents)]
-        return rank_with_reached(self.ranker, query, passages, self._scores(documents), host)
+        return rank_with_reached(self.method, query, passages, self._scores(documents), host)
 
 
 def _documents_and_query(given: object) -> tuple[list[Document], str]:

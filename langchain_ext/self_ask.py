@@ -21,8 +21,8 @@ from pydantic import ConfigDict, Field
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import ANSWER_PROMPT, SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.component import Component
 from drillrank.hosts.lookups import RetrievedPassages
+from drillrank.hosts.settings import HostFields
 from drillrank.text import Tokens
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
@@ -31,14 +31,14 @@ from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import Retriever
 
 
-class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
+class SelfAskChain(HostFields, RunnableSerializable[str, dict[str, Any]]):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
         llm: The chat model or text model that asks and answers, or a Runnable around one.
-        retriever: Any retriever, or a Runnable or function from a question to documents.
+        source: Any retriever, or a Runnable or function from a question to documents.
         title_key: Metadata key of the title.
-        filter: Metadata values and operators, as vector stores take them, or a function from a document to True or
+        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
             False: no LLM reads another document of the retriever's.
         max_steps: Most follow-up questions; then the final answer is asked for.
         max_prompt_tokens: Budget of a prompt, as for `drillrank.SelfAsk`.
@@ -62,17 +62,17 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     >>> from langchain_ext import D3Retriever
     >>> says = ["Yes.\nFollow up: Who wrote Emma?", "Jane Austen", "So the final answer is: Jane Austen"]
     >>> retriever = D3Retriever(documents=[Document(page_content="Emma is a novel that Jane Austen wrote.")])
-    >>> chain = SelfAskChain(llm=FakeListChatModel(responses=says), retriever=retriever)
+    >>> chain = SelfAskChain(llm=FakeListChatModel(responses=says), source=retriever)
     >>> for chunk in chain.stream("Who is the author of Emma?"):
     ...     print(list(chunk), chunk.get("answer"))
     ['steps'] None
     ['answer', 'steps', 'problems', 'usage'] Jane Austen
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(extra="forbid", validate_default=True)
 
-    llm: Runnable[Any, Any]
-    retriever: Retriever
+    source: Retriever = Field(kw_only=False, description="Finds what follow-up questions are answered from.")
+    llm: Runnable[Any, Any] = Field(kw_only=False, description="Asks and answers.")
     max_steps: int = Field(default=5, gt=0, description="Most follow-up questions.")
     max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of a prompt.")
     tokens: Tokens = Field(default=None, description="What counts the tokens of a text.")
@@ -81,12 +81,11 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
     on_failure: OnFailure = Field(default="continue", description="What a failed call means.")
     workers: int = Field(default=4, description="Most LLM calls at the same time.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
-    filter: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
+    def _make(self) -> None:
         self._self_ask({})  # says now what is wrong
-        Guard(self.filter)
+        Guard(self.filters)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The answer and how it came about."""
@@ -139,7 +138,7 @@ class SelfAskChain(Component, RunnableSerializable[str, dict[str, Any]]):
 
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
         def store(question: str) -> StoreLookups:
-            return StoreLookups(question, self.retriever, Guard(self.filter), config, told_by="SelfAskChain")
+            return StoreLookups(question, self.source, Guard(self.filters), config, told_by="SelfAskChain")
 
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),

@@ -7,12 +7,11 @@ from abc import abstractmethod
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from drillrank.hosts.fields import Fixed
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query
 
 
-class AskedRetriever(Fixed, BaseRetriever):
+class AskedRetriever(BaseRetriever):
     """Base of those that find what a question asks for."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

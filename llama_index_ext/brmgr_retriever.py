@@ -29,12 +29,12 @@ from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class BRMGRRetriever(AskedRetriever):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
-        retriever: Any LlamaIndex retriever.
+        source: Any LlamaIndex retriever.
         llm: Writes the passages; None takes `Settings.llm` at each query.
         n_generated: Passages to ask for, one call each.
         model: Language model that ranks: a `load_language_model` specification, or a ready one.
@@ -65,7 +65,7 @@ class BRMGRRetriever(AskedRetriever):
     ['generated', 'retrieved']
     """
 
-    retriever: BaseRetriever
+    source: BaseRetriever
     llm: LLM | None = None
     n_generated: int = 3
     _: KW_ONLY
@@ -80,12 +80,10 @@ class BRMGRRetriever(AskedRetriever):
     settings: BRMGRRetrieverSettings | Mapping[str, Any] = BRMGRRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
 
-    __repr__ = object.__repr__  # of what retrievers hold
-
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        self.__dict__["settings"] = self._settings = as_settings(BRMGRRetrieverSettings, self.settings)
-        check_retriever(self, self.retriever)
+        self.settings = self._settings = as_settings(BRMGRRetrieverSettings, self.settings)
+        check_retriever(self, self.source)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         Guard(self.filters)  # says now what is wrong with them
@@ -110,8 +108,8 @@ class BRMGRRetriever(AskedRetriever):
         return FrameworkLLM(self.llm or Settings.llm, "write a passage")
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        guard = Guard(self.filters, self.retriever)
-        store = StoreLookups(query_bundle, self.retriever, guard, told_by=type(self).__name__)
+        guard = Guard(self.filters, self.source)
+        store = StoreLookups(query_bundle, self.source, guard, told_by=type(self).__name__)
         found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
         rerank, arguments = self._rerank, ([*(found or ()), *map(self._node, written)], query_bundle)
         [merged] = yield [

@@ -18,13 +18,13 @@ from llama_index.core.utils import print_text
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.errors import InvalidInput
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
 from drillrank.hosts.keys import PREFIX, with_own
 from drillrank.hosts.proposing import Reading
 from drillrank.hosts.settings import check_switch
+from drillrank.hosts.view_retrieval import check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
@@ -32,7 +32,7 @@ from drillrank.vectors import Embed
 from llama_index_ext._chunks import chunks_of, holding
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_nodes
+from llama_index_ext._given import check_retriever, checked_nodes
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
@@ -43,7 +43,7 @@ from llama_index_ext.settings import D3RetrieverSettings
 dispatcher = get_dispatcher(__name__)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class D3Retriever(Prompted, AskedRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
@@ -86,7 +86,7 @@ class D3Retriever(Prompted, AskedRetriever):
     ('It lasts nine hours.', 'Battery')
     """
 
-    documents: Sequence[BaseNode] = ()
+    documents: Sequence[BaseNode] | None = None
     llm: LLM | None = None
     _: KW_ONLY
     source: VectorStoreIndex | BaseRetriever | None = None
@@ -100,16 +100,16 @@ class D3Retriever(Prompted, AskedRetriever):
     callback_manager: InitVar[CallbackManager | None] = None
     verbose: InitVar[bool] = False
 
-    __repr__ = object.__repr__  # documents may be long
-
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
+        check_searched(self, self.documents, self.source)
+        self.documents = documents = checked_nodes(self, self.documents or [])
         check_top_n(self.top_n)
         check_switch(explain=self.explain)
-        self.__dict__["settings"] = settings = as_settings(D3RetrieverSettings, self.settings)
+        self.settings = settings = as_settings(D3RetrieverSettings, self.settings)
         source = self.source
-        if source is not None and not isinstance(source, VectorStoreIndex | BaseRetriever):
-            raise InvalidInput(f"source is a VectorStoreIndex or a retriever; not {source!r:.100}.")
+        if source is not None and not isinstance(source, VectorStoreIndex):
+            check_retriever(self, source)
         self._prompts = Prompts()
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(
@@ -122,14 +122,13 @@ class D3Retriever(Prompted, AskedRetriever):
                 paragraph_prompt=self._prompts.filler("paragraph_prompt", prompts[1]),
             ),
         )
-        check_nodes(self, "documents", self.documents)
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
         guard = Guard(self.filters)  # says now what is wrong with them
         self._drilling = Drilling(
             d3,
             settings,
-            self.documents,
-            chunks_of(self.documents),
+            documents,
+            chunks_of(documents),
             Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order),
             asks_llm=self.llm is not None,
             explains=self.explain,

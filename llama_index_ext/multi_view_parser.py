@@ -25,11 +25,10 @@ from pydantic import InstanceOf, PrivateAttr, computed_field, model_validator
 
 from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
 from drillrank.hosts.beginnings import Cut, beginnings
-from drillrank.hosts.component import Component
 from drillrank.hosts.keys import prefixed
 from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.pages import PAGES
-from drillrank.hosts.settings import SplitterSettings
+from drillrank.hosts.settings import HostFields, SplitterSettings
 from drillrank.hosts.splitting import Uncut, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
@@ -52,7 +51,7 @@ VERSION = metadata.version("drillrank")
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
 
-class MultiViewNodeParser(Component, NodeParser):
+class MultiViewNodeParser(HostFields, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead
@@ -129,7 +128,7 @@ class MultiViewNodeParser(Component, NodeParser):
     settings: InstanceOf[SplitterSettings] = Field(default=SplitterSettings(), description="What is rarely touched.")
 
     _warned: WarnOnce = PrivateAttr(default_factory=WarnOnce)
-    _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)  # in place of an LLM's identity that nobody knows
+    _own: tuple[Any, str] = PrivateAttr(default=(None, ""))  # an LLM whose identity nobody knows, and one for it
 
     @field_validator("llm", "summarizer", "id_func", mode="before")
     @classmethod
@@ -199,7 +198,9 @@ class MultiViewNodeParser(Component, NodeParser):
 
     def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Requests[list[BaseNode]]:
         nodes = join_pages(nodes) if self.settings.join_pages else nodes
-        who = (identity(self.llm) or self._own) if self.llm else ""
+        if self._own[0] is not self.llm:
+            self._own = self.llm, uuid4().hex
+        who = (identity(self.llm) or self._own[1]) if self.llm else ""
         chunker = self._chunker(
             FrameworkLLM(self.llm, "write a view") if self.llm else None,
             ViewWriter(who, self.cache, on_failure=self.settings.on_failure, max_calls=self.settings.max_calls),

@@ -15,13 +15,13 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.keys import prefixed, with_own
 from drillrank.hosts.stored_sections import StoredSection
-from drillrank.hosts.view_retrieval import Searched, ViewRetrieval
+from drillrank.hosts.view_retrieval import Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_nodes
+from llama_index_ext._given import checked_nodes
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
@@ -31,13 +31,13 @@ from llama_index_ext.events import send_explanations
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MultiViewRetriever(AskedRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
-        nodes: What `MultiViewNodeParser` made of one or many documents. Without a `source`, they are indexed in memory.
-            Beside a source they serve where no index can be asked for a section.
+        documents: What `MultiViewNodeParser` made of documents. Without a `source`, they are indexed in memory; beside
+            a source they serve where no index can be asked for a section.
         source: Where to look instead: a `VectorStoreIndex` over such nodes, searched for keywords and summaries with a
             metadata filter, and once without; a retriever for each view, as a dictionary; or a single retriever over
             all of them, whose results are ranked by their view.
@@ -62,7 +62,7 @@ class MultiViewRetriever(AskedRetriever):
 
     Text and metadata are those of the raw node in the index at the time of the question: views are references, and a
     section whose raw node is gone is left out, with a `DrillrankWarning`. The index is asked for raw nodes and for
-    neighbours by id; the one that retrievers search, too, if it is a single one. Only where there is none, `nodes`
+    neighbours by id; the one that retrievers search, too, if it is a single one. Only where there is none, `documents`
     stand in, unless they differ from what was found.
 
     Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
@@ -81,7 +81,7 @@ class MultiViewRetriever(AskedRetriever):
     ('Whales', 'raw:1 keywords:1 summary:1')
     """
 
-    nodes: Sequence[BaseNode] = ()
+    documents: Sequence[BaseNode] | None = None
     _: KW_ONLY
     source: Source | None = None
     filters: Filters | None = None
@@ -96,19 +96,18 @@ class MultiViewRetriever(AskedRetriever):
     explain: bool = False
     callback_manager: InitVar[CallbackManager | None] = None
 
-    __repr__ = object.__repr__  # nodes may be long
-
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         check_positive(top_n=self.top_n)
-        check_nodes(self, "nodes", self.nodes)
+        check_searched(self, self.documents, self.source)
+        self.documents = documents = checked_nodes(self, self.documents or [])
         Guard(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
-            list(map(read_section, self.nodes)),
-            lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in self.nodes],
+            list(map(read_section, documents)),
+            lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
             _searched(self.source),
             read_section,
-            name="nodes",
+            name="documents",
             maker="MultiViewNodeParser",
             filtered=self.filters is not None,
             retriever=self.retriever,

@@ -25,7 +25,7 @@ from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_nodes, check_retriever
+from llama_index_ext._given import check_retriever, checked_nodes
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
@@ -34,29 +34,29 @@ from llama_index_ext.promptrank_nodes import NodePaths
 from llama_index_ext.settings import PromptRankRetrieverSettings
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PromptRankRetriever(Prompted, AskedRetriever):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:
-        retriever: Any LlamaIndex retriever; all that it returns are the first nodes of paths. Let it return many, the
+        source: Any LlamaIndex retriever; all that it returns are the first nodes of paths. Let it return many, the
             paper takes 100.
-        nodes: Nodes that may be linked to though they were not retrieved; their titles and addresses are indexed once,
-            and a lexical model takes its statistics from them, filters or not. Where there is a store, they lend no
-            more than that: the text that is read and returned is fetched from it by id.
-        docstore: The store that linked nodes are fetched from by id. Without it, those in `nodes` are fetched from the
-            index behind `retriever`, if it can be asked; if it cannot, they are taken as they were given.
+        documents: Nodes that may be linked to though they were not retrieved; the titles and addresses of those that
+            may be seen are indexed once, and a lexical model takes its statistics from them. Where there is a store,
+            they lend no more than that: the text that is read and returned is fetched from it by id.
+        store: The store that linked nodes are fetched from by id. Without it, those in `documents` are fetched from the
+            index behind `source`, if it can be asked; if it cannot, they are taken as they were given.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read, named
-            or linked to, wherever it comes from. Linked nodes must pass the filters of `retriever`, too.
+            or linked to, wherever it comes from. Linked nodes must pass the filters of `source`, too.
         links: What links a node to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is followed
-            leads to three more nodes, those that `retriever` finds with the question and the path's last node as its
+            leads to three more nodes, those that `source` finds with the question and the path's last node as its
             query.
         llm: An LLM that names what the best path of each hop but the last still lacks: one short call, and one question
-            to `retriever`. None asks nobody; the host's default is not taken.
+            to `source`. None asks nobody; the host's default is not taken.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         top_n: Nodes to return; None returns every node on a scored path.
-        embed: An embedding model, best that of the index, or a function from texts to vectors. `nodes` are embedded
+        embed: An embedding model, best that of the index, or a function from texts to vectors. `documents` are embedded
             when the retriever is built, what it finds when it is first found.
         explain: Whether results say why they stand where they stand.
         settings: What is rarely touched: `llama_index_ext.settings.PromptRankRetrieverSettings`, or a mapping of its
@@ -70,13 +70,13 @@ class PromptRankRetriever(Prompted, AskedRetriever):
     `drillrank_problems` if a call failed. `update_prompts` changes its prompt, too.
 
     The views of a section that `MultiViewNodeParser` made are one candidate, its raw node, fetched from the index
-    behind `retriever` or else from `docstore`; where neither can be asked, the best hit stands for it.
+    behind `source` or else from `store`; where neither can be asked, the best hit stands for it.
 
-    A node of `nodes` that differs from the store's, or a store that knows none of them by their ids, leads to a
+    A node of `documents` that differs from the store's, or a store that knows none of them by their ids, leads to a
     `DrillrankWarning`.
 
     Raises:
-        InvalidInput: a setting is unknown or cannot be used, two of the `nodes` that may be seen share an id, the
+        InvalidInput: a setting is unknown or cannot be used, two of the `documents` that may be seen share an id, the
             question is blank, or the retriever has a filter that cannot be checked on linked nodes.
 
     >>> from llama_index.core.schema import TextNode
@@ -85,16 +85,16 @@ class PromptRankRetriever(Prompted, AskedRetriever):
     >>> class OnlyTuring(BaseRetriever):
     ...     def _retrieve(self, query_bundle):
     ...         return [NodeWithScore(node=turing)]
-    >>> retriever = PromptRankRetriever(OnlyTuring(), nodes=[turing, vale])
+    >>> retriever = PromptRankRetriever([turing, vale], source=OnlyTuring())
     >>> hits = retriever.retrieve("In which residential district was Turing born?")
     >>> [hit.metadata["drillrank_path"] for hit in hits]
     ['turing > vale', 'turing > vale']
     """
 
-    retriever: BaseRetriever
+    documents: Sequence[BaseNode] = ()
     _: KW_ONLY
-    nodes: Sequence[BaseNode] = ()
-    docstore: BaseDocumentStore | None = None
+    source: BaseRetriever
+    store: BaseDocumentStore | None = None
     filters: Filters | None = None
     links: Sequence[LinkName] = LINKS_IN_TEXTS
     llm: LLM | None = None
@@ -106,15 +106,13 @@ class PromptRankRetriever(Prompted, AskedRetriever):
     settings: PromptRankRetrieverSettings | Mapping[str, Any] = PromptRankRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
 
-    __repr__ = object.__repr__  # nodes may be long
-
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        self.__dict__["settings"] = settings = as_settings(PromptRankRetrieverSettings, self.settings)
+        self.settings = settings = as_settings(PromptRankRetrieverSettings, self.settings)
         self._read = settings.title_key, settings.metadata_mode
         check_switch(explain=self.explain)
-        check_retriever(self, self.retriever)
-        check_nodes(self, "nodes", self.nodes)
+        check_retriever(self, self.source)
+        self.documents = checked_nodes(self, self.documents)
         check_top_n(self.top_n)
         self._prompts = Prompts()
         missing_prompt: Any = settings.missing_prompt  # the host's, or a text
@@ -124,24 +122,22 @@ class PromptRankRetriever(Prompted, AskedRetriever):
         self._paths = PathRetrieval(
             settings,
             settings.prompt_rank(model, settings.prior),
-            list(self.nodes),
-            self._host(Guard(self.filters)),
+            self.documents,
+            self._host(Guard(self.filters, self.source)),
             links=self.links,
             embed=embedding_of(self.embed),
             explains=self.explain,
-            restricts=lambda: Guard(self.filters, self.retriever).restricts,
             missing_prompt=None if self.llm is None else prompt,
-            given_as="nodes",
             component=type(self).__name__,
         )
 
     @property
     def _all_from(self) -> BaseRetriever | None:
         """Whose store all results are from; none, if some are from another one."""
-        return self.retriever if self.docstore is None else None
+        return self.source if self.store is None else None
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        host = self._host(Guard(self.filters, self.retriever))
+        host = self._host(Guard(self.filters, self.source))
         found = yield from self._paths.retrieve(query, host, self.top_n, usage, asked=query_bundle)
         nodes = list(map(_node, found))
         if explains(self.explain):
@@ -152,7 +148,7 @@ class PromptRankRetriever(Prompted, AskedRetriever):
         return self._asked
 
     def _host(self, guard: Guard) -> NodePaths:
-        return NodePaths(guard, self.retriever, self.docstore, *self._read)
+        return NodePaths(guard, self.source, self.store, *self._read)
 
 
 def _node(found: FoundRecord[BaseNode]) -> NodeWithScore:

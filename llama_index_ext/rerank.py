@@ -166,7 +166,7 @@ class UPRRerank(LikelihoodRerank):
     read: int | Literal["all"] | None = Field(default=None, description="How many the whole of a sum reads.")
     preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
 
-    def _ranker(self) -> UPR:
+    def _make(self) -> UPR:
         return UPR(
             self.language_model,
             template=self.template,
@@ -213,7 +213,7 @@ class RelevanceRerank(LikelihoodRerank):
         default=RelevanceRerankSettings(), description="What is rarely touched."
     )
 
-    def _ranker(self) -> Relevance:
+    def _make(self) -> Relevance:
         return Relevance(
             self.language_model,
             preset=self.preset,
@@ -248,7 +248,7 @@ class MonoT5Rerank(LikelihoodRerank):
     model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
 
-    def _ranker(self) -> Relevance:
+    def _make(self) -> Relevance:
         return MonoT5(self.language_model, max_passage_tokens=self.max_passage_tokens)
 
 
@@ -297,7 +297,7 @@ class BRMGRRerank(LikelihoodRerank):
         mode = MetadataMode.NONE if generated else settings.metadata_mode  # the LLM did not write the metadata
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
 
-    def _ranker(self) -> BRMGR:
+    def _make(self) -> BRMGR:
         return BRMGR(
             self.language_model,
             prior=self.prior,
@@ -309,7 +309,7 @@ class BRMGRRerank(LikelihoodRerank):
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
         counted = scores if self.prior else None
-        return self.ranker.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
+        return self.method.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
 
 
 class PromptRankRerank(LikelihoodRerank):
@@ -322,13 +322,13 @@ class PromptRankRerank(LikelihoodRerank):
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             node's title, metadata `title_key`), `"names"` (they mention the same name), `"relationships"` (next,
             previous, parent and child nodes).
-        docstore: Linked nodes that were not retrieved are fetched from here by id, and may enter the result; such as
+        store: Linked nodes that were not retrieved are fetched from here by id, and may enter the result; such as
             `index.docstore`. There is no default, as a postprocessor is not told where its nodes come from.
-        retriever: Each path that is followed leads to three more nodes, those that this retriever finds with the
+        source: Each path that is followed leads to three more nodes, those that this retriever finds with the
             question and the path's last node as its query; for texts without links.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read,
             whether it is given, fetched over a link or retrieved. What is fetched over links obeys the filters of
-            `retriever`, too.
+            `source`, too.
         embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
         prior: As for `UPRRerank`.
         score: As for `UPRRerank`.
@@ -337,7 +337,7 @@ class PromptRankRerank(LikelihoodRerank):
         settings: What is rarely touched: `llama_index_ext.settings.PromptRankRerankSettings`. Its `instructions`,
             `ensemble` and `temperature` are what `tune` finds.
 
-    `docstore`, `retriever`, `filters` and `embed` are no part of the serialised configuration.
+    `store`, `source`, `filters` and `embed` are no part of the serialised configuration.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -353,8 +353,8 @@ class PromptRankRerank(LikelihoodRerank):
         default=LINKS_IN_TEXTS, description="What links a node to others."
     )
     prior: Prior | None = Field(default=None, description="What nodes' scores say, as for UPRRerank.")
-    docstore: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
-    retriever: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
+    store: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
+    source: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
     embed: InstanceOf[BaseEmbedding] | Embed | None = Field(
         default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
@@ -363,10 +363,10 @@ class PromptRankRerank(LikelihoodRerank):
         default=PromptRankRerankSettings(), description="What is rarely touched."
     )
 
-    def _ranker(self) -> PathRerank:
+    def _make(self) -> PathRerank:
         Guard(self.filters)  # says what is wrong with them
         settings = as_settings(PromptRankRerankSettings, self.settings)
-        links: tuple[LinkName, ...] = self.links if self.retriever is None else (*self.links, "retrieval")
+        links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
         return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
 
@@ -395,6 +395,6 @@ class PromptRankRerank(LikelihoodRerank):
 
     def _requests(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Requests[Ranking[Passage]]:
         settings = as_settings(PromptRankRerankSettings, self.settings)
-        guard = Guard(self.filters, self.retriever)
-        host = NodePaths(guard, self.retriever, self.docstore, settings.title_key, settings.metadata_mode)
-        return rank_with_reached(self.ranker, query, passages, scores, host)
+        guard = Guard(self.filters, self.source)
+        host = NodePaths(guard, self.source, self.store, settings.title_key, settings.metadata_mode)
+        return rank_with_reached(self.method, query, passages, scores, host)

@@ -19,7 +19,6 @@ from llama_index.core.utils import print_text
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import ANSWER_PROMPT, SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.fields import Fixed
 from drillrank.hosts.lookups import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.text import Tokens
@@ -32,12 +31,12 @@ from llama_index_ext.events import SelfAskStepEvent
 dispatcher = get_dispatcher(__name__)
 
 
-@dataclass(eq=False)
-class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine):
+@dataclass(eq=False, repr=False)
+class SelfAskQueryEngine(Prompted, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
-        retriever: Any LlamaIndex retriever.
+        source: Any LlamaIndex retriever.
         llm: Asks and answers; None takes `Settings.llm` at each query.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no LLM reads another node of
             the retriever's.
@@ -72,7 +71,7 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine):
     ('text', [], 2)
     """
 
-    retriever: BaseRetriever
+    source: BaseRetriever
     llm: LLM | None = None
     _: KW_ONLY
     filters: Filters | None = None
@@ -86,11 +85,9 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine):
     callback_manager: InitVar[CallbackManager | None] = None
     verbose: InitVar[bool] = False
 
-    __repr__ = object.__repr__  # what it retrieves from may be large
-
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseQueryEngine.__init__(self, callback_manager)
-        check_retriever(self, self.retriever)
+        check_retriever(self, self.source)
         self._verbose = verbose
         self._prompts = Prompts()
         Guard(self.filters)  # says now what is wrong with them
@@ -107,11 +104,11 @@ class SelfAskQueryEngine(Prompted, Fixed, BaseQueryEngine):
         )
 
     def _store(self, question: str) -> StoreLookups:
-        guard = Guard(self.filters, self.retriever)
-        return StoreLookups(QueryBundle(question), self.retriever, guard, told_by="SelfAskQueryEngine")
+        guard = Guard(self.filters, self.source)
+        return StoreLookups(QueryBundle(question), self.source, guard, told_by="SelfAskQueryEngine")
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        return {"retriever": self.retriever}
+        return {"retriever": self.source}
 
     def _query(self, query_bundle: QueryBundle) -> Response:
         question = check_query(query_bundle.query_str)

@@ -55,7 +55,7 @@ def _measured(way: str, size: int, asked: int) -> dict[str, float]:
         retriever = (
             MultiViewRetriever(source=store)
             if form == "three views"
-            else PromptRankRetriever(retriever=store.as_retriever(search_kwargs={"k": 100}), links=("metadata",))
+            else PromptRankRetriever(source=store.as_retriever(search_kwargs={"k": 100}), links=("metadata",))
         )
         on_disk = room()
         retriever.invoke(asking[0])  # what is made once

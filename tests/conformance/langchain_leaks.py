@@ -196,35 +196,33 @@ OVER_RETRIEVERS: dict[str, dict[str, tuple[type[InStore], Build]]] = {
     "PromptRankRetriever": {
         "with links": (
             Passages,
-            lambda s: PromptRankRetriever(
-                retriever=s.retriever, documents=s.given, links=_LINKS, top_n=None, **s.filters
-            ),
+            lambda s: PromptRankRetriever(source=s.retriever, documents=s.given, links=_LINKS, top_n=None, **s.filters),
         ),
         "and an LLM": (
             Passages,
             lambda s: PromptRankRetriever(
-                retriever=s.retriever, documents=s.given, links=_LINKS, top_n=None, llm=s.llm, **s.filters
+                source=s.retriever, documents=s.given, links=_LINKS, top_n=None, llm=s.llm, **s.filters
             ),
         ),
         "with a docstore": (
             Passages,
             lambda s: PromptRankRetriever(
-                retriever=s.retriever, docstore=s.store, links=("metadata",), top_n=None, **s.filters
+                source=s.retriever, store=s.store, links=("metadata",), top_n=None, **s.filters
             ),
         ),
     },
     "PromptRankRerank": {
-        "with a docstore": (Passages, lambda s: _reranked(s, docstore=s.store, retriever=s.retriever)),
-        "with a retriever": (Passages, lambda s: _reranked(s, retriever=s.retriever)),
+        "with a docstore": (Passages, lambda s: _reranked(s, store=s.store, source=s.retriever)),
+        "with a retriever": (Passages, lambda s: _reranked(s, source=s.retriever)),
     },
     "BRMGRRetriever": {
         "over a retriever": (
             Passages,
-            lambda s: BRMGRRetriever(retriever=s.retriever, llm=s.llm, n_generated=1, **s.filters),
+            lambda s: BRMGRRetriever(source=s.retriever, llm=s.llm, n_generated=1, **s.filters),
         ),
     },
     "SelfAskChain": {
-        "over a retriever": (Passages, lambda s: SelfAskChain(retriever=s.retriever, llm=s.llm, **s.filters)),
+        "over a retriever": (Passages, lambda s: SelfAskChain(source=s.retriever, llm=s.llm, **s.filters)),
     },
 }
 
@@ -240,7 +238,7 @@ def scene(world: World[Document], way: str) -> Scene:
     store = world.host.store
     of_source: Any = allowed if isinstance(store, InMemoryVectorStore) else {"$and": one_by_one(FILTER)}
     restricted = {"filter": of_source} if way == "inherited" else {}
-    own_filter = {"declared": {"filter": FILTER}, "function": {"filter": allowed}, "inherited": {}}[way]
+    own_filter = {"declared": {"filters": FILTER}, "function": {"filters": allowed}, "inherited": {}}[way]
     given = [piece.record for piece in world.pieces]
     retriever = store.as_retriever(search_kwargs={"k": 12, **restricted})
     return Scene(store, given, retriever, own_filter, Reader(answer=reasoner))

@@ -177,7 +177,7 @@ class Reranked(BaseRetriever):
 
 def _reranked(scene: Scene, **fields: Any) -> BaseRetriever:
     return Reranked(
-        scene.retriever, PromptRankRerank(links=_LINKS[:3], retriever=scene.retriever, **scene.filters, **fields)
+        scene.retriever, PromptRankRerank(links=_LINKS[:3], source=scene.retriever, **scene.filters, **fields)
     )
 
 
@@ -222,21 +222,23 @@ OVER_RETRIEVERS: dict[str, dict[str, tuple[type[InIndex], Build]]] = {
     "PromptRankRetriever": {
         "with links": (
             Passages,
-            lambda s: PromptRankRetriever(s.retriever, nodes=s.given, links=_LINKS, top_n=None, **s.filters),
+            lambda s: PromptRankRetriever(source=s.retriever, documents=s.given, links=_LINKS, top_n=None, **s.filters),
         ),
         "and an LLM": (
             Passages,
-            lambda s: PromptRankRetriever(s.retriever, nodes=s.given, links=_LINKS, top_n=None, llm=s.llm, **s.filters),
+            lambda s: PromptRankRetriever(
+                source=s.retriever, documents=s.given, links=_LINKS, top_n=None, llm=s.llm, **s.filters
+            ),
         ),
         "with a docstore": (
             Passages,
             lambda s: PromptRankRetriever(
-                s.retriever, docstore=s.index.docstore, links=("metadata",), top_n=None, **s.filters
+                source=s.retriever, store=s.index.docstore, links=("metadata",), top_n=None, **s.filters
             ),
         ),
     },
     "PromptRankRerank": {
-        "with a docstore": (Passages, lambda s: _reranked(s, docstore=s.index.docstore)),
+        "with a docstore": (Passages, lambda s: _reranked(s, store=s.index.docstore)),
         "with a retriever": (Passages, lambda s: _reranked(s)),
     },
     "BRMGRRetriever": {

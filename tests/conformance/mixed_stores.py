@@ -165,7 +165,9 @@ class LangChain(Host):
 
     def retriever(self, k: int, tenant: str | None, form: str) -> Callable[[str], list[str]]:
         declared = {"tenant": tenant} if form == "declared" else lambda document: document.metadata["tenant"] == tenant
-        made = langchain_ext.MultiViewRetriever(source=self.store, top_n=k, filter=None if tenant is None else declared)
+        made = langchain_ext.MultiViewRetriever(
+            source=self.store, top_n=k, filters=None if tenant is None else declared
+        )
         return lambda question: [str(document.id) for document in made.invoke(question)]
 
     def embedded(self) -> int:

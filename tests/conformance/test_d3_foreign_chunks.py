@@ -290,7 +290,7 @@ def test_two_owners_of_one_place_are_never_mixed(tenant):
     words = {"a": "The fox of Ada hunts at night. " * 8, "b": "The fox of Bob hunts by day. " * 8}
     for owner, text in words.items():
         store.add_documents(split([Page(page_content=text, metadata={"source": "fox.md", "tenant": owner})]))
-    retriever = langchain_ext.D3Retriever(source=store, top_n=99, filter={"tenant": tenant} if tenant else None)
+    retriever = langchain_ext.D3Retriever(source=store, top_n=99, filters={"tenant": tenant} if tenant else None)
     if tenant:
         found = retriever.invoke(QUESTION)
         assert {d.metadata["tenant"] for d in found} == {"a"}
@@ -318,7 +318,7 @@ def test_restricted_sections_are_neither_read_nor_named():
         llm=llm,
         settings={"sections_by": "ids"},
         documents=[Page(page_content=text, id="fox")],
-        filter={"role": "all"},
+        filters={"role": "all"},
     )
     assert [d.page_content for d in retriever.invoke(QUESTION)] == ["The fox hunts at night."]
     assert prompts
@@ -329,7 +329,7 @@ def test_an_empty_result_says_why():
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     store.add_documents([Page(page_content="The fox.", metadata={"tenant": "a"})])
     with pytest.warns(DrillrankWarning, match="filter shows"):
-        assert langchain_ext.D3Retriever(source=store, filter={"tenant": "c"}).invoke(QUESTION) == []
+        assert langchain_ext.D3Retriever(source=store, filters={"tenant": "c"}).invoke(QUESTION) == []
 
 
 def test_offsets_in_what_was_cut_again_are_not_those_of_the_document():

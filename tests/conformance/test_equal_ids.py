@@ -22,7 +22,6 @@ import langchain_ext
 import llama_index_ext
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput
-from drillrank.hosts.equal_ids import EqualIds
 from tests.conformance import langchain_leaks, llama_index_leaks
 
 QUESTION = "What is the code of the harbour door?"
@@ -90,15 +89,15 @@ class Summaries(BaseRetriever):
 
 
 IN_LANGCHAIN: dict[str, Callable[[Any], Runnable]] = {
-    "d3": lambda filter: langchain_ext.D3Retriever(documents=documents(), filter=filter),
-    "d3 over sections": lambda filter: langchain_ext.D3Retriever(documents=split(), filter=filter),
-    "views": lambda filter: langchain_ext.MultiViewRetriever(documents=split(), filter=filter),
+    "d3": lambda filter: langchain_ext.D3Retriever(documents=documents(), filters=filter),
+    "d3 over sections": lambda filter: langchain_ext.D3Retriever(documents=split(), filters=filter),
+    "views": lambda filter: langchain_ext.MultiViewRetriever(documents=split(), filters=filter),
     "views lent": lambda filter: langchain_ext.MultiViewRetriever(
-        source=summaries, documents=one_by_one("ab"), filter=filter
+        source=summaries, documents=one_by_one("ab"), filters=filter
     ),
-    "paths": lambda filter: langchain_ext.PromptRankRetriever(retriever=finds, documents=documents(), filter=filter),
+    "paths": lambda filter: langchain_ext.PromptRankRetriever(source=finds, documents=documents(), filters=filter),
     "paths behind a store": lambda filter: langchain_ext.PromptRankRetriever(
-        retriever=store().as_retriever(), documents=documents(), filter=filter
+        source=store().as_retriever(), documents=documents(), filters=filter
     ),
 }
 IN_LLAMA_INDEX: dict[str, Callable[[Any], Any]] = {
@@ -107,7 +106,7 @@ IN_LLAMA_INDEX: dict[str, Callable[[Any], Any]] = {
     "views": lambda filters: llama_index_ext.MultiViewRetriever(views(), filters=filters),
     "views lent": lambda filters: llama_index_ext.MultiViewRetriever(views("ab"), source=Summaries(), filters=filters),
     "paths behind an index": lambda filters: llama_index_ext.PromptRankRetriever(
-        index().as_retriever(), nodes=nodes(), filters=filters
+        source=index().as_retriever(), documents=nodes(), filters=filters
     ),
 }
 
@@ -136,10 +135,12 @@ def test_llama_index_sees_the_one_that_the_filters_show(build: Callable[[Any], A
 
 def test_the_filter_of_the_source_decides_as_well():
     source = store("a").as_retriever(search_kwargs={"filter": mine})
-    found = langchain_ext.PromptRankRetriever(retriever=source, documents=documents()).invoke(QUESTION)
+    found = langchain_ext.PromptRankRetriever(source=source, documents=documents()).invoke(QUESTION)
     assert texts_of(found) == [TEXTS["a"]]
     filtered = index().as_retriever(filters=MINE)
-    assert texts_of(llama_index_ext.PromptRankRetriever(filtered, nodes=nodes()).retrieve(QUESTION)) == [TEXTS["a"]]
+    assert texts_of(llama_index_ext.PromptRankRetriever(source=filtered, documents=nodes()).retrieve(QUESTION)) == [
+        TEXTS["a"]
+    ]
 
 
 def test_who_asks_may_change_from_question_to_question():
@@ -147,10 +148,10 @@ def test_who_asks_may_change_from_question_to_question():
     start = LangChainDocument("See the Doors.", id="start", metadata={"tenant": "b", "title": "Start"})
     asking = ["a"]
     retriever = langchain_ext.PromptRankRetriever(
-        retriever=lambda question: [start.model_copy(update={"metadata": {"tenant": asking[0]}})],
+        source=lambda question: [start.model_copy(update={"metadata": {"tenant": asking[0]}})],
         documents=documents(),
         links=("titles",),
-        filter=lambda document: document.metadata["tenant"] == asking[0],
+        filters=lambda document: document.metadata["tenant"] == asking[0],
     )
     for tenant in "abab":
         asking[0] = tenant
@@ -159,10 +160,10 @@ def test_who_asks_may_change_from_question_to_question():
 
 BUILDERS = {
     "langchain": lambda filter: langchain_ext.PromptRankRetriever(
-        retriever=finds, documents=documents("aba"), filter=filter
+        source=finds, documents=documents("aba"), filters=filter
     ),
     "llama_index": lambda filters: llama_index_ext.PromptRankRetriever(
-        index().as_retriever(), nodes=nodes("aba"), filters=filters
+        source=index().as_retriever(), documents=nodes("aba"), filters=filters
     ),
 }
 
@@ -180,7 +181,7 @@ def test_a_clash_of_what_may_be_seen_is_refused_and_shows_no_text(build: Callabl
 
 
 IN_MEMORY = {
-    "langchain": lambda filter: langchain_ext.MultiViewRetriever(documents=one_by_one("aba"), filter=filter),
+    "langchain": lambda filter: langchain_ext.MultiViewRetriever(documents=one_by_one("aba"), filters=filter),
     "llama_index": lambda filters: llama_index_ext.MultiViewRetriever(views("aba"), filters=filters),
 }
 
@@ -228,7 +229,7 @@ def test_what_is_hidden_under_an_equal_id_might_as_well_not_be_there(made: list[
 
     def found(given: list[LangChainDocument], filter: Any) -> dict[str | None, tuple[str, float]]:
         retriever = langchain_ext.PromptRankRetriever(
-            retriever=lambda question: theirs[:2], documents=given, filter=filter, **common
+            source=lambda question: theirs[:2], documents=given, filters=filter, **common
         )
         ranked = retriever.invoke("Where does Ada Holm of The Pier live?")
         return {one.id: (one.page_content, round(one.metadata["relevance_score"], 9)) for one in ranked}
@@ -236,18 +237,3 @@ def test_what_is_hidden_under_an_equal_id_might_as_well_not_be_there(made: list[
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert found(held, mine if function else {"tenant": "a"}) == found(theirs, None)
-
-
-@given(st.lists(st.sampled_from("xyz"), max_size=6), st.data())
-def test_of_equal_ids_the_one_that_may_be_seen_is_chosen(ids: list[str], data: st.DataObject):
-    shown = data.draw(st.sets(st.integers(0, max(len(ids) - 1, 0))))
-    seen = [ids[number] for number in shown if number < len(ids)]
-    equal = EqualIds(ids, "records")
-    assert bool(equal) is (len(set(ids)) < len(ids))
-    if len(set(seen)) < len(seen):
-        with pytest.raises(InvalidInput, match="records share the id"):
-            equal.chosen(shown)
-        return
-    chosen = equal.chosen(shown)
-    assert sorted(chosen) == list(chosen)
-    assert {number for number in range(len(ids)) if ids.count(ids[number]) == 1 or number in shown} == set(chosen)

@@ -270,7 +270,7 @@ def langchain_probes(name: str, heart: Heartbeat) -> list[Probe]:
         return [(CrossEncoderReranker(model=component(judge)).acompress_documents(DOCUMENTS, QUESTION), {"model"})]
     llm = langchain_reader.Reader(answer=answers(heart))
     found = LangChainFound(heart=heart, documents=DOCUMENTS)
-    pieces = langchain_ext.MultiViewTextSplitter().split_text(BOOK)
+    pieces = langchain_ext.MultiViewTextSplitter().create_documents([BOOK])
     store = LangChainStore(LangChainEmbedding(heart))
     store.add_documents(pieces)
     every_part = {"retriever", "llm"}

@@ -85,7 +85,7 @@ def build(host, name, model, **fields):
         if name == "D3Retriever":
             return cls(documents=documents, **fields)
         if name in ("BRMGRRetriever", "PromptRankRetriever"):
-            fields["retriever"] = langchain_ext.D3Retriever(documents=documents, top_n=4)
+            fields["source"] = langchain_ext.D3Retriever(documents=documents, top_n=4)
         if name == "BRMGRRetriever":
             fields |= {"llm": FakeListChatModel(responses=["Basel lies there.", "Bern."]), "n_generated": 2}
         return cls(**fields)

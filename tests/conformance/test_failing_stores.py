@@ -39,7 +39,7 @@ def in_langchain(name: str, **fields: Any) -> tuple[Failing, Callable[[bool], li
     pages = [Page(text, id=str(n), metadata={"source": f"{n}.md"}) for n, text in enumerate(TEXTS)]
     store.add_documents(langchain_ext.MultiViewTextSplitter().split_documents(pages))
     store.asked = Failing()
-    place = "retriever" if name == "PromptRankRetriever" else "source"
+    place = "source"
     given = store.as_retriever() if name == "PromptRankRetriever" else store
     component = build(getattr(langchain_ext, name), **{place: given}, **fields)
 
@@ -56,7 +56,7 @@ def in_llama_index(name: str, **fields: Any) -> tuple[Failing, Callable[[bool], 
     context = StorageContext.from_defaults(vector_store=store)
     index = VectorStoreIndex(nodes, storage_context=context, embed_model=llama_index_leaks.Words())
     store.asked = Failing()
-    place = "retriever" if name == "PromptRankRetriever" else "source"
+    place = "source"
     given = index.as_retriever() if name == "PromptRankRetriever" else index
     component = build(getattr(llama_index_ext, name), **{place: given}, **fields)
 

@@ -25,20 +25,20 @@ def where(*filters: Any, condition: FilterCondition = FilterCondition.AND) -> Me
 
 
 NOBODY: dict[Any, dict[str, Any]] = {
-    langchain_leaks: {"filter": {"tenant": "nobody"}},
+    langchain_leaks: {"filters": {"tenant": "nobody"}},
     llama_index_leaks: {"filters": where(MetadataFilter(key="tenant", value="nobody"))},
 }
 NONE: dict[Any, dict[str, Any]] = {
-    langchain_leaks: {"filter": {"tenant": None}},
+    langchain_leaks: {"filters": {"tenant": None}},
     llama_index_leaks: {"filters": where(MetadataFilter(key="tenant", value=None))},
 }
 STRANGE: dict[Any, dict[str, Any]] = {
-    langchain_leaks: {"filter": {"tenant": {"$near": "a"}}},
+    langchain_leaks: {"filters": {"tenant": {"$near": "a"}}},
     llama_index_leaks: {"filters": {"tenant": "a"}},
 }
 # The host's stores in memory take no filters inside others, and components add what they want themselves.
 EITHER: dict[Any, dict[str, Any]] = {
-    langchain_leaks: {"filter": {"$or": [langchain_leaks.FILTER, {"tenant": {"$like": "nob%"}}]}},
+    langchain_leaks: {"filters": {"$or": [langchain_leaks.FILTER, {"tenant": {"$like": "nob%"}}]}},
     llama_index_leaks: {
         "filters": where(
             llama_index_leaks.FILTERS,

@@ -15,7 +15,6 @@ from langchain_core.runnables import RunnableLambda
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
-from pydantic import ValidationError
 
 import langchain_ext
 import llama_index_ext
@@ -164,7 +163,7 @@ def test_what_is_no_cosine_is_refused(host, name):
 @for_each
 @for_each_host
 def test_an_unknown_prior_is_refused(host, name):
-    with pytest.raises(ValidationError, match="prior"):
+    with pytest.raises(InvalidInput, match="prior"):
         host(name, prior="uniform")
 
 
@@ -216,7 +215,7 @@ def test_retrieval_with_generation_hands_it_on():
     assert [item.node.text for item in nodes if item.node.text in TEXTS] == by(COSINES)
     documents = [Document(page_content=t, metadata={"relevance_score": s}) for t, s in zip(TEXTS, COSINES, strict=True)]
     retriever = langchain_ext.BRMGRRetriever(
-        retriever=RunnableLambda(lambda _: documents),
+        source=RunnableLambda(lambda _: documents),
         llm=FakeListChatModel(responses=["A bridge."]),
         n_generated=1,
         prior="cosine",
@@ -232,11 +231,11 @@ class FoundInOrder(BaseRetriever):
 
 def path_retriever(host, **fields):
     if host is LlamaIndex:
-        return build(llama_index_ext.PromptRankRetriever, FoundInOrder(), settings={"pairs": 0}, **fields)
+        return build(llama_index_ext.PromptRankRetriever, source=FoundInOrder(), settings={"pairs": 0}, **fields)
     documents = [Document(page_content=text) for text in TEXTS[::-1]]
     return build(
         langchain_ext.PromptRankRetriever,
-        retriever=RunnableLambda(lambda _: documents),
+        source=RunnableLambda(lambda _: documents),
         settings={"pairs": 0},
         **fields,
     )

@@ -116,7 +116,7 @@ def built(monkeypatch):
 def over_documents(name, documents):
     if name == "PromptRankRetriever":
         first = langchain_ext.D3Retriever(documents=[Document(page_content="Basel")], top_n=1)
-        return langchain_ext.PromptRankRetriever(retriever=first, documents=documents)
+        return langchain_ext.PromptRankRetriever(source=first, documents=documents)
     if name == "MultiViewRetriever":
         return langchain_ext.MultiViewRetriever(
             documents=langchain_ext.MultiViewTextSplitter().split_documents(documents)

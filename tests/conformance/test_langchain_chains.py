@@ -49,12 +49,12 @@ def over_scoreless(documents: list[Document], name: str, **fields: Any) -> Any:
         ),
         "BRMGRRetriever": lambda: build(
             langchain_ext.BRMGRRetriever,
-            retriever=inner,
+            source=inner,
             llm=FakeListChatModel(responses=["A zebra plays chess."]),
             guard=True,
             **fields,
         ),
-        "PromptRankRetriever": lambda: build(langchain_ext.PromptRankRetriever, retriever=inner, **fields),
+        "PromptRankRetriever": lambda: build(langchain_ext.PromptRankRetriever, source=inner, **fields),
     }
     return again[name]() if name in again else BUILD[name](documents, **fields)
 
@@ -139,13 +139,13 @@ def takes_a_retriever(retriever: Any) -> dict[str, Any]:
     says = lambda prompt: "So the final answer is: x" if "mediate" in prompt.rpartition(QUERY)[2] else "Follow up: y?"  # noqa: E731
     views = langchain_ext.MultiViewTextSplitter(["raw"]).split_documents(FOUND[1:4])
     return {
-        "BRMGRRetriever": langchain_ext.BRMGRRetriever(retriever=retriever, llm=Reader(answer=lambda _: "A river.")),
+        "BRMGRRetriever": langchain_ext.BRMGRRetriever(source=retriever, llm=Reader(answer=lambda _: "A river.")),
         "D3Retriever": langchain_ext.D3Retriever(source=retriever),
         "MultiViewRetriever": langchain_ext.MultiViewRetriever(
             source={"raw": RunnableLambda(lambda question: views) if retriever is LISTED else retriever}
         ),
-        "PromptRankRetriever": langchain_ext.PromptRankRetriever(retriever=retriever),
-        "SelfAskChain": langchain_ext.SelfAskChain(retriever=retriever, llm=Reader(answer=says)),
+        "PromptRankRetriever": langchain_ext.PromptRankRetriever(source=retriever),
+        "SelfAskChain": langchain_ext.SelfAskChain(source=retriever, llm=Reader(answer=says)),
     }
 
 

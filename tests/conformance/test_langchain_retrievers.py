@@ -17,7 +17,6 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from pydantic import ValidationError
 
 from drillrank.errors import InvalidInput
 from langchain_ext import (
@@ -68,11 +67,11 @@ def over_a_store(documents: list[Document], **fields) -> D3Retriever:
 def with_generated(documents: list[Document], **fields) -> BRMGRRetriever:
     """The guard lets nothing through that the model writes, so that only documents come back."""
     llm = FakeListChatModel(responses=["A zebra plays chess."])
-    return build(BRMGRRetriever, retriever=drill_down(documents, top_n=5), llm=llm, guard=True, **fields)
+    return build(BRMGRRetriever, source=drill_down(documents, top_n=5), llm=llm, guard=True, **fields)
 
 
 def path_search(documents: list[Document], **fields) -> PromptRankRetriever:
-    return build(PromptRankRetriever, retriever=drill_down(documents, top_n=99), **fields)
+    return build(PromptRankRetriever, source=drill_down(documents, top_n=99), **fields)
 
 
 BUILD = {
@@ -131,7 +130,7 @@ def test_top_n_in_constructor_and_call(build: Build, top_n: int):
 @for_each
 @pytest.mark.parametrize("top_n", [0, -3])
 def test_senseless_top_n_is_rejected(build: Build, top_n: int):
-    with pytest.raises(ValidationError, match="top_n"):
+    with pytest.raises(InvalidInput, match="top_n"):
         build(DOCUMENTS, top_n=top_n)
     with pytest.raises(InvalidInput):
         build(DOCUMENTS).invoke(QUESTION, top_n=top_n)
@@ -264,7 +263,7 @@ class TestBRMGRRetrieverInTheHostSuite(HostSuite):
     @property
     def retriever_constructor_params(self) -> dict:
         llm = FakeListChatModel(responses=["The Rhine flows through Basel."])
-        return {"retriever": drill_down(DOCUMENTS, top_n=5), "llm": llm}
+        return {"source": drill_down(DOCUMENTS, top_n=5), "llm": llm}
 
 
 class TestPromptRankRetrieverInTheHostSuite(HostSuite):
@@ -274,4 +273,4 @@ class TestPromptRankRetrieverInTheHostSuite(HostSuite):
 
     @property
     def retriever_constructor_params(self) -> dict:
-        return {"retriever": drill_down(DOCUMENTS, top_n=99)}
+        return {"source": drill_down(DOCUMENTS, top_n=99)}

@@ -70,7 +70,7 @@ def with_generated(documents: list[Document], top_n: int = 3, **fields) -> BRMGR
 
 
 def path_search(documents: list[Document], top_n: int = 3, **fields) -> PromptRankRetriever:
-    return build(PromptRankRetriever, drill_down(documents, 99), top_n=top_n, **fields)
+    return build(PromptRankRetriever, source=drill_down(documents, 99), top_n=top_n, **fields)
 
 
 BUILD = {

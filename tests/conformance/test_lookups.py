@@ -179,6 +179,6 @@ def test_components_that_share_an_index_do_not_share_what_their_filters_show():
         for tenant, number in (("a", 1234), ("b", 9876))
     ]
     filters = [None, {"tenant": "a"}, {"tenant": "b"}]
-    retrievers = [D3Retriever(documents=documents, filter=filter) for filter in filters]
+    retrievers = [D3Retriever(documents=documents, filters=filter) for filter in filters]
     shown = [{found.metadata["tenant"] for found in retriever.invoke("What is the code?")} for retriever in retrievers]
     assert shown == [{"a", "b"}, {"a"}, {"b"}]

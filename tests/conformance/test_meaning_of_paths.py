@@ -103,10 +103,8 @@ HOSTS = {
 
 def retriever(host, **fields):
     if host is langchain_ext:
-        return build(
-            langchain_ext.PromptRankRetriever, retriever=lambda _: DOCUMENTS[:1], documents=DOCUMENTS, **fields
-        )
-    return build(llama_index_ext.PromptRankRetriever, Film(), nodes=NODES, **fields)
+        return build(langchain_ext.PromptRankRetriever, source=lambda _: DOCUMENTS[:1], documents=DOCUMENTS, **fields)
+    return build(llama_index_ext.PromptRankRetriever, source=Film(), documents=NODES, **fields)
 
 
 @pytest.mark.parametrize("name", HOSTS)

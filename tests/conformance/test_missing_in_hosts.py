@@ -45,13 +45,13 @@ class Nodes(LlamaIndexBase):
 
 def by_langchain(says, **fields):
     llm = langchain_reader.Reader(answer=says)
-    retriever = build(langchain_ext.PromptRankRetriever, retriever=Documents(), llm=llm, hops=3, **fields)
+    retriever = build(langchain_ext.PromptRankRetriever, source=Documents(), llm=llm, hops=3, **fields)
     return retriever, lambda: retriever.invoke(QUERY), lambda: retriever.ainvoke(QUERY), llm.crowd.prompts
 
 
 def by_llama_index(says, **fields):
     llm = llama_index_reader.Reader(says)
-    retriever = build(llama_index_ext.PromptRankRetriever, Nodes(), llm=llm, hops=3, **fields)
+    retriever = build(llama_index_ext.PromptRankRetriever, source=Nodes(), llm=llm, hops=3, **fields)
     return retriever, lambda: retriever.retrieve(QUERY), lambda: retriever.aretrieve(QUERY), llm._crowd.prompts
 
 
@@ -84,8 +84,8 @@ def test_what_it_names_is_found_and_its_cost_is_told(made):
 @pytest.mark.parametrize(
     "sync",
     [
-        lambda: langchain_ext.PromptRankRetriever(retriever=Documents(), settings={"hops": 3}).invoke(QUERY),
-        lambda: llama_index_ext.PromptRankRetriever(Nodes(), settings={"hops": 3}).retrieve(QUERY),
+        lambda: langchain_ext.PromptRankRetriever(source=Documents(), settings={"hops": 3}).invoke(QUERY),
+        lambda: llama_index_ext.PromptRankRetriever(source=Nodes(), settings={"hops": 3}).retrieve(QUERY),
     ],
 )
 def test_without_an_llm_nothing_is_told_of_one(sync):

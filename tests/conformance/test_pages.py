@@ -138,7 +138,7 @@ def test_files_owners_and_chunks_are_not_mixed():
 
 
 def test_a_hidden_page_is_read_by_nobody():
-    retriever = langchain_ext.D3Retriever(documents=langchain_pages(), filter=lambda one: one.metadata["page"] != 1)
+    retriever = langchain_ext.D3Retriever(documents=langchain_pages(), filters=lambda one: one.metadata["page"] != 1)
     texts = " ".join(found.page_content for found in retriever.invoke("fox, badger, owl", top_n=20))
     assert "badger" not in texts
     assert "owl" in texts

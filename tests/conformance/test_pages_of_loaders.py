@@ -154,7 +154,7 @@ def test_llama_index_finds_evidence_on_its_page(nodes, tmp_path):
 
 def test_a_filter_on_pages(documents, nodes):
     store = store_of(langchain_ext.MultiViewTextSplitter().split_documents(documents))
-    second = langchain_ext.D3Retriever(source=store, filter=lambda one: one.metadata["page"] == 1, top_n=9)
+    second = langchain_ext.D3Retriever(source=store, filters=lambda one: one.metadata["page"] == 1, top_n=9)
     assert [folded(one.page_content) for one in second.invoke("badgers and foxes")] == list(BADGER)
     index = index_of(llama_index_ext.MultiViewNodeParser().get_nodes_from_documents(nodes))
     filters = MetadataFilters(filters=[MetadataFilter(key="page_label", value="2")])

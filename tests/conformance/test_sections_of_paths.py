@@ -66,7 +66,7 @@ class InLangChain(Retrieved):
 
     def paths(self, retriever: Any = None, **fields: Any) -> Any:
         plain = self.store.store.as_retriever(search_kwargs={"k": 99})
-        return langchain_ext.PromptRankRetriever(retriever=retriever or plain, top_n=None, links=["titles"], **fields)
+        return langchain_ext.PromptRankRetriever(source=retriever or plain, top_n=None, links=["titles"], **fields)
 
     def without_store(self) -> Any:
         hits = self.hits()
@@ -101,7 +101,7 @@ class InLlamaIndex(Retrieved):
 
     def paths(self, retriever: Any = None, **fields: Any) -> Any:
         plain = self.store.index.as_retriever(similarity_top_k=99)
-        return llama_index_ext.PromptRankRetriever(retriever or plain, top_n=None, links=["titles"], **fields)
+        return llama_index_ext.PromptRankRetriever(source=retriever or plain, top_n=None, links=["titles"], **fields)
 
     def without_store(self) -> Any:
         return Scripted([hit.node for hit in self.hits()])

@@ -34,7 +34,7 @@ def of_a_search_before(metadata):
 def test_nodes():
     for found in (
         llama_index_ext.UPRRerank().postprocess_nodes(Earlier().retrieve(QUERY), query_str=QUERY),
-        llama_index_ext.PromptRankRetriever(Earlier()).retrieve(QUERY),
+        llama_index_ext.PromptRankRetriever(source=Earlier()).retrieve(QUERY),
     ):
         of_a_search_before(found[0].metadata)
 
@@ -43,6 +43,6 @@ def test_documents():
     earlier = RunnableLambda(lambda _: [Document(TEXT, id="basel", metadata={**STALE, **KEPT})])
     for found in (
         langchain_ext.UPRRerank().compress_documents(earlier.invoke(QUERY), QUERY),
-        langchain_ext.PromptRankRetriever(retriever=earlier).invoke(QUERY),
+        langchain_ext.PromptRankRetriever(source=earlier).invoke(QUERY),
     ):
         of_a_search_before(found[0].metadata)

@@ -50,7 +50,7 @@ class LangChain:
         return langchain_ext.D3Retriever(documents=given, source=self.store)
 
     def paths(self, given: list[Any]) -> Any:
-        return langchain_ext.PromptRankRetriever(retriever=self.store.as_retriever(), documents=given, links=["titles"])
+        return langchain_ext.PromptRankRetriever(source=self.store.as_retriever(), documents=given, links=["titles"])
 
     def views(self, given: list[Any] | None = None, **fields: Any) -> Any:
         return langchain_ext.MultiViewRetriever(documents=given or [], source=self.store, top_n=9, **fields)
@@ -90,7 +90,7 @@ class LlamaIndex:
         return llama_index_ext.D3Retriever(given, source=self.store)
 
     def paths(self, given: list[Any]) -> Any:
-        return llama_index_ext.PromptRankRetriever(self.store.as_retriever(), nodes=given, links=["titles"])
+        return llama_index_ext.PromptRankRetriever(source=self.store.as_retriever(), documents=given, links=["titles"])
 
     def views(self, given: list[Any] | None = None, **fields: Any) -> Any:
         return llama_index_ext.MultiViewRetriever(given or [], source=self.store, top_n=9, **fields)

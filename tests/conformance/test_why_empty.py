@@ -30,12 +30,12 @@ def _langchain(name):
 
 def _in_langchain(name, filter):
     component, guides = _langchain(name)
-    return component(documents=guides, filter=filter).invoke(QUESTION)
+    return component(documents=guides, filters=filter).invoke(QUESTION)
 
 
 def _behind_langchain(name, filter):
     component, guides = _langchain(name)
-    return component(source=lambda question: guides, filter=filter).invoke(QUESTION)
+    return component(source=lambda question: guides, filters=filter).invoke(QUESTION)
 
 
 def _in_llama_index(name, filter):
@@ -74,7 +74,7 @@ def _wrapped_in_langchain(name):
     llm = FakeListChatModel(responses=["So the final answer is: unknown"])
     fields = {"PromptRankRetriever": {}, "BRMGRRetriever": {"llm": llm, "n_generated": 1}}[name]
     component = getattr(langchain_ext, name)
-    retriever = component(retriever=lambda question: guides, filter={"tenant": "b"}, **fields)
+    retriever = component(source=lambda question: guides, filters={"tenant": "b"}, **fields)
     return retriever.invoke(QUESTION), asyncio.run(retriever.ainvoke(QUESTION))
 
 

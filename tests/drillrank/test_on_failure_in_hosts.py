@@ -47,7 +47,7 @@ def llama_index_views(**fields):
 def langchain_passages(**fields):
     inner = langchain_ext.D3Retriever(documents=[LangChainDocument(TEXT)])
     retriever = langchain_ext.BRMGRRetriever(
-        retriever=inner,
+        source=inner,
         llm=langchain_reader.Reader(answer=down),
         **keyword_arguments(langchain_ext.BRMGRRetriever, fields),
     )
@@ -65,7 +65,7 @@ def llama_index_passages(**fields):
 def langchain_paths(**fields):
     inner = langchain_ext.D3Retriever(documents=[LangChainDocument(TEXT)])
     retriever = langchain_ext.PromptRankRetriever(
-        retriever=inner,
+        source=inner,
         llm=langchain_reader.Reader(answer=down),
         **keyword_arguments(langchain_ext.PromptRankRetriever, fields),
     )
@@ -75,7 +75,9 @@ def langchain_paths(**fields):
 def llama_index_paths(**fields):
     inner = llama_index_ext.D3Retriever([Document(text=TEXT)])
     retriever = llama_index_ext.PromptRankRetriever(
-        inner, llm=llama_index_reader.Reader(down), **keyword_arguments(llama_index_ext.PromptRankRetriever, fields)
+        source=inner,
+        llm=llama_index_reader.Reader(down),
+        **keyword_arguments(llama_index_ext.PromptRankRetriever, fields),
     )
     return lambda: retriever.retrieve("Who hunts?"), lambda: retriever.aretrieve("Who hunts?")
 

@@ -192,10 +192,11 @@ def needed(cls):
         return {"chunks": []}
     for host, reader in ((langchain_ext, langchain_reader), (llama_index_ext, llama_index_reader)):
         if cls in [getattr(host, name, None) for name in ("BRMGRRetriever", "SelfAskChain", "SelfAskQueryEngine")]:
-            return {"llm": reader.Reader(), "retriever": host.D3Retriever()}
+            return {"llm": reader.Reader(), "source": host.D3Retriever([])}
         if cls is host.PromptRankRetriever:
-            return {"retriever": host.D3Retriever(), "model": Reading()}
-    return {"model": Reading()} if "model" in parameters(cls) else {}
+            return {"source": host.D3Retriever([]), "model": Reading()}
+    listed = {"documents": []} if "documents" in parameters(cls) else {}
+    return {"model": Reading(), **listed} if "model" in parameters(cls) else listed
 
 
 each_component = pytest.mark.parametrize(("row", "cls"), components(), ids=lambda one: getattr(one, "__module__", ""))
@@ -246,7 +247,7 @@ def test_settings_of_hosts_keep_names_types_and_defaults(core):
 
 
 def test_what_both_hosts_have_is_called_alike_but_for_what_is_known():
-    known = {"filters", "filter", "nodes", "documents", "show_progress", "title_key", "settings"}
+    known = {"show_progress", "title_key", "settings"}
     for row in COMPONENTS:
         for of_llama_index, of_langchain in zip(row.llama_index, row.langchain, strict=False):
             ours = fields_of(getattr(llama_index_ext, of_llama_index)).keys()
@@ -288,7 +289,7 @@ def test_what_are_no_settings_is_refused_with_those_there_are(given):
         lambda given: drillrank.PathSearch(drillrank.PromptRank(), [], settings=given),
         lambda given: langchain_ext.PromptRankRerank(settings=given),
         lambda given: llama_index_ext.PromptRankRerank(settings=given),
-        lambda given: llama_index_ext.PromptRankRetriever(llama_index_ext.D3Retriever(), settings=given),
+        lambda given: llama_index_ext.PromptRankRetriever(source=llama_index_ext.D3Retriever([]), settings=given),
     ):
         with pytest.raises(ValueError, match=r"PathSettings has hops, beam|Settings has .*hops, beam") as caught:
             build(given)
@@ -337,22 +338,23 @@ def test_settings_are_given_as_such_or_by_name_and_dumped_by_name(host):
     assert not any(isinstance(value, Enum | tuple) for value in dumped.values())
     assert type(by_name).model_validate(json.loads(by_name.model_dump_json())).settings == by_name.settings
     by_name.settings = {"hops": 2}
-    assert by_name.ranker.path_search.settings.hops == 2
-    assert by_name.model_copy(update={"settings": own(beam=4)}).ranker.path_search.settings.beam == 4
+    assert by_name.method.path_search.settings.hops == 2
+    assert by_name.model_copy(update={"settings": own(beam=4)}).method.path_search.settings.beam == 4
 
 
 @pytest.mark.parametrize("cls", [llama_index_ext.PromptRankRetriever, langchain_ext.PromptRankRetriever])
 def test_what_a_retriever_of_paths_is_given_reaches_its_ranker(cls):
     shot = Demonstration(drillrank.Path((drillrank.Passage("It lies on the Rhine."),)), "Where is Basel?")
     given = {"hops": 4, "temperature": 1.4, "links_key": "see", "title_key": "name", "demonstrations": (shot,)}
-    paths = cls(**needed(cls), settings=given)._paths
-    _, search = paths._search_of(())
+    built = cls(**needed(cls), settings=given)
+    paths = built.method if hasattr(built, "method") else built._paths
+    _, search = paths._index(()).made
     assert (search.settings.hops, search.prompt_rank.temperature) == (4, 1.4)
     assert search.prompt_rank.demonstrations == (shot,)
     assert search.links[0](drillrank.Passage("", metadata={"see": ["a"], "links": ["b"]})) == ("a",)
     named = {"name": "Basel", "title": "Bern"}
     record = TextNode(metadata=named) if cls is llama_index_ext.PromptRankRetriever else Document("", metadata=named)
-    assert paths._passage(record, "1").title == "Basel"
+    assert paths._host.passage(record, "1").title == "Basel"
 
 
 def test_what_a_retriever_with_generation_is_given_reaches_its_ranker():
@@ -361,4 +363,4 @@ def test_what_a_retriever_with_generation_is_given_reaches_its_ranker():
     ranker = cls(**needed(cls), guard=0.5, top_n=2, settings=inside)._rerank
     assert (ranker.guard, ranker.top_n) == (0.5, 2)
     assert {name: getattr(ranker.settings, name) for name in inside} == inside
-    assert ranker.ranker.settings is ranker.settings
+    assert ranker.method.settings is ranker.settings

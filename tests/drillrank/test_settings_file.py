@@ -77,6 +77,16 @@ def test_the_core_loads_what_concerns_it(file):
     assert MultiViewIndex([], **load_settings(file, "MultiViewIndex")).weights == {"raw": 2.0}
 
 
+def drilling(component):
+    return component.method if hasattr(component, "method") else component._drilling
+
+
+def searched(component):
+    """The search of a retriever of paths."""
+    paths = component.method if hasattr(component, "method") else component._paths
+    return paths._index(()).made[1]
+
+
 @both_hosts
 def test_components_of_both_hosts_load_the_file(file, host):
     for component in ("UPR", host.UPRRerank):
@@ -85,14 +95,13 @@ def test_components_of_both_hosts_load_the_file(file, host):
         assert upr.language_model.options == {"mu": 1000.0}
     paths = host.PromptRankRerank(**load_settings(file, host.PromptRankRerank))
     assert (paths.settings.hops, paths.settings.temperature, paths.language_model.options) == (3, 1.4, {"mu": 50.0})
-    search = host.PromptRankRetriever(retriever=RETRIEVERS[host](), **load_settings(file, host.PromptRankRetriever))
-    assert search._paths._search_of(())[1].prompt_rank.instructions == (PROMPTRANK_INSTRUCTIONS[7],)
+    search = host.PromptRankRetriever(source=RETRIEVERS[host](), **load_settings(file, host.PromptRankRetriever))
+    assert searched(search).prompt_rank.instructions == (PROMPTRANK_INSTRUCTIONS[7],)
     for component in ("D3", host.D3Retriever, type("Mine", (host.D3Retriever,), {})):
         d3 = host.D3Retriever(documents=[], **load_settings(file, component))
-        assert d3._drilling._d3.settings.sections == 3
-        assert d3._drilling._d3.language_model.options == {"mu": 500.0}
-    given = {"documents" if host is langchain_ext else "nodes": []}
-    views = host.MultiViewRetriever(**given, **load_settings(file, "MultiViewIndex"))
+        assert drilling(d3)._d3.settings.sections == 3
+        assert drilling(d3)._d3.language_model.options == {"mu": 500.0}
+    views = host.MultiViewRetriever([], **load_settings(file, "MultiViewIndex"))
     assert (views.retriever, dict(views.weights)) == ("tfidf", {"raw": 2.0})
 
 

@@ -16,10 +16,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import PrivateAttr, ValidationError
+from pydantic import PrivateAttr
 
 from drillrank import BRMGR, Passage
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from langchain_ext import BRMGRRerank, BRMGRRetriever
 from tests.conformance.corpus import ticks_during
@@ -68,7 +68,7 @@ class Scripted(BaseChatModel):
 
 
 def retriever(script, *, texts=FOUND, **fields):
-    fields = {"retriever": Listed(texts=texts), "llm": Scripted(script=script), **fields}
+    fields = {"source": Listed(texts=texts), "llm": Scripted(script=script), **fields}
     return BRMGRRetriever(**keyword_arguments(BRMGRRetriever, fields))
 
 
@@ -165,16 +165,14 @@ def test_options_reach_the_merge():
     ids=["text model", "chat model", "retrying", "content blocks"],
 )
 def test_any_kind_of_model_writes(llm):
-    found = BRMGRRetriever(retriever=Listed(), llm=llm, n_generated=1).invoke(QUERY)
+    found = BRMGRRetriever(source=Listed(), llm=llm, n_generated=1).invoke(QUERY)
     assert [document.page_content for document in found if origin(document) == "generated"] == [TRUE]
 
 
 def test_prompts_reach_the_model():
     prompts = ["1 {question} {x}", "2 {question}"]
     llm = RunnableLambda(lambda prompt: prompt)
-    found = BRMGRRetriever(retriever=Listed(texts=[]), llm=llm, n_generated=2, settings={"prompts": prompts}).invoke(
-        QUERY
-    )
+    found = BRMGRRetriever(source=Listed(texts=[]), llm=llm, n_generated=2, settings={"prompts": prompts}).invoke(QUERY)
     assert sorted(document.page_content for document in found) == [f"1 {QUERY} {{x}}", f"2 {QUERY}"]
 
 
@@ -183,7 +181,7 @@ def test_nothing_is_stored():
     store.add_documents([Document(page_content=text) for text in FOUND])
     before = dict(store.store)
     llm = FakeListChatModel(responses=[TRUE])
-    found = BRMGRRetriever(retriever=store.as_retriever(), llm=llm, n_generated=1).invoke(QUERY)
+    found = BRMGRRetriever(source=store.as_retriever(), llm=llm, n_generated=1).invoke(QUERY)
     assert TRUE in [document.page_content for document in found]
     assert store.store == before
 
@@ -224,7 +222,7 @@ def test_a_failing_model_is_a_warning():
 
 async def test_the_model_s_own_async_call_is_awaited_with_bounded_workers():
     llm = Scripted(script=["one", "two", "three", "four", "five", "six"], seconds=0.05)
-    component = BRMGRRetriever(retriever=Listed(), llm=llm, n_generated=6, settings={"workers": 2})
+    component = BRMGRRetriever(source=Listed(), llm=llm, n_generated=6, settings={"workers": 2})
     assert await ticks_during(component.ainvoke(QUERY)) >= 3  # one of each round of two calls
     assert llm._most == 2
     assert llm._calls == 6
@@ -237,7 +235,7 @@ async def test_an_error_of_the_inner_retriever_is_raised_and_ends_the_writing():
 
     llm = Scripted(script=["late"], seconds=0.05)
     with pytest.raises(RuntimeError, match="no index"):
-        await BRMGRRetriever(retriever=Broken(), llm=llm).ainvoke(QUERY)
+        await BRMGRRetriever(source=Broken(), llm=llm).ainvoke(QUERY)
     await asyncio.sleep(0.1)
     assert llm._calls == 0
 
@@ -281,5 +279,5 @@ def test_calls_are_children_of_the_retrieval_and_events_are_balanced(asynchronou
 
 @pytest.mark.parametrize("fields", [{"n_generated": 0}, {"workers": 0}, {"prompts": []}, {"prompts": ["none"]}])
 def test_bad_arguments(fields):
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidInput):
         retriever([TRUE], **fields)

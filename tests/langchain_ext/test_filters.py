@@ -30,7 +30,7 @@ from langchain_core.runnables import (
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.component import Component
+from drillrank.hosts.settings import HostFields
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever, UPRRerank
 from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever
@@ -94,7 +94,7 @@ WRAPPED: dict[str, Callable[[Runnable], object]] = {
     "compressed": lambda inner: ContextualCompressionRetriever(base_compressor=UPRRerank(), base_retriever=inner),
     "with more questions": lambda inner: MultiQueryRetriever.from_llm(inner, FakeListLLM(responses=["x"])),
     "by view": lambda inner: {"raw": unfiltered(), "keywords": inner},
-    "in a component": lambda inner: BRMGRRetriever(retriever=inner, llm=FakeListLLM(responses=["x"])),
+    "in a component": lambda inner: BRMGRRetriever(source=inner, llm=FakeListLLM(responses=["x"])),
     "as a component's source": lambda inner: D3Retriever(source=inner),
     "each": lambda inner: inner.map(),
 }
@@ -150,18 +150,18 @@ def test_arguments_bound_to_a_retriever_go_before_its_own():
     assert seen(bound.with_retry()) == ["2"]
 
 
-class Filtered(Component, ConfiguredRetriever):
+class Filtered(HostFields, ConfiguredRetriever):
     """As all of ours that fetch."""
 
     source: Any
-    filter: Any
+    filters: Any
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         return []
 
 
 def test_a_component_hands_its_own_filter_on():
-    inner = Filtered(source=unfiltered(), filter={"tenant": "a"})
+    inner = Filtered(source=unfiltered(), filters={"tenant": "a"})
     assert seen(inner) == ["1", "3"]
     assert seen(inner.with_retry()) == ["1", "3"]
 
@@ -234,11 +234,11 @@ NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronous):
     components = (
-        D3Retriever(source=lambda question: brought, filter=filter),
-        MultiViewRetriever(source=lambda question: brought, filter=filter),
-        PromptRankRetriever(retriever=lambda question: brought, filter=filter),
+        D3Retriever(source=lambda question: brought, filters=filter),
+        MultiViewRetriever(source=lambda question: brought, filters=filter),
+        PromptRankRetriever(source=lambda question: brought, filters=filter),
         BRMGRRetriever(
-            retriever=lambda question: brought, llm=FakeListChatModel(responses=["A passage."]), filter=filter
+            source=lambda question: brought, llm=FakeListChatModel(responses=["A passage."]), filters=filter
         ),
     )
     for component in components:

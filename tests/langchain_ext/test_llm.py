@@ -112,8 +112,8 @@ def test_each_step_has_a_name_in_traces():
     named = Named()
     config = {"callbacks": [named]}
     D3Retriever(documents=book, llm=Reader()).invoke(QUESTION, config)
-    BRMGRRetriever(retriever=inner, llm=FakeListChatModel(responses=["A river."])).invoke(QUESTION, config)
-    SelfAskChain(retriever=inner, llm=Reader(answer=says)).invoke(QUESTION, config)
+    BRMGRRetriever(source=inner, llm=FakeListChatModel(responses=["A river."])).invoke(QUESTION, config)
+    SelfAskChain(source=inner, llm=Reader(answer=says)).invoke(QUESTION, config)
     splitter = MultiViewTextSplitter(llm=FakeListChatModel(responses=["[river]"]))
     RunnableLambda(splitter.split_documents).invoke([DOCUMENT], config)
     steps = {"choose sections", "choose paragraphs", "write a passage", "write a view"}

@@ -23,11 +23,11 @@ class Source(BaseRetriever):
 
 DOCUMENTS = [Document(page_content="# Owls\n\nThey hoot.", id="owls")]
 FIELDS = {
-    "BRMGRRetriever": {"retriever": Source(), "llm": FakeListLLM(responses=["x"])},
+    "BRMGRRetriever": {"source": Source(), "llm": FakeListLLM(responses=["x"])},
     "D3Retriever": {"documents": DOCUMENTS},
     "MultiViewRetriever": {"documents": MultiViewTextSplitter().split_documents(DOCUMENTS)},
-    "PromptRankRetriever": {"retriever": Source()},
-    "SelfAskChain": {"llm": FakeListLLM(responses=["x"]), "retriever": Source()},
+    "PromptRankRetriever": {"source": Source()},
+    "SelfAskChain": {"llm": FakeListLLM(responses=["x"]), "source": Source()},
 }
 
 

@@ -19,7 +19,7 @@ from drillrank.views import VIEWS
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 
-PIECES = MultiViewTextSplitter().split_text(BOOK)
+PIECES = MultiViewTextSplitter().create_documents([BOOK])
 RAW = [piece for piece in PIECES if piece.metadata["drillrank_view"] == "raw"]
 
 

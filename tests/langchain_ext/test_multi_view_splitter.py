@@ -38,7 +38,7 @@ def dumped(pieces: list[Document]) -> list[str]:
     | st.text(max_size=60)
 )
 def test_raw_pieces_are_exact_slices_and_lose_nothing(text):
-    pieces = MultiViewTextSplitter().split_text(text)
+    pieces = MultiViewTextSplitter().create_documents([text])
     raw = [piece for piece in pieces if piece.metadata["drillrank_view"] == "raw"]
     kept = set()
     for piece in raw:
@@ -106,9 +106,9 @@ async def test_transform_documents_sync_and_async():
 
 def test_empty_input_and_pickle():
     splitter = MultiViewTextSplitter(views=["raw"])
-    assert splitter.split_documents([]) == splitter.split_text("") == splitter.split_text(" \n") == []
+    assert splitter.split_documents([]) == splitter.create_documents([""]) == splitter.create_documents([" \n"]) == []
     copy = pickle.loads(pickle.dumps(splitter))
-    assert dumped(copy.split_text(BOOK)) == dumped(splitter.split_text(BOOK))
+    assert dumped(copy.create_documents([BOOK])) == dumped(splitter.create_documents([BOOK]))
 
 
 @pytest.mark.parametrize("views", [[], ["raw", "title"], "raw"])
@@ -147,7 +147,9 @@ def test_context_is_in_the_page_content_and_the_source_in_the_metadata():
 
 
 def test_pieces_name_what_is_around_them():
-    raw = [piece for piece in MultiViewTextSplitter().split_text(BOOK) if piece.metadata["drillrank_view"] == "raw"]
+    raw = [
+        piece for piece in MultiViewTextSplitter().create_documents([BOOK]) if piece.metadata["drillrank_view"] == "raw"
+    ]
     preface, rivers, rhine = (piece.metadata for piece in raw)
     assert "drillrank_previous_id" not in preface
     assert "drillrank_next_id" not in rhine
@@ -175,7 +177,7 @@ async def test_a_model_writes_the_views_once(capsys):
 
     llm, cache = Counting(responses=['["written words"]']), {}
     splitter = MultiViewTextSplitter(llm=llm, cache=cache, show_progress=True)
-    pieces = splitter.split_text(BOOK)
+    pieces = splitter.create_documents([BOOK])
     assert llm.calls == len(cache) == 3
     assert "The Rhine\nwritten words" in [piece.page_content for piece in pieces]
     again = await splitter.atransform_documents([Document(page_content=BOOK)])
@@ -205,5 +207,5 @@ def test_what_counts_tokens_is_named():
         "max_tokens": 4,
         "settings": {"tokens": lambda text: len(text.split())},
     }
-    pieces = MultiViewTextSplitter(**settings).split_text("One two three four five six seven eight nine.")
+    pieces = MultiViewTextSplitter(**settings).create_documents(["One two three four five six seven eight nine."])
     assert [len(piece.page_content.split()) for piece in pieces] == [4, 4, 1]

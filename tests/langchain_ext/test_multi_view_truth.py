@@ -218,7 +218,7 @@ def test_one_filter_governs_every_look_up(filter, expand, kind):
     made = two_tenants()
     store = CountedStore(made)
     predicate = filter if callable(filter) else lambda document: document.metadata["tenant"] == "a"
-    own = {"filter": filter}
+    own = {"filters": filter}
     if kind == "memory":
         where = {"documents": made}
     elif kind == "store":
@@ -266,7 +266,7 @@ def test_a_store_that_can_do_little_is_searched_by_metadata_and_its_results_are_
     made = [*pieces(SECRET * 3, tenant="b", year=2020), *pieces(tenant="a", year=2020)]
     store = DictionaryStore(made)
     found, told = asked(
-        MultiViewRetriever(source=store, filter=filter, top_n=2, expand=expand), "the secret caves of Basel"
+        MultiViewRetriever(source=store, filters=filter, top_n=2, expand=expand), "the secret caves of Basel"
     )
     assert len(found) >= 2
     assert {hit.metadata["tenant"] for hit in found} == {"a"}
@@ -285,7 +285,7 @@ class CarelessStore(DictionaryStore):
 def test_a_store_that_heeds_no_filter_is_checked_all_the_same():
     store = CarelessStore(two_tenants())
     for filter in ({"tenant": "a"}, FILTERS[-1]):
-        found, _ = asked(MultiViewRetriever(source=store, filter=filter, top_n=3, expand="neighbours"))
+        found, _ = asked(MultiViewRetriever(source=store, filters=filter, top_n=3, expand="neighbours"))
         assert found
         assert all(BOOK[hit.metadata["drillrank_start"] :].startswith(hit.page_content) for hit in found)
         assert {(hit.metadata["tenant"], hit.metadata["drillrank_view"]) for hit in found} == {("a", "raw")}
@@ -317,7 +317,7 @@ def test_what_is_given_is_under_the_source_s_filter_too():
     made = two_tenants()
     keywords = [piece for piece in made if piece.metadata["drillrank_view"] == "keywords"]
     found, _ = asked(
-        MultiViewRetriever(documents=made, source=lambda question: keywords, filter={"tenant": "a"}, top_n=9)
+        MultiViewRetriever(documents=made, source=lambda question: keywords, filters={"tenant": "a"}, top_n=9)
     )
     assert {hit.metadata["tenant"] for hit in found} == {"a"}
     raw_is_secret = [
@@ -325,7 +325,7 @@ def test_what_is_given_is_under_the_source_s_filter_too():
         for piece in made
     ]
     views = [piece for piece in raw_is_secret if piece.metadata["open"]]
-    found, _ = asked(MultiViewRetriever(documents=raw_is_secret, source=lambda question: views, filter={"open": True}))
+    found, _ = asked(MultiViewRetriever(documents=raw_is_secret, source=lambda question: views, filters={"open": True}))
     assert found == []
 
 
@@ -352,7 +352,7 @@ def test_a_hidden_section_is_not_shown_through_its_views_and_nothing_is_said_of_
     for source in (CountedStore(shown), None):
         for expand in (None, "neighbours"):
             retriever = MultiViewRetriever(
-                source=source, documents=shown, filter={"open": True}, top_n=9, expand=expand
+                source=source, documents=shown, filters={"open": True}, top_n=9, expand=expand
             )
             found, told = asked(retriever)
             assert hidden.metadata["drillrank_section_id"] not in {
@@ -363,7 +363,7 @@ def test_a_hidden_section_is_not_shown_through_its_views_and_nothing_is_said_of_
 
 def test_a_filter_that_shows_nothing_is_told_without_a_name():
     for filter in ({"tenant": "z"}, lambda document: False):
-        found, told = asked(MultiViewRetriever(source=CountedStore(two_tenants()), filter=filter))
+        found, told = asked(MultiViewRetriever(source=CountedStore(two_tenants()), filters=filter))
         assert found == []
         assert len(told) == 1
         assert "filter" in told[0]
@@ -372,9 +372,9 @@ def test_a_filter_that_shows_nothing_is_told_without_a_name():
 
 def test_what_is_no_filter_is_refused():
     with pytest.raises(ValueError, match="filter"):
-        MultiViewRetriever(documents=pieces(), filter="tenant")
+        MultiViewRetriever(documents=pieces(), filters="tenant")
     with pytest.raises(InvalidInput, match="near"):
-        MultiViewRetriever(documents=pieces(), filter={"place": {"$near": 3}})
+        MultiViewRetriever(documents=pieces(), filters={"place": {"$near": 3}})
 
 
 # Old stores, other splitters' chunks, users' keys

@@ -87,7 +87,7 @@ def outcome(documents):
 
 
 def test_linked_documents_are_fetched_from_a_docstore():
-    reranker = PromptRankRerank(docstore=stored(FILM, HOLM, WHALE), top_n=None)
+    reranker = PromptRankRerank(store=stored(FILM, HOLM, WHALE), top_n=None)
     found = reranker.compress_documents([FILM, WHALE], QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm", "whale"]
     assert {document.id: document.page_content for document in found}["holm"] == HOLM.page_content
@@ -97,13 +97,13 @@ def test_linked_documents_are_fetched_from_a_docstore():
 
 
 def test_a_retriever_brings_what_no_link_names():
-    reranker = PromptRankRerank(retriever=Shelf(), links=(), top_n=None)
+    reranker = PromptRankRerank(source=Shelf(), links=(), top_n=None)
     found = reranker.compress_documents([Document("The Silent Pier was directed by somebody.", id="film")], QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm", "whale"]
 
 
 async def test_expansion_is_the_same_asynchronously():
-    reranker = PromptRankRerank(docstore=stored(HOLM), retriever=Shelf())
+    reranker = PromptRankRerank(store=stored(HOLM), source=Shelf())
     expected = outcome(reranker.compress_documents([FILM], QUESTION))
     assert outcome(await reranker.acompress_documents([FILM], QUESTION)) == expected
 
@@ -115,14 +115,14 @@ def test_a_given_document_without_an_id_is_not_fetched_once_more():
         def _get_relevant_documents(self, query, *, run_manager):
             return nameless
 
-    found = PromptRankRerank(retriever=Nameless(), top_n=None).compress_documents(nameless, QUESTION)
+    found = PromptRankRerank(source=Nameless(), top_n=None).compress_documents(nameless, QUESTION)
     assert len(found) == 2
 
 
 def test_stores_and_retrievers_are_no_part_of_the_configuration():
-    given = PromptRankRerank(docstore=stored(), retriever=Shelf(), links=("titles",))
+    given = PromptRankRerank(store=stored(), source=Shelf(), links=("titles",))
     again = PromptRankRerank(**json.loads(given.model_dump_json()))
-    assert (again.links, again.docstore, again.retriever) == (("titles",), None, None)
+    assert (again.links, again.store, again.source) == (("titles",), None, None)
 
 
 @pytest.mark.parametrize("links", [("title",), ("retrieval",), "titles"])

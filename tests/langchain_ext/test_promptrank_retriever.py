@@ -15,7 +15,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.stores import InMemoryByteStore, InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import PrivateAttr, ValidationError
+from pydantic import PrivateAttr
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
@@ -73,7 +73,7 @@ def vectors(documents=DOCUMENTS):
 
 @pytest.mark.parametrize("links", ["metadata", "hyperlinks", "titles"])
 def test_reaches_documents_that_were_not_retrieved(links):
-    retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, links=[links])
+    retriever = PromptRankRetriever(source=Words(documents=DOCUMENTS), documents=DOCUMENTS, links=[links])
     found = retriever.invoke(QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm"]
     assert "film > holm" in [document.metadata["drillrank_path"] for document in found]
@@ -81,7 +81,7 @@ def test_reaches_documents_that_were_not_retrieved(links):
 
 @pytest.mark.parametrize("docstore", [stored, vectors])
 async def test_reaches_documents_by_id_in_a_store(docstore):
-    retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), docstore=docstore())
+    retriever = PromptRankRetriever(source=Words(documents=DOCUMENTS), store=docstore())
     found = retriever.invoke(QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm"]
     assert outcome(await retriever.ainvoke(QUESTION)) == outcome(found)
@@ -90,7 +90,7 @@ async def test_reaches_documents_by_id_in_a_store(docstore):
 def test_a_document_of_a_key_value_store_is_called_by_its_key():
     store = InMemoryStore()
     store.mset([("holm", Document("She grew up in the port of Esbjerg."))])
-    found = PromptRankRetriever(retriever=Words(documents=[FILM]), docstore=store).invoke(QUESTION)
+    found = PromptRankRetriever(source=Words(documents=[FILM]), store=store).invoke(QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm"]
 
 
@@ -99,17 +99,17 @@ def test_a_store_of_bytes_is_a_clear_error_and_can_be_wrapped():
     store = InMemoryByteStore()
     store.mset([("holm", b"bytes")])
     with pytest.raises(InvalidInput, match="create_kv_docstore"):
-        PromptRankRetriever(retriever=base, docstore=store).invoke(QUESTION)
+        PromptRankRetriever(source=base, store=store).invoke(QUESTION)
     wrapped = create_kv_docstore(InMemoryByteStore())
     wrapped.mset([("holm", HOLM)])
-    found = PromptRankRetriever(retriever=base, docstore=wrapped).invoke(QUESTION)
+    found = PromptRankRetriever(source=base, store=wrapped).invoke(QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm"]
 
 
 def test_a_second_retrieval_whose_query_is_the_path():
     base = Words(documents=DOCUMENTS, top_k=2)
     retriever = PromptRankRetriever(
-        retriever=base,
+        source=base,
         links=["retrieval"],
         top_n=None,
         settings={"beam": 1, "hops": 2},
@@ -121,13 +121,13 @@ def test_a_second_retrieval_whose_query_is_the_path():
 def test_links_to_nowhere_and_cycles_end():
     one = Document("a red fox", id="1", metadata={"links": ["2", "nowhere", "1"]})
     two = Document("a river", id="2", metadata={"links": ["1", "2"]})
-    retriever = PromptRankRetriever(retriever=Words(documents=[one]), docstore=stored([one, two]), settings={"hops": 4})
+    retriever = PromptRankRetriever(source=Words(documents=[one]), store=stored([one, two]), settings={"hops": 4})
     assert sorted(document.id for document in retriever.invoke("which red fox")) == ["1", "2"]
 
 
 def test_copies_carry_the_path_and_the_given_documents_do_not_change():
     before = [document.model_dump_json() for document in DOCUMENTS]
-    found = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS).invoke(QUESTION)
+    found = PromptRankRetriever(source=Words(documents=DOCUMENTS), documents=DOCUMENTS).invoke(QUESTION)
     assert [document.model_dump_json() for document in DOCUMENTS] == before
     originals = {document.id: document for document in DOCUMENTS}
     for document in found:
@@ -143,7 +143,7 @@ def test_copies_carry_the_path_and_the_given_documents_do_not_change():
 
 def test_a_users_own_path_stays_and_a_later_ranking_forgets_ours():
     film = FILM.model_copy(update={"metadata": {**FILM.metadata, "path": "films/pier.md", "path_score": "mine"}})
-    [found] = PromptRankRetriever(retriever=Words(documents=[film])).invoke(QUESTION)
+    [found] = PromptRankRetriever(source=Words(documents=[film])).invoke(QUESTION)
     assert (found.metadata["path"], found.metadata["path_score"]) == ("films/pier.md", "mine")
     [again] = UPRRerank().compress_documents([found], QUESTION)
     assert {**again.metadata, "relevance_score": None} == {**film.metadata, "relevance_score": None}
@@ -152,7 +152,7 @@ def test_a_users_own_path_stays_and_a_later_ranking_forgets_ours():
 def test_documents_without_ids_are_told_apart_and_recognised():
     nameless = [document.model_copy(update={"id": None}) for document in DOCUMENTS]
     base = Words(documents=nameless, top_k=2)
-    found = PromptRankRetriever(retriever=base, documents=nameless, links=["titles", "retrieval"], top_n=None).invoke(
+    found = PromptRankRetriever(source=base, documents=nameless, links=["titles", "retrieval"], top_n=None).invoke(
         QUESTION
     )
     ids = [document.id for document in found]
@@ -163,7 +163,7 @@ def test_documents_without_ids_are_told_apart_and_recognised():
 
 def test_a_document_that_is_retrieved_twice_comes_once():
     base = Words(documents=[FILM, FILM, HOLM], top_k=3)
-    retriever = PromptRankRetriever(retriever=base, top_n=None)
+    retriever = PromptRankRetriever(source=base, top_n=None)
     assert sorted(document.page_content for document in retriever.invoke(QUESTION)) == sorted(
         [FILM.page_content, HOLM.page_content]
     )
@@ -172,8 +172,8 @@ def test_a_document_that_is_retrieved_twice_comes_once():
 @pytest.mark.parametrize("base", [Words, AsyncWords])
 async def test_async_equals_sync(base):
     retriever = PromptRankRetriever(
-        retriever=base(documents=DOCUMENTS[:2], top_k=2),
-        docstore=stored(),
+        source=base(documents=DOCUMENTS[:2], top_k=2),
+        store=stored(),
         links=["metadata", "retrieval"],
         settings={"hops": 3},
     )
@@ -184,7 +184,7 @@ async def test_async_equals_sync(base):
 
 
 async def test_the_event_loop_is_not_blocked():
-    retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, model=SlowModel())
+    retriever = PromptRankRetriever(source=Words(documents=DOCUMENTS), documents=DOCUMENTS, model=SlowModel())
     assert await ticks_during(retriever.ainvoke(QUESTION)) >= 3
 
 
@@ -202,8 +202,8 @@ def test_the_result_is_that_of_the_core(graph, retrieved, hops, in_corpus):
     passages = [Passage(text, id=str(i), links=links) for i, (text, links) in enumerate(graph)]
     base = Words(documents=documents, top_k=retrieved)
     search = {"hops": hops, "beam": 4, "branch": 2, "pairs": 3}
-    known = {"documents": documents} if in_corpus else {"docstore": stored(documents)}
-    found = PromptRankRetriever(retriever=base, links=["metadata"], top_n=None, settings=search, **known).invoke(
+    known = {"documents": documents} if in_corpus else {"store": stored(documents)}
+    found = PromptRankRetriever(source=base, links=["metadata"], top_n=None, settings=search, **known).invoke(
         "silent pier"
     )
 
@@ -240,7 +240,7 @@ class AsyncListener(AsyncCallbackHandler, Listener):
 
 
 async def test_every_hop_is_told_and_inner_runs_are_children():
-    retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS, settings={"hops": 4})
+    retriever = PromptRankRetriever(source=Words(documents=DOCUMENTS), documents=DOCUMENTS, settings={"hops": 4})
     listener, alistener = Listener(), AsyncListener()
     retriever.invoke(QUESTION, {"callbacks": [listener]})
     await retriever.ainvoke(QUESTION, {"callbacks": [alistener]})
@@ -255,7 +255,7 @@ async def test_every_hop_is_told_and_inner_runs_are_children():
 
 
 async def test_events_stream():
-    retriever = PromptRankRetriever(retriever=Words(documents=DOCUMENTS), documents=DOCUMENTS)
+    retriever = PromptRankRetriever(source=Words(documents=DOCUMENTS), documents=DOCUMENTS)
     events = [event async for event in retriever.astream_events(QUESTION, version="v2")]
     told = [event["data"]["hop"] for event in events if event["event"] == "on_custom_event"]
     assert told == [1, 2]
@@ -263,7 +263,7 @@ async def test_events_stream():
 
 def test_a_reranker_in_a_run_tells_of_its_hops_and_of_what_it_retrieves():
     listener = Listener()
-    reranker = PromptRankRerank(retriever=Words(documents=[WHALE]), settings={"hops": 2})
+    reranker = PromptRankRerank(source=Words(documents=[WHALE]), settings={"hops": 2})
     pipeline = ContextualCompressionRetriever(
         base_compressor=reranker, base_retriever=Words(documents=[FILM, HOLM], top_k=2)
     )
@@ -276,23 +276,23 @@ def test_a_reranker_in_a_run_tells_of_its_hops_and_of_what_it_retrieves():
 
 
 def test_nothing_retrieved_nothing_found():
-    assert PromptRankRetriever(retriever=Words(documents=[]), documents=DOCUMENTS).invoke(QUESTION) == []
+    assert PromptRankRetriever(source=Words(documents=[]), documents=DOCUMENTS).invoke(QUESTION) == []
 
 
-@pytest.mark.parametrize("wrong", [{"hop": 3}, {"links": ["title"]}, {"top_n": 0}, {"hops": 0}, {"docstore": {}}])
+@pytest.mark.parametrize("wrong", [{"hop": 3}, {"links": ["title"]}, {"top_n": 0}, {"hops": 0}, {"store": {}}])
 def test_settings_that_cannot_be_used_are_refused_at_once(wrong):
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        PromptRankRetriever(retriever=Words(documents=DOCUMENTS), **wrong)
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        PromptRankRetriever(source=Words(documents=DOCUMENTS), **wrong)
 
 
 def test_two_documents_of_the_same_id_are_refused_as_a_corpus():
     with pytest.raises(InvalidInput, match="share"):
-        PromptRankRetriever(retriever=Words(documents=[]), documents=[FILM, HOLM.model_copy(update={"id": "film"})])
+        PromptRankRetriever(source=Words(documents=[]), documents=[FILM, HOLM.model_copy(update={"id": "film"})])
 
 
 def test_settings_reach_the_search_and_survive_pickle():
     retriever = PromptRankRetriever(
-        retriever=Words(documents=DOCUMENTS),
+        source=Words(documents=DOCUMENTS),
         documents=DOCUMENTS,
         settings={"hops": 1, "instructions": [PROMPTRANK_INSTRUCTIONS[7]]},
     )

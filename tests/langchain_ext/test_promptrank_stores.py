@@ -79,7 +79,7 @@ LINKS = ["metadata", "hyperlinks", "titles"]
 async def test_a_linked_text_is_what_the_store_holds_now(links, docstore):
     store = docstore(FILM, holm(text="Redacted."))
     retriever = PromptRankRetriever(
-        retriever=finds(FILM), documents=[FILM, holm(text="SECRET")], docstore=store, links=[links]
+        source=finds(FILM), documents=[FILM, holm(text="SECRET")], store=store, links=[links]
     )
     with pytest.warns(DrillrankWarning, match="1 of the documents given"):
         found = retriever.invoke(QUESTION)
@@ -90,11 +90,11 @@ async def test_a_linked_text_is_what_the_store_holds_now(links, docstore):
 def test_a_hit_wins_over_a_given_document():
     new = holm(text="She grew up in Ribe.").model_copy(update={"metadata": {**holm().metadata, "version": 2}})
     old = holm().model_copy(update={"metadata": {**holm().metadata, "version": 1}})
-    retriever = PromptRankRetriever(retriever=finds(FILM, new), documents=[FILM, old])
+    retriever = PromptRankRetriever(source=finds(FILM, new), documents=[FILM, old])
     with pytest.warns(DrillrankWarning, match="'holm'"):
         found = {document.id: document for document in retriever.invoke(QUESTION)}
     assert (found["holm"].page_content, found["holm"].metadata["version"]) == ("She grew up in Ribe.", 2)
-    again = PromptRankRetriever(retriever=finds(FILM, new), documents=[FILM, new]).invoke(QUESTION)
+    again = PromptRankRetriever(source=finds(FILM, new), documents=[FILM, new]).invoke(QUESTION)
     assert {d.id: d.metadata["relevance_score"] for d in again}.keys() == found.keys()
 
 
@@ -102,7 +102,7 @@ def test_a_hit_wins_over_a_given_document():
 def test_the_store_behind_the_retriever_knows_what_is_left(links):
     store = vectors(FILM, holm())
     everything = store.as_retriever(search_kwargs={"k": 1})
-    retriever = PromptRankRetriever(retriever=everything, documents=[FILM, holm()], links=[links], top_n=None)
+    retriever = PromptRankRetriever(source=everything, documents=[FILM, holm()], links=[links], top_n=None)
     store.delete(["holm"])
     assert texts(retriever.invoke(QUESTION)) == [FILM.page_content]
     store.add_documents([holm(text="She grew up in Ribe.")])
@@ -125,10 +125,10 @@ def test_a_store_with_ids_of_its_own_says_so_and_nothing_comes_twice():
         store.add_documents([document.model_copy(update={"id": None}) for document in documents])
     films, both = (store.as_retriever() for store in stores)
     with pytest.warns(DrillrankWarning, match="pass docstore") as caught:
-        found = PromptRankRetriever(retriever=films, documents=documents).invoke(QUESTION)
+        found = PromptRankRetriever(source=films, documents=documents).invoke(QUESTION)
     assert len(caught) == 1
     assert texts(found) == [FILM.page_content]
-    found = PromptRankRetriever(retriever=both, documents=documents, links=["titles"], top_n=None).invoke(QUESTION)
+    found = PromptRankRetriever(source=both, documents=documents, links=["titles"], top_n=None).invoke(QUESTION)
     assert sorted(texts(found)) == sorted(texts(documents))
     paths = {document.metadata["drillrank_path"] for document in found}
     named = {document.page_content: document.id for document in found}
@@ -143,10 +143,10 @@ def test_where_no_store_can_be_asked_the_given_ones_stand():
 
     store = Unasked(DeterministicFakeEmbedding(size=8))
     store.add_documents([FILM])
-    found = PromptRankRetriever(retriever=store.as_retriever(), documents=[FILM, holm()]).invoke(QUESTION)
+    found = PromptRankRetriever(source=store.as_retriever(), documents=[FILM, holm()]).invoke(QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm"]
     with pytest.raises(InvalidInput, match="another docstore"):
-        PromptRankRetriever(retriever=finds(FILM), docstore=store).invoke(QUESTION)
+        PromptRankRetriever(source=finds(FILM), store=store).invoke(QUESTION)
 
 
 def test_all_that_one_hop_needs_is_fetched_at_once():
@@ -161,23 +161,23 @@ def test_all_that_one_hop_needs_is_fetched_at_once():
     others = [Document(f"Port {i}.", id=f"p{i}") for i in range(4)]
     store.mset([(document.id, document) for document in others])
     start = [FILM.model_copy(update={"id": f"f{i}", "metadata": {"links": [f"p{i}", f"p{i + 2}"]}}) for i in range(2)]
-    PromptRankRetriever(retriever=finds(*start), documents=others, docstore=store).invoke(QUESTION)
+    PromptRankRetriever(source=finds(*start), documents=others, store=store).invoke(QUESTION)
     assert asked == [["p0", "p1", "p2", "p3"]]
 
 
 WAYS = {
-    "documents": lambda hidden: {"retriever": finds(FILM), "documents": [FILM, hidden]},
-    "docstore": lambda hidden: {"retriever": finds(FILM), "docstore": by_key(FILM, hidden)},
-    "store as docstore": lambda hidden: {"retriever": finds(FILM), "docstore": vectors(FILM, hidden)},
-    "hits": lambda hidden: {"retriever": finds(FILM, hidden)},
+    "documents": lambda hidden: {"source": finds(FILM), "documents": [FILM, hidden]},
+    "docstore": lambda hidden: {"source": finds(FILM), "store": by_key(FILM, hidden)},
+    "store as docstore": lambda hidden: {"source": finds(FILM), "store": vectors(FILM, hidden)},
+    "hits": lambda hidden: {"source": finds(FILM, hidden)},
     "retrieval": lambda hidden: {
-        "retriever": RunnableLambda(lambda query: [FILM] if query == QUESTION else [hidden]),
+        "source": RunnableLambda(lambda query: [FILM] if query == QUESTION else [hidden]),
         "links": ["retrieval"],
     },
     "docstore and documents of one's own": lambda hidden: {
-        "retriever": finds(FILM),
+        "source": finds(FILM),
         "documents": [FILM, holm()],
-        "docstore": by_key(FILM, hidden),
+        "store": by_key(FILM, hidden),
     },
 }
 
@@ -190,7 +190,7 @@ async def test_nothing_hidden_is_returned_named_or_told(links, way, filter):
     ears = Ears()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        retriever = PromptRankRetriever(**{"links": [links], **WAYS[way](hidden)}, filter=filter, top_n=None)
+        retriever = PromptRankRetriever(**{"links": [links], **WAYS[way](hidden)}, filters=filter, top_n=None)
         run = RunnableLambda(lambda question: retriever.invoke(question))
         found = run.invoke(QUESTION, {"callbacks": [ears]})
         assert texts(await retriever.ainvoke(QUESTION)) == texts(found)
@@ -207,26 +207,26 @@ def test_the_filter_of_the_source_governs_what_is_linked(way):
     hidden = holm("b", "SECRET")
     store = vectors(FILM, hidden)
     settings = WAYS[way](hidden)
-    settings["retriever"] = store.as_retriever(search_kwargs={"filter": lambda found: found.metadata["tenant"] == "a"})
+    settings["source"] = store.as_retriever(search_kwargs={"filter": lambda found: found.metadata["tenant"] == "a"})
     assert [document.id for document in PromptRankRetriever(**settings).invoke(QUESTION)] == ["film"]
-    settings["retriever"] = store.as_retriever(search_kwargs={"where_document": {"$contains": "Pier"}})
-    settings["retriever"].vectorstore.similarity_search = lambda query, **options: [FILM]
+    settings["source"] = store.as_retriever(search_kwargs={"where_document": {"$contains": "Pier"}})
+    settings["source"].vectorstore.similarity_search = lambda query, **options: [FILM]
     with pytest.raises(InvalidInput, match="cannot check"):
         PromptRankRetriever(**settings).invoke(QUESTION)
 
 
 def test_a_reranker_reads_nothing_hidden():
     hidden = holm("b", "SECRET")
-    for options in ({}, {"docstore": by_key(hidden)}, {"retriever": finds(hidden)}):
-        found = PromptRankRerank(filter=MINE, top_n=None, **options).compress_documents([FILM, hidden], QUESTION)
+    for options in ({}, {"store": by_key(hidden)}, {"source": finds(hidden)}):
+        found = PromptRankRerank(filters=MINE, top_n=None, **options).compress_documents([FILM, hidden], QUESTION)
         assert [document.id for document in found] == ["film"]
-        found = PromptRankRerank(filter=MINE, top_n=None, **options).compress_documents([FILM], QUESTION)
+        found = PromptRankRerank(filters=MINE, top_n=None, **options).compress_documents([FILM], QUESTION)
         assert [document.id for document in found] == ["film"]
 
 
 def test_a_reranker_takes_its_own_documents_out_of_a_store_once():
     nameless = [document.model_copy(update={"id": None}) for document in (FILM, holm())]
-    found = PromptRankRerank(docstore=by_key(FILM, holm()), top_n=None).compress_documents(nameless, QUESTION)
+    found = PromptRankRerank(store=by_key(FILM, holm()), top_n=None).compress_documents(nameless, QUESTION)
     assert sorted(texts(found)) == sorted(texts(nameless))
 
 
@@ -242,7 +242,7 @@ async def test_no_prompt_holds_what_is_hidden():
     hidden = holm("b", "SECRET")
     says = ["Yes.\nFollow up: Who directed it?", "Ada Holm", "So the final answer is: Esbjerg"]
     llm = Listening(responses=says, prompts=[])
-    chain = SelfAskChain(llm=llm, retriever=finds(hidden, FILM), filter=MINE)
+    chain = SelfAskChain(llm=llm, source=finds(hidden, FILM), filters=MINE)
     found = chain.invoke(QUESTION)
     assert texts(found["steps"][0]["documents"]) == [FILM.page_content]
     llm.i = 0
@@ -250,7 +250,7 @@ async def test_no_prompt_holds_what_is_hidden():
     assert "Pier" in str(llm.prompts)
     assert "SECRET" not in str(llm.prompts)
     merging = BRMGRRetriever(
-        retriever=finds(hidden, FILM), llm=Listening(responses=["x"], prompts=[]), filter=MINE, n_generated=1
+        source=finds(hidden, FILM), llm=Listening(responses=["x"], prompts=[]), filters=MINE, n_generated=1
     )
     assert sorted(texts(merging.invoke(QUESTION))) == sorted([FILM.page_content, "x"])
     assert sorted(texts(await merging.ainvoke(QUESTION))) == sorted([FILM.page_content, "x"])
@@ -260,9 +260,9 @@ async def test_no_prompt_holds_what_is_hidden():
 def test_a_filter_that_nobody_knows_is_refused_at_once(component):
     fields = {"llm": FakeListChatModel(responses=["x"])} if "llm" in component.model_fields else {}
     if component is not PromptRankRerank:
-        fields["retriever"] = finds()
+        fields["source"] = finds()
     with pytest.raises(InvalidInput, match="near"):
-        component(filter={"tenant": {"$near": "a"}}, **fields)
+        component(filters={"tenant": {"$near": "a"}}, **fields)
 
 
 def documents_of(records):
@@ -277,19 +277,19 @@ def test_what_is_hidden_might_as_well_not_be_there(records, first, where):
     mine = [document for document in documents if document.metadata["tenant"] == "a"]
     hits = documents[: first + 1]
     common = {
-        "retriever": finds(*hits),
+        "source": finds(*hits),
         "model": load_language_model("unigram").fit(TITLES),
         "top_n": None,
         "links": LINKS,
     }
 
     def found(documents, stored, **options):
-        beside = {"docstore": by_key(*stored)} if where == "store" else {}
+        beside = {"store": by_key(*stored)} if where == "store" else {}
         ranking = PromptRankRetriever(**common, documents=documents, **beside, **options).invoke(NAMING)
         return {document.id: (round(document.metadata["relevance_score"], 9), document) for document in ranking}
 
-    behind = found(documents, documents, filter=MINE)
-    common["retriever"] = finds(*(document for document in hits if document in mine))
+    behind = found(documents, documents, filters=MINE)
+    common["source"] = finds(*(document for document in hits if document in mine))
     alone = found(mine, mine)
     assert behind.keys() == alone.keys()
     assert {id_: score for id_, (score, _) in behind.items()} == {id_: score for id_, (score, _) in alone.items()}
@@ -300,10 +300,10 @@ def test_what_is_hidden_might_as_well_not_be_there(records, first, where):
 def test_every_result_is_what_the_store_holds(before, after, first):
     held = {document.id: document for document in documents_of(after)}
     retriever = PromptRankRetriever(
-        retriever=finds(*list(held.values())[: first + 1]),
+        source=finds(*list(held.values())[: first + 1]),
         documents=documents_of(before),
-        docstore=by_key(*held.values()),
-        filter=MINE,
+        store=by_key(*held.values()),
+        filters=MINE,
         top_n=None,
     )
     with warnings.catch_warnings():

@@ -105,7 +105,7 @@ ONE: dict[str, Wrap] = {
     "a filter by an LLM": lambda inner: compressed(inner, LLMChainFilter.from_llm(LLM)),
     "MultiViewRetriever": lambda inner: MultiViewRetriever(source=inner),
     "MultiViewRetriever over the store": lambda inner: MultiViewRetriever(source=inner.vectorstore),
-    "PromptRankRetriever": lambda inner: PromptRankRetriever(retriever=inner),
+    "PromptRankRetriever": lambda inner: PromptRankRetriever(source=inner),
 }
 SEVERAL: dict[str, Callable[..., Any]] = {
     "with fallbacks": lambda one, other: one.with_fallbacks([other]),
@@ -131,10 +131,10 @@ MORE: dict[str, Wrap] = {
     "a user's compressor": lambda inner: compressed(inner, Redacting()),
     "an extractor": lambda inner: compressed(inner, LLMChainExtractor.from_llm(LLM)),
     "a pipeline": lambda inner: compressed(inner, DocumentCompressorPipeline(transformers=[Redacting()])),
-    "PromptRankRetriever with a docstore": lambda inner: PromptRankRetriever(retriever=inner, docstore=InMemoryStore()),
-    "BRMGRRetriever": lambda inner: BRMGRRetriever(retriever=inner, llm=FakeListChatModel(responses=["x"])),
+    "PromptRankRetriever with a docstore": lambda inner: PromptRankRetriever(source=inner, store=InMemoryStore()),
+    "BRMGRRetriever": lambda inner: BRMGRRetriever(source=inner, llm=FakeListChatModel(responses=["x"])),
     "D3Retriever": lambda inner: D3Retriever(source=inner),
-    "in memory": lambda inner: MultiViewRetriever(documents=MultiViewTextSplitter().split_text("x")),
+    "in memory": lambda inner: MultiViewRetriever(documents=MultiViewTextSplitter().create_documents(["x"])),
 }
 
 

@@ -257,7 +257,12 @@ def test_events_are_balanced():
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"n_generated": 0}, {"workers": 0}, {"top_n": 0}, {"prompts": []}, {"prompts": ["none"]}]
+    "arguments",
+    [
+        {"n_generated": 0},
+        {"top_n": 0},
+        *({"settings": one} for one in ({"workers": 0}, {"prompts": []}, {"prompts": "x"})),
+    ],
 )
 def test_bad_arguments(arguments):
     with pytest.raises(InvalidInput):

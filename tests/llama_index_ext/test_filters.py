@@ -129,7 +129,7 @@ def test_the_sources_filter_is_read_wherever_it_stands(wrap: Callable[[BaseRetri
         lambda **own: BRMGRRetriever(unfiltered(), MockLLM(), **own),
         lambda **own: D3Retriever(source=unfiltered(), **own),
         lambda **own: MultiViewRetriever(source=unfiltered(), **own),
-        lambda **own: PromptRankRetriever(unfiltered(), **own),
+        lambda **own: PromptRankRetriever(source=unfiltered(), **own),
     ],
 )
 def test_a_components_own_filter_is_read_as_any_source_s(component: Callable[..., BaseRetriever]):

@@ -20,7 +20,7 @@ def index():
     [
         D3Retriever,
         MultiViewRetriever,
-        lambda index: PromptRankRetriever(index.as_retriever(), nodes=index),
+        lambda index: PromptRankRetriever(source=index.as_retriever(), documents=index),
         lambda index: D3Retriever("a fox"),
     ],
 )
@@ -32,7 +32,7 @@ def test_an_index_is_no_list_of_nodes(make, index):
 @pytest.mark.parametrize(
     "make",
     [
-        PromptRankRetriever,
+        lambda index: PromptRankRetriever(source=index),
         lambda index: BRMGRRetriever(index, MockLLM()),
         lambda index: SelfAskQueryEngine(index, MockLLM()),
     ],

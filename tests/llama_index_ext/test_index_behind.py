@@ -74,7 +74,7 @@ ONE: dict[str, Wrap] = {
     "by view": lambda inner: {"raw": inner, "summary": inner},
     "MultiViewRetriever": lambda inner: MultiViewRetriever(source=inner),
     "MultiViewRetriever by view": lambda inner: MultiViewRetriever(source={"raw": inner, "summary": inner}),
-    "PromptRankRetriever": lambda inner: PromptRankRetriever(inner),
+    "PromptRankRetriever": lambda inner: PromptRankRetriever(source=inner),
 }
 SEVERAL: dict[str, Callable[..., Any]] = {
     "QueryFusionRetriever": fused,
@@ -91,7 +91,7 @@ MORE: dict[str, Wrap] = {
     ),
     "objects": leading_to,
     "fused objects": lambda inner: fused(leading_to(inner)),
-    "PromptRankRetriever with a docstore": lambda inner: PromptRankRetriever(inner, docstore=SimpleDocumentStore()),
+    "PromptRankRetriever with a docstore": lambda inner: PromptRankRetriever(source=inner, store=SimpleDocumentStore()),
     "BRMGRRetriever": lambda inner: BRMGRRetriever(inner, MockLLM()),
     "D3Retriever": lambda inner: D3Retriever(source=inner),
     "in memory": lambda inner: MultiViewRetriever(MultiViewNodeParser()([Document(text="x")])),
@@ -173,7 +173,7 @@ COMPONENTS: dict[str, Wrap] = {
     "MultiViewRetriever": lambda source: MultiViewRetriever(source=source, expand="neighbours"),
     "MultiViewRetriever by view": lambda source: MultiViewRetriever(source={"raw": source, "summary": source}),
     "D3Retriever": lambda source: D3Retriever(source=source),
-    "PromptRankRetriever": lambda source: PromptRankRetriever(source, top_n=None),
+    "PromptRankRetriever": lambda source: PromptRankRetriever(source=source, top_n=None),
     "BRMGRRetriever": lambda source: BRMGRRetriever(source, MockLLM(max_tokens=3), 1, generated_share=0.0),
     "SelfAskQueryEngine": lambda source: SelfAskQueryEngine(source, Reader(reasoner, Crowd())),
 }

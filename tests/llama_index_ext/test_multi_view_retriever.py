@@ -158,9 +158,9 @@ def test_expansion_in_memory_and_in_a_store(expand, expected):
     storage = StorageContext.from_defaults(docstore=SimpleDocumentStore())
     storage.docstore.add_documents(NODES)
     kinds = (
-        {"nodes": NODES},
+        {"documents": NODES},
         {"source": vector_index(storage_context=storage)},
-        {"source": vector_index(), "nodes": NODES},
+        {"source": vector_index(), "documents": NODES},
     )
     for settings in kinds:
         found = MultiViewRetriever(**settings, top_n=1, expand=expand).retrieve(QUESTION)
@@ -172,7 +172,7 @@ def test_expansion_in_memory_and_in_a_store(expand, expected):
 
 def test_a_view_whose_section_is_nowhere_is_left_out_with_a_warning():
     lonely = Scripted(of_view("keywords", [0]))
-    with pytest.warns(DrillrankWarning, match="pass nodes, too"):
+    with pytest.warns(DrillrankWarning, match="pass documents, too"):
         assert MultiViewRetriever(source={"keywords": lonely}).retrieve(QUESTION) == []
     with_nodes = MultiViewRetriever(NODES, source={"keywords": lonely}).retrieve(QUESTION)
     assert [found.node.node_id for found in with_nodes] == [RAW[0].node_id]
@@ -205,4 +205,4 @@ def test_an_empty_store_finds_nothing_and_says_so():
 )
 def test_unusable_settings_are_named(settings, match):
     with pytest.raises(InvalidInput, match=match):
-        MultiViewRetriever(**settings)
+        MultiViewRetriever(**{"documents": NODES} | settings)

@@ -163,7 +163,7 @@ def test_stale_nodes_give_way_with_one_warning(kind):
     found, told = asked(MultiViewRetriever(nodes(), source=held.index, expand="neighbours"))
     assert set(texts(found)) <= {node.text for node in held.nodes().values()}
     assert len(told) == 1
-    assert "nodes differ" in told[0]
+    assert "documents differ" in told[0]
 
 
 def test_nodes_stand_in_where_no_index_can_be_asked_unless_they_differ():
@@ -231,11 +231,11 @@ def test_one_filter_governs_every_look_up(kind, filters, how):
         return held.index.as_retriever(similarity_top_k=40, filters=filters)
 
     where = {
-        "memory": lambda: {"nodes": made, "filters": filters},
+        "memory": lambda: {"documents": made, "filters": filters},
         "index": lambda: {"source": held.index, "filters": filters},
         "retriever": lambda: {"source": held.sources()[1], "filters": filters},
         "inherited": lambda: {"source": held.index.as_retriever(similarity_top_k=40, filters=inherited)},
-        "by view": lambda: {"source": {view: of_view(view) for view in VIEWS}, "nodes": made},
+        "by view": lambda: {"source": {view: of_view(view) for view in VIEWS}, "documents": made},
     }[how]()
     for expand in (None, "neighbours", "parent"):
         found, told = asked(MultiViewRetriever(**where, expand=expand, top_n=9), "Where are the secret caves?")
@@ -307,7 +307,7 @@ def test_users_keys_survive_and_hide_nothing(kind):
     names = ("view", "section_id", "section_path", "context", "matched_views", "expanded_from")
     mine = dict.fromkeys(names, "mine")
     made = nodes(**mine)
-    for where in ({"nodes": made}, {"source": Held(kind, made).index}):
+    for where in ({"documents": made}, {"source": Held(kind, made).index}):
         found, told = asked(MultiViewRetriever(**where, expand="neighbours", top_n=1))
         assert len(found) == 3
         assert told == []

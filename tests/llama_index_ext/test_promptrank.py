@@ -81,24 +81,24 @@ def rerank(reranker, *nodes):
 def test_linked_nodes_are_fetched_from_a_docstore():
     docstore = SimpleDocumentStore()
     docstore.add_documents([FILM, HOLM, WHALE])
-    found = rerank(PromptRankRerank(docstore=docstore, settings={"keep_retrieval_score": True}), FILM, WHALE)
+    found = rerank(PromptRankRerank(store=docstore, settings={"keep_retrieval_score": True}), FILM, WHALE)
     assert sorted(item.node.node_id for item in found) == ["film", "holm", "whale"]
     assert {item.node.node_id: item.node.metadata["retrieval_score"] for item in found}["holm"] is None
     assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
-    assert len(rerank(PromptRankRerank(docstore=docstore, top_n=1), FILM, WHALE)) == 1
+    assert len(rerank(PromptRankRerank(store=docstore, top_n=1), FILM, WHALE)) == 1
     assert sorted(item.node.node_id for item in rerank(PromptRankRerank(), FILM, WHALE)) == ["film", "whale"]
 
 
 def test_a_retriever_brings_what_no_link_names():
     film = TextNode(text="The Silent Pier was directed by somebody.", id_="film")
-    found = rerank(PromptRankRerank(retriever=Shelf(), links=()), film)
+    found = rerank(PromptRankRerank(source=Shelf(), links=()), film)
     assert sorted(item.node.node_id for item in found) == ["film", "holm", "whale"]
 
 
 async def test_expansion_is_the_same_asynchronously():
     docstore = SimpleDocumentStore()
     docstore.add_documents([HOLM])
-    reranker = PromptRankRerank(docstore=docstore, retriever=Shelf())
+    reranker = PromptRankRerank(store=docstore, source=Shelf())
     nodes = [NodeWithScore(node=FILM)]
     expected = [(item.node.node_id, item.score) for item in reranker.postprocess_nodes(nodes, query_str=QUESTION)]
     found = await reranker.apostprocess_nodes(nodes, query_str=QUESTION)
@@ -106,10 +106,10 @@ async def test_expansion_is_the_same_asynchronously():
 
 
 def test_stores_and_retrievers_are_no_part_of_the_configuration():
-    given = PromptRankRerank(docstore=SimpleDocumentStore(), retriever=Shelf(), links=("titles", "relationships"))
-    assert not {"docstore", "retriever"} & set(given.to_dict())
+    given = PromptRankRerank(store=SimpleDocumentStore(), source=Shelf(), links=("titles", "relationships"))
+    assert not {"store", "source"} & set(given.to_dict())
     again = PromptRankRerank.from_json(given.to_json())
-    assert (again.links, again.docstore, again.retriever) == (("titles", "relationships"), None, None)
+    assert (again.links, again.store, again.source) == (("titles", "relationships"), None, None)
 
 
 @pytest.mark.parametrize("links", [("title",), ("retrieval",), "titles"])

@@ -81,15 +81,15 @@ def with_relation(kind):
     )
 
 
-@pytest.mark.parametrize("source", [{"nodes": NODES}, {"docstore": True}])
+@pytest.mark.parametrize("source", [{"documents": NODES}, {"store": True}])
 @pytest.mark.parametrize("links", [["metadata"], ["hyperlinks"], ["titles"]])
 def test_reaches_what_was_not_retrieved(source, links):
-    if "docstore" in source:
-        source = {"docstore": SimpleDocumentStore()}
-        source["docstore"].add_documents(NODES)
+    if "store" in source:
+        source = {"store": SimpleDocumentStore()}
+        source["store"].add_documents(NODES)
         if links != ["metadata"]:  # a store knows ids, no titles and addresses
-            source["nodes"] = NODES
-    found = PromptRankRetriever(Words(NODES), links=links, **source).retrieve(QUESTION)
+            source["documents"] = NODES
+    found = PromptRankRetriever(source=Words(NODES), links=links, **source).retrieve(QUESTION)
     assert sorted(item.node.node_id for item in found) == ["film", "holm"]
     assert "film > holm" in [item.node.metadata["drillrank_path"] for item in found]
 
@@ -97,7 +97,7 @@ def test_reaches_what_was_not_retrieved(source, links):
 def test_a_second_retrieval_whose_query_is_the_path():
     base = Words(NODES, top_k=2)
     found = PromptRankRetriever(
-        base,
+        source=base,
         links=["retrieval"],
         top_n=None,
         settings={"beam": 1, "hops": 2},
@@ -113,13 +113,13 @@ def test_a_second_retrieval_whose_query_is_the_path():
 )
 def test_relationships(kind):
     film = with_relation(kind)
-    retriever = PromptRankRetriever(Words([film]), nodes=[film, HOLM], links=["relationships"])
+    retriever = PromptRankRetriever(source=Words([film]), documents=[film, HOLM], links=["relationships"])
     assert {item.node.node_id for item in retriever.retrieve(QUESTION)} == {"film", "holm"}
 
 
 def test_the_source_of_a_node_is_no_further_evidence():
     film = with_relation(NodeRelationship.SOURCE)
-    retriever = PromptRankRetriever(Words([film]), nodes=[film, HOLM], links=["relationships"])
+    retriever = PromptRankRetriever(source=Words([film]), documents=[film, HOLM], links=["relationships"])
     assert [item.node.node_id for item in retriever.retrieve(QUESTION)] == ["film"]
 
 
@@ -128,13 +128,13 @@ def test_links_to_nowhere_and_cycles_end():
     two = TextNode(text="a river", id_="2", metadata={"links": ["1", "2"]})
     docstore = SimpleDocumentStore()
     docstore.add_documents([one, two])
-    found = PromptRankRetriever(Words([one]), docstore=docstore, settings={"hops": 4}).retrieve("which red fox")
+    found = PromptRankRetriever(source=Words([one]), store=docstore, settings={"hops": 4}).retrieve("which red fox")
     assert sorted(item.node.node_id for item in found) == ["1", "2"]
 
 
 def test_copies_carry_the_path_and_the_given_nodes_do_not_change():
     before = [node.model_dump_json() for node in NODES]
-    found = PromptRankRetriever(Words(NODES), nodes=NODES).retrieve(QUESTION)
+    found = PromptRankRetriever(source=Words(NODES), documents=NODES).retrieve(QUESTION)
     assert [node.model_dump_json() for node in NODES] == before
     for item in found:
         added = {"drillrank_path", "drillrank_path_score"}
@@ -147,7 +147,7 @@ def test_copies_carry_the_path_and_the_given_nodes_do_not_change():
 
 def test_a_users_own_path_stays_and_a_later_ranking_forgets_ours():
     film = NODES[0].model_copy(update={"metadata": {**NODES[0].metadata, "path": "films/pier.md"}})
-    [found] = PromptRankRetriever(Words([film])).retrieve(QUESTION)
+    [found] = PromptRankRetriever(source=Words([film])).retrieve(QUESTION)
     assert found.node.metadata["path"] == "films/pier.md"
     assert found.node.get_content(MetadataMode.LLM) == film.get_content(MetadataMode.LLM)
     [again] = UPRRerank().postprocess_nodes([found], query_str=QUESTION)
@@ -159,7 +159,7 @@ def test_a_node_that_is_retrieved_twice_comes_once():
         def _retrieve(self, query_bundle):
             return 2 * super()._retrieve(query_bundle)
 
-    found = PromptRankRetriever(Twice(NODES, top_k=4), top_n=None).retrieve(QUESTION)
+    found = PromptRankRetriever(source=Twice(NODES, top_k=4), top_n=None).retrieve(QUESTION)
     assert sorted(item.node.node_id for item in found) == sorted(node.node_id for node in NODES)
 
 
@@ -168,7 +168,7 @@ async def test_async_equals_sync(base):
     docstore = SimpleDocumentStore()
     docstore.add_documents(NODES)
     links = ["metadata", "retrieval"]
-    retriever = PromptRankRetriever(base(NODES[:2], top_k=2), docstore=docstore, links=links, settings={"hops": 3})
+    retriever = PromptRankRetriever(source=base(NODES[:2], top_k=2), store=docstore, links=links, settings={"hops": 3})
     expected = outcome(retriever.retrieve(QUESTION))
     assert outcome(await retriever.aretrieve(QUESTION)) == expected
     many = await asyncio.gather(*(retriever.aretrieve(QUESTION) for _ in range(40)))  # more than there are threads
@@ -176,7 +176,7 @@ async def test_async_equals_sync(base):
 
 
 async def test_a_base_retriever_without_async_does_not_block_the_event_loop():
-    retriever = PromptRankRetriever(SlowWords(NODES), nodes=NODES)
+    retriever = PromptRankRetriever(source=SlowWords(NODES), documents=NODES)
     assert await ticks_during(retriever.aretrieve(QUESTION)) >= 3
 
 
@@ -196,8 +196,10 @@ def test_the_result_is_that_of_the_core(graph, retrieved, hops, in_corpus):
     search = {"hops": hops, "beam": 4, "branch": 2, "pairs": 3}
     docstore = SimpleDocumentStore()
     docstore.add_documents(nodes)
-    known = {"nodes": nodes} if in_corpus else {"docstore": docstore}
-    found = PromptRankRetriever(base, links=["metadata"], top_n=None, settings=search, **known).retrieve("silent pier")
+    known = {"documents": nodes} if in_corpus else {"store": docstore}
+    found = PromptRankRetriever(source=base, links=["metadata"], top_n=None, settings=search, **known).retrieve(
+        "silent pier"
+    )
 
     class Source:
         def retrieve(self, query, n):
@@ -235,7 +237,7 @@ def heard():
 
 
 async def test_every_hop_is_told(heard):
-    retriever = PromptRankRetriever(Words(NODES), nodes=NODES, settings={"hops": 4})
+    retriever = PromptRankRetriever(source=Words(NODES), documents=NODES, settings={"hops": 4})
     retriever.retrieve(QUESTION)
     told = [(event.query, event.hop, event.paths, event.best_path) for event in heard]
     assert told == [(QUESTION, 1, 1, ["film"]), (QUESTION, 2, 1, ["film", "holm"])]
@@ -251,7 +253,7 @@ def test_a_reranker_tells_of_its_hops(heard):
 
 
 def test_nothing_retrieved_nothing_found(heard):
-    assert PromptRankRetriever(Words([]), nodes=NODES).retrieve(QUESTION) == []
+    assert PromptRankRetriever(source=Words([]), documents=NODES).retrieve(QUESTION) == []
     assert heard == []
 
 
@@ -261,20 +263,20 @@ def test_the_query_bundle_reaches_the_base_retriever():
             assert query_bundle.embedding == [1.0]
             return super()._retrieve(query_bundle)
 
-    found = PromptRankRetriever(Bundles(NODES)).retrieve(QueryBundle(QUESTION, embedding=[1.0]))
+    found = PromptRankRetriever(source=Bundles(NODES)).retrieve(QueryBundle(QUESTION, embedding=[1.0]))
     assert found[0].node.node_id == "film"
 
 
-@pytest.mark.parametrize("wrong", [{"hop": 3}, {"links": ["title"]}, {"nodes": [FILM, FILM]}, {"top_n": 0}])
+@pytest.mark.parametrize("wrong", [{"hop": 3}, {"links": ["title"]}, {"documents": [FILM, FILM]}, {"top_n": 0}])
 def test_settings_that_cannot_be_used_are_refused_at_once(wrong):
-    with pytest.raises((InvalidInput, ValueError), match=r"hop|title|share the id|top_n"):
-        PromptRankRetriever(Words(NODES), **wrong)
+    with pytest.raises((InvalidInput, TypeError), match=r"hop|title|share the id|top_n"):
+        PromptRankRetriever(source=Words(NODES), **wrong)
 
 
 def test_settings_reach_the_search_and_survive_pickle():
     retriever = PromptRankRetriever(
-        Words(NODES),
-        nodes=NODES,
+        source=Words(NODES),
+        documents=NODES,
         settings={"hops": 1, "instructions": [PROMPTRANK_INSTRUCTIONS[7]]},
     )
     assert [item.node.metadata["drillrank_path"] for item in retriever.retrieve(QUESTION)] == ["film"]

@@ -94,7 +94,10 @@ LINKS = ["metadata", "hyperlinks", "titles", "relationships"]
 @pytest.mark.parametrize("links", LINKS)
 async def test_a_linked_text_is_what_the_store_holds_now(links):
     retriever = PromptRankRetriever(
-        Finds(FILM), nodes=[FILM, holm(text="SECRET")], docstore=by_key(FILM, holm(text="Redacted.")), links=[links]
+        source=Finds(FILM),
+        documents=[FILM, holm(text="SECRET")],
+        store=by_key(FILM, holm(text="Redacted.")),
+        links=[links],
     )
     with pytest.warns(DrillrankWarning, match="1 of the documents given"):
         found = retriever.retrieve(QUESTION)
@@ -106,7 +109,7 @@ def test_a_hit_wins_over_a_given_node():
     new, old = holm(text="She grew up in Ribe."), holm()
     new.metadata["version"], old.metadata["version"] = 2, 1
     with pytest.warns(DrillrankWarning, match="'holm'"):
-        found = PromptRankRetriever(Finds(FILM, new), nodes=[FILM, old]).retrieve(QUESTION)
+        found = PromptRankRetriever(source=Finds(FILM, new), documents=[FILM, old]).retrieve(QUESTION)
     [ours] = [hit.node for hit in found if hit.node.node_id == "holm"]
     assert (ours.text, ours.metadata["version"]) == ("She grew up in Ribe.", 2)
 
@@ -116,7 +119,7 @@ async def test_the_index_behind_the_retriever_knows_what_is_left(links):
     index = indexed(FILM, holm())
     found_first = index.as_retriever(similarity_top_k=1)
     [hit] = found_first.retrieve(QUESTION)
-    retriever = PromptRankRetriever(found_first, nodes=[FILM, holm()], links=[links], top_n=None)
+    retriever = PromptRankRetriever(source=found_first, documents=[FILM, holm()], links=[links], top_n=None)
     expected = ["film", "holm"] if hit.node.node_id == "film" else ["holm"]
     assert sorted(hit.node.node_id for hit in retriever.retrieve(QUESTION)) == expected
     index.delete_nodes(["holm"])
@@ -127,23 +130,27 @@ async def test_the_index_behind_the_retriever_knows_what_is_left(links):
 def test_a_store_with_ids_of_its_own_says_so_and_nothing_comes_twice():
     again = [node.model_copy(update={"id_": f"{node.node_id}-2"}) for node in (FILM, holm())]
     with pytest.warns(DrillrankWarning, match="pass docstore") as caught:
-        found = PromptRankRetriever(Finds(again[0]), nodes=[FILM, holm()], docstore=by_key(*again)).retrieve(QUESTION)
+        found = PromptRankRetriever(source=Finds(again[0]), documents=[FILM, holm()], store=by_key(*again)).retrieve(
+            QUESTION
+        )
     assert len(caught) == 1
     assert texts(found) == [FILM.text]
-    found = PromptRankRetriever(Finds(*again), nodes=[FILM, holm()], links=["titles"], top_n=None).retrieve(QUESTION)
+    found = PromptRankRetriever(source=Finds(*again), documents=[FILM, holm()], links=["titles"], top_n=None).retrieve(
+        QUESTION
+    )
     assert sorted(hit.node.node_id for hit in found) == ["film-2", "holm-2"]
     assert "film-2 > holm-2" in [hit.node.metadata["drillrank_path"] for hit in found]
 
 
 WAYS = {
-    "nodes": lambda hidden: {"retriever": Finds(FILM), "nodes": [FILM, hidden]},
-    "docstore": lambda hidden: {"retriever": Finds(FILM), "docstore": by_key(FILM, hidden)},
-    "hits": lambda hidden: {"retriever": Finds(FILM, hidden)},
-    "retrieval": lambda hidden: {"retriever": Finds(FILM, later=[hidden]), "links": ["retrieval"]},
-    "docstore and nodes of one's own": lambda hidden: {
-        "retriever": Finds(FILM),
-        "nodes": [FILM, holm()],
-        "docstore": by_key(FILM, hidden),
+    "documents": lambda hidden: {"source": Finds(FILM), "documents": [FILM, hidden]},
+    "docstore": lambda hidden: {"source": Finds(FILM), "store": by_key(FILM, hidden)},
+    "hits": lambda hidden: {"source": Finds(FILM, hidden)},
+    "retrieval": lambda hidden: {"source": Finds(FILM, later=[hidden]), "links": ["retrieval"]},
+    "docstore and documents of one's own": lambda hidden: {
+        "source": Finds(FILM),
+        "documents": [FILM, holm()],
+        "store": by_key(FILM, hidden),
     },
 }
 
@@ -167,17 +174,17 @@ async def test_nothing_hidden_is_returned_named_or_told(links, way, filters, ear
     assert "holm" not in told
 
 
-@pytest.mark.parametrize("way", ["nodes", "docstore"])
+@pytest.mark.parametrize("way", ["documents", "docstore"])
 def test_the_filters_of_the_source_govern_what_is_linked(way):
     hidden = holm("b", "SECRET")
     given_ones = WAYS[way](hidden)
-    given_ones["retriever"] = indexed(FILM, hidden).as_retriever(filters=MINE)
+    given_ones["source"] = indexed(FILM, hidden).as_retriever(filters=MINE)
     assert [hit.node.node_id for hit in PromptRankRetriever(**given_ones).retrieve(QUESTION)] == ["film"]
 
 
 def test_a_reranker_reads_nothing_hidden():
     hidden = holm("b", "SECRET")
-    for options in ({}, {"docstore": by_key(hidden)}, {"retriever": Finds(hidden)}):
+    for options in ({}, {"store": by_key(hidden)}, {"source": Finds(hidden)}):
         reranker = PromptRankRerank(filters=MINE, links=("metadata", "titles", "relationships"), **options)
         for nodes in ([FILM], [FILM, hidden]):
             found = reranker.postprocess_nodes([NodeWithScore(node=node) for node in nodes], query_str=QUESTION)
@@ -218,14 +225,14 @@ async def test_no_prompt_holds_what_is_hidden():
 def test_filters_that_nobody_knows_are_refused_at_once():
     for build in (
         lambda: PromptRankRerank(filters=7),
-        lambda: PromptRankRetriever(Finds(), filters=7),
+        lambda: PromptRankRetriever(source=Finds(), filters=7),
         lambda: SelfAskQueryEngine(Finds(), Says(), filters=7),
         lambda: BRMGRRetriever(Finds(), Says(), filters=7),
     ):
         with pytest.raises(ValueError, match="filters"):
             build()
     with pytest.raises(InvalidInput):
-        PromptRankRetriever(Finds(), filters="tenant")
+        PromptRankRetriever(source=Finds(), filters="tenant")
 
 
 def nodes_of(records):
@@ -242,8 +249,10 @@ def test_what_is_hidden_might_as_well_not_be_there(records, first, where):
     common = {"model": load_language_model("unigram").fit(TITLES), "top_n": None, "links": LINKS}
 
     def found(nodes, hits, **options):
-        beside = {"docstore": by_key(*nodes)} if where == "store" else {}
-        ranking = PromptRankRetriever(Finds(*hits), nodes=nodes, **common, **beside, **options).retrieve(NAMING)
+        beside = {"store": by_key(*nodes)} if where == "store" else {}
+        ranking = PromptRankRetriever(source=Finds(*hits), documents=nodes, **common, **beside, **options).retrieve(
+            NAMING
+        )
         return {hit.node.node_id: round(hit.score, 9) for hit in ranking}
 
     assert found(nodes, hits, filters=MINE) == found(mine, [node for node in hits if node in mine])
@@ -254,9 +263,9 @@ def test_what_is_hidden_might_as_well_not_be_there(records, first, where):
 def test_every_result_is_what_the_store_holds(before, after, first):
     held = {node.node_id: node for node in nodes_of(after)}
     retriever = PromptRankRetriever(
-        Finds(*list(held.values())[: first + 1]),
-        nodes=nodes_of(before),
-        docstore=by_key(*held.values()),
+        source=Finds(*list(held.values())[: first + 1]),
+        documents=nodes_of(before),
+        store=by_key(*held.values()),
         filters=MINE,
         top_n=None,
     )

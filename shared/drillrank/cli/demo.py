@@ -66,7 +66,7 @@ def _through_llama_index(text: str, question: str) -> list[tuple[str, float]]:
 
 def _through_langchain(text: str, question: str) -> list[tuple[str, float]]:
     components = require("langchain_ext", "langchain")
-    documents: list[Any] = components.MultiViewTextSplitter().split_text(text)
+    documents: list[Any] = components.MultiViewTextSplitter().create_documents([text])
     found = components.MultiViewRetriever(documents=documents, top_n=_CANDIDATES).invoke(question)
     reranked = components.UPRRerank(top_n=3).compress_documents(found, question)
     return [(item.metadata["drillrank_section_path"], item.metadata["relevance_score"]) for item in reranked]

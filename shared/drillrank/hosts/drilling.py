@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -22,7 +22,7 @@ from drillrank.hosts.notes import notes
 from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
 from drillrank.hosts.proposing import Paragraph, Proposed, Reading, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.hosts.shared import Shared, shared
+from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.llm import LLM, Call, Requests
 
 Record = TypeVar("Record")
@@ -93,24 +93,28 @@ class Drilling(Generic[Record]):
         asks_llm: bool,
         explains: bool,
         given_alone: Guarding[Any] | None,
-        fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
+        fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
     ) -> None:
         self._d3 = d3
         self._most, self._guarded, self._explains = settings.max_documents, bool(settings.guard_tokens), explains
-        self._records = records
         self._given = given
         self._reading = reading
         self._asks_llm = asks_llm
         self._join_pages = settings.join_pages
         self._told = WarnOnce()
         self._cache = PreparedCache(d3.prepare, settings.separator)
-        self._ready: Shared[PreparedDocuments] | None = None
+        self._alone = given_alone is not None
+        self._fields = fields
+        self._indexes = Indexes(records, self._index, [chunk.record for chunk in given])
         if given_alone is not None:
-            seen = self._seen(given_alone)
-            self._alone = grouped(seen, hidden=len(seen) < len(given))
-            self._alone.tell(self._told)
-            made_of = None if fields is None else fields([chunk.record for chunk in seen])
-            self._ready = shared("drill", made_of, lambda: self._cache.ready(self._alone.material()))
+            self._indexes.of(self._indexes.numbers(given_alone))
+
+    def _index(self, seen: tuple[int, ...]) -> tuple[Proposed[Record], Shared[PreparedDocuments]]:
+        """Documents of given records that may be seen, prepared."""
+        found = grouped(self._chunks(seen), hidden=len(seen) < len(self._given))
+        found.tell(self._told)
+        made_of = self._fields and self._fields([self._indexes.records[number] for number in seen])
+        return found, shared("drill", made_of, lambda: self._cache.ready(found.material()))
 
     def retrieve(
         self,
@@ -132,37 +136,26 @@ class Drilling(Generic[Record]):
             llm: Is asked in place of that of `d3`.
             on_step: Callback, called with each step, on worker threads in asynchronous use.
         """
-        stored: Proposed[Record] = yield from answered(self._documents(guard), store.handlers)
-        arguments = question, self._prepared(stored), top_n
+        seen = yield from self._indexes.seen(guard)
+        if self._alone:
+            [(stored, made)] = yield [Call(partial(self._indexes.of, seen))]
+            ready = made.made
+        else:
+            requests = proposed(self._reading, self._chunks(seen), _VIEWS * self._most, self._most, guard.restriction)
+            stored = yield from answered(requests, store.handlers)
+            stored.tell(self._told)
+            [ready] = yield [Call(partial(self._cache.ready, stored.material()))]
         retrieve, aretrieve = (
-            partial(method, *arguments, llm=llm, on_step=on_step) for method in (self._d3.retrieve, self._d3.aretrieve)
+            partial(method, question, ready, top_n, llm=llm, on_step=on_step)
+            for method in (self._d3.retrieve, self._d3.aretrieve)
         )
         [found] = yield [Call(retrieve, aretrieve)]
         return self._drilled(found, stored)
 
-    def _documents(self, guard: Guarding[Any]) -> Requests[Proposed[Record]]:
-        """What the question is asked about."""
-        if self._ready is not None:
-            return self._alone
-        stored = yield from proposed(
-            self._reading, self._seen(guard), _VIEWS * self._most, self._most, guard.restriction
-        )
-        stored.tell(self._told)
-        return stored
-
-    def _seen(self, guard: Guarding[Any]) -> list[ChunkRecord[Record]]:
-        """What was given and may be seen."""
-        if not self._records:
-            return []
-        pairs = list(zip(self._records, self._given, strict=True))
-        # A chunk's record may be a copy that was left in what was given: it may be open, and that not.
-        all_records = {id(record): record for given, chunk in pairs for record in (given, chunk.record)}
-        seen = set(map(id, guard.allowed(all_records.values())))
-        chunks = [chunk for given, chunk in pairs if {id(given), id(chunk.record)} <= seen]
+    def _chunks(self, seen: Sequence[int]) -> list[ChunkRecord[Record]]:
+        """Of given records that may be seen; one that leads to a hidden copy is hidden itself."""
+        chunks = [self._given[number] for number in seen]
         return with_pages_joined(chunks) if self._join_pages else chunks
-
-    def _prepared(self, stored: Proposed[Record]) -> PreparedDocuments:
-        return self._cache.ready(stored.material()) if self._ready is None else self._ready.made
 
     def _drilled(self, found: EvidenceRanking, stored: Proposed[Record]) -> Drilled[Record]:
         usage = found.usage.as_metadata()

@@ -5,20 +5,24 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, InstanceOf
 
 from drillrank.errors import DrillrankWarning
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.settings import EXPLAIN, ModelFields, RerankSettings
+from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, Ranking
 from drillrank.rerank.base import RetrievalScores, ScoreScale, selected
 from drillrank.settings import as_settings
 
 
 class RerankerFields(ModelFields):
-    """In front of the host's class; each reranker makes its core ranker in `_ranker`."""
+    """In front of the host's class; the `method` of a reranker is the core's ranker."""
 
+    model: InstanceOf[LanguageModel] | str = Field(
+        default="unigram", kw_only=False, description="A language model, or its specification."
+    )
     top_n: int | None = Field(default=3, gt=0, description="How many to keep; None keeps all.")
     score: ScoreScale = Field(
         default="log_likelihood",
@@ -27,26 +31,9 @@ class RerankerFields(ModelFields):
     )
     explain: bool = Field(default=False, description=EXPLAIN)
 
-    _made: tuple[dict[str, Any], Any] | None = PrivateAttr(default=None)
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Refuse now what would fail at the first question; a model loads its weights then."""
-        super().model_post_init(context)
-        self._ranker()
-
-    @property
-    def ranker(self) -> Any:
-        """The core's ranker, made again where fields are others than at the last question."""
-        if self._made is None or self._made[0] != self.__dict__:
-            self._made = dict(self.__dict__), self._ranker()
-        return self._made[1]
-
-    def _ranker(self) -> Any:
-        raise NotImplementedError
-
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
-        ranker = self.ranker
+        ranker = self.method
         return ranker.rank(query, passages, scores=None if ranker.prior is None else scores)  # type: ignore[no-any-return]
 
     def _kept(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:

@@ -7,9 +7,10 @@ subclasses, copies and pickles are the host's.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import (
     BaseModel,
@@ -46,6 +47,10 @@ EXPLAIN = (
 )
 
 
+_OF_A_RUN = ("callback_manager", "metadata", "name", "tags", "top_n")  # fields that nothing is made of
+_making = threading.RLock()
+
+
 class HostFields(BaseModel):
     """In front of the host's class: `class UPRRerank(HostFields, HostsClass)`.
 
@@ -54,6 +59,8 @@ class HostFields(BaseModel):
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
+
+    _made: tuple[dict[str, Any], Any] | None = PrivateAttr(default=None)
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -67,11 +74,31 @@ class HostFields(BaseModel):
                 raise InvalidInput(
                     f"{cls.__name__} takes {', '.join(first) or 'nothing'} by position, all else by name."
                 )
-            fields.pop("class_name", None)  # which LlamaIndex adds to what it serialises
+            for name in ("class_name", *cls.model_computed_fields):  # which serialisation adds
+                fields.pop(name, None)
+            fields |= dict(zip(first, given, strict=False))
             try:
-                super().__init__(**dict(zip(first, given, strict=False)), **fields)
+                super().__init__(**fields)
             except ValidationError as problem:
-                raise InvalidInput(_what_is_wrong(cls, problem)) from problem
+                raise InvalidInput(_what_is_wrong(cls, fields, problem)) from problem
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse now what would fail at the first question; a model loads its weights then."""
+        super().model_post_init(context)
+        self.method  # noqa: B018  # made now
+
+    @property
+    def method(self) -> Any:
+        """What does the work: made of the fields, and again where these are others than at the last question."""
+        fields = {name: value for name, value in self.__dict__.items() if name not in _OF_A_RUN}
+        if self._made is None or self._made[0] != fields:
+            with _making:
+                if self._made is None or self._made[0] != fields:
+                    self._made = fields, self._make()
+        return self._made[1]
+
+    def _make(self) -> Any:
+        """Of the fields as they are."""
 
     @field_validator("settings", mode="before", check_fields=False)
     @classmethod
@@ -83,16 +110,16 @@ class HostFields(BaseModel):
         return as_json(settings)
 
 
-def _what_is_wrong(cls: type[BaseModel], problem: ValidationError) -> str:
+def _what_is_wrong(cls: type[BaseModel], given: Mapping[str, Any], problem: ValidationError) -> str:
     """The first error, with the way out where a name is unknown."""
     error = problem.errors(include_url=False)[0]
     name = str(error["loc"][0]) if error["loc"] else "fields"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
-    if error["type"] == "missing":
+    if error["type"] == "missing" and len(error["loc"]) == 1:
         return f"{cls.__name__} needs {name}: {cls.model_fields[name].description}"
     if error["type"] != "extra_forbidden":
-        return f"{name} of {cls.__name__}: {error['msg']}; not {error['input']!r:.200}."
+        return f"{name} of {cls.__name__}: {error['msg']}; not {given.get(name)!r:.200}."
     known = cls.model_fields
     if "settings" in known and hasattr(known["settings"].default, name):
         return f"{name} of {cls.__name__} is one of its settings: give settings={{{name!r:.200}: ...}}."
@@ -105,18 +132,20 @@ class ModelFields(HostFields):
     """A component that a language model scores for."""
 
     model: InstanceOf[LanguageModel] | str = Field(
-        default="unigram", kw_only=False, description="A language model, or its specification."
+        default="unigram", description="A language model, or its specification."
     )
     model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the specification.")
 
     _loaded: tuple[Any, LanguageModel] | None = PrivateAttr(default=None)
+
+    _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_language_model)
 
     @property
     def language_model(self) -> LanguageModel:
         """The model, loaded once for each specification."""
         given = self.model, self.model_options
         if self._loaded is None or self._loaded[0] != given:
-            self._loaded = given, load_language_model(self.model, **self.model_options)
+            self._loaded = given, self._load(self.model, **self.model_options)
         return self._loaded[1]
 
     @field_serializer("model", "model_options")

@@ -1,19 +1,27 @@
-"""What a component makes of its fields when it is built, shared with others of equal fields.
+"""What long work makes of given records, an index of them: kept for those who may see the same of them.
 
-A host that varies one setting for one call (`configurable_fields`) builds the component anew each time; what takes
-long, an index of its documents, must not be built again. It lives as long as one of the components that share it.
+No index holds what its reader may not see, so that a score tells nothing of it. A host that varies one setting for one
+call (`configurable_fields`) builds the component anew each time; components of equal fields share what was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Generic, TypeVar
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
+from drillrank.drilldown.last_used import LastUsed
+from drillrank.errors import InvalidInput
+from drillrank.hosts.guarding import Guarding
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
+from drillrank.llm import Call, Requests
 
+Record = TypeVar("Record")
 Made = TypeVar("Made")
+
+_READERS = 16  # groups of records that are kept, those that were asked for last
 
 
 class Shared(Generic[Made]):
@@ -21,16 +29,17 @@ class Shared(Generic[Made]):
 
     __slots__ = ("__weakref__", "fields", "made")
 
-    def __init__(self, made: Made, fields: Mapping[str, object]) -> None:
+    def __init__(self, made: Made, fields: object) -> None:
         self.made = made
         self.fields = fields
 
 
-_alive: WeakValueDictionary[Hashable, Shared[object]] = WeakValueDictionary()
+_alive: WeakValueDictionary[Hashable, Shared[Any]] = WeakValueDictionary()
+_making = threading.RLock()
 
 
 def shared(kind: str, fields: Mapping[str, object] | None, make: Callable[[], Made]) -> Shared[Made]:
-    """What was made of equal fields, or what `make` makes; nobody shares what is made of None.
+    """What was made of equal fields, or what `make` makes, once; nobody shares what is made of None.
 
     Strings, numbers, lists, tuples and mappings are compared by value, anything else by identity.
 
@@ -43,11 +52,69 @@ def shared(kind: str, fields: Mapping[str, object] | None, make: Callable[[], Ma
     if fields is None:
         return Shared(make(), {})
     key = (kind, _identity(fields))
-    found = _alive.get(key)
-    if found is None:
-        found = Shared(make(), fields)
-        _alive[key] = found
-    return found  # type: ignore[return-value]  # one kind, one type
+    with _making:
+        found = _alive.get(key)
+        if found is None:
+            found = _alive[key] = Shared(make(), fields)
+    return found
+
+
+class Indexes(Generic[Record, Made]):
+    """One index for each group of the given records that a question may see.
+
+    Args:
+        records: As they were given.
+        make: Of the numbers of some of them.
+        copies: What each stands for where that is another record: it may be seen only if both may.
+
+    >>> indexes = Indexes(["a", "b"], lambda seen: [f"index of {seen}"])
+    >>> indexes.of((0, 1)), indexes.of((0,)) is indexes.of((0,))
+    (['index of (0, 1)'], True)
+    """
+
+    def __init__(
+        self, records: Sequence[Record], make: Callable[[tuple[int, ...]], Made], copies: Sequence[Record] = ()
+    ) -> None:
+        self.records = records
+        self._copies = copies or records
+        self._all = tuple(range(len(records)))
+        self._make = make
+        self._kept: LastUsed[tuple[int, ...], Made] = LastUsed(_READERS)
+
+    def of(self, seen: tuple[int, ...]) -> Made:
+        """The index of these; whoever asks for it at the same time waits for one."""
+        return self._kept.make(seen, lambda: self._make(seen))
+
+    def seen(self, guard: Guarding[Any]) -> Requests[tuple[int, ...]]:
+        """Numbers of the records that may be seen; filters are asked off the event loop."""
+        if not guard.restricts or not self.records:
+            return self._all
+        [seen] = yield [Call(lambda: self.numbers(guard))]
+        return seen  # type: ignore[no-any-return]
+
+    def numbers(self, guard: Guarding[Any]) -> tuple[int, ...]:
+        """Numbers of the records that may be seen."""
+        each = {id(record): record for record in (*self.records, *self._copies)}
+        allowed = set(map(id, guard.allowed(each.values()) if guard.restricts else each.values()))
+        pairs = enumerate(zip(self.records, self._copies, strict=True))
+        return tuple(number for number, pair in pairs if {*map(id, pair)} <= allowed)
+
+
+def check_ids(ids: Sequence[str], name: str) -> None:
+    """Refuse records of one id, where all of them may be seen.
+
+    Args:
+        ids: Of the records.
+        name: Of the parameter that they were given as.
+
+    Raises:
+        InvalidInput: two share an id.
+    """
+    for id_ in ids if len(set(ids)) < len(ids) else ():
+        if ids.count(id_) > 1:
+            raise InvalidInput(
+                f"Two of the {name} share the id {id_!r:.200}: give each an id of its own, or filters that show one."
+            )
 
 
 def model_fields(model: LanguageModel) -> object:
@@ -57,6 +124,7 @@ def model_fields(model: LanguageModel) -> object:
 
 
 def _identity(value: object) -> Hashable:
+    """Strings, numbers, lists, tuples and mappings by value, anything else by identity."""
     if value is None or isinstance(value, str | bytes | int | float):
         return type(value), value
     if isinstance(value, Mapping):

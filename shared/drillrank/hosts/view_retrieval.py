@@ -15,7 +15,7 @@ from drillrank.hosts.lookups import Store, answered
 from drillrank.hosts.merged_views import Merged, MergedViews, merged_in_memory, tell_foreign
 from drillrank.hosts.models import HostEmbedding
 from drillrank.hosts.settings import check_switch
-from drillrank.hosts.shared import Shared, shared
+from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.stored_sections import Given, StoredSection, by_view, raw_sections
 from drillrank.hosts.view_rankings import texts_of
 from drillrank.llm import Requests
@@ -38,6 +38,16 @@ from drillrank.views import (
 Searched = Literal["store", "memory"] | list[View] | None
 """What is searched: a store by metadata, for each view; an index in memory; the views that have a retriever each; or
 None for a single retriever, whose results are ranked by their view."""
+
+
+def check_searched(component: object, documents: object, source: object) -> None:
+    """Refuse a component that has nothing to search.
+
+    Raises:
+        InvalidInput: says what to give.
+    """
+    if source is None and documents is None:
+        raise InvalidInput(f"{type(component).__name__} has nothing to search: give it documents, or a source.")
 
 
 class ViewRetrieval:
@@ -101,21 +111,32 @@ class ViewRetrieval:
         self._read = read
         self._name = name
         self._maker = maker
-        self._filtered = filtered
         self._told = WarnOnce()
         if searched == "memory":
-            self._raw = {} if filtered else raw_sections(sections, name)
             tell_foreign(sections, maker, self._told)
-            indexed, self._owners = texts_of(sections, texts(), views)
+            indexed, owners = texts_of(sections, texts(), views)
             missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
             if missing:
                 raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r}.")
-            fields = {"retriever": retriever, "weights": weights, "language": language, "merge": merge, "views": views}
-            self._index: Shared[MultiViewIndex] = shared(
-                "views",
-                {"texts": indexed, "embed": embed.model if isinstance(embed, HostEmbedding) else embed, **fields},
-                lambda: MultiViewIndex(indexed, retriever, weights, language, embed=embed, merge=merge, views=views),
-            )
+            self._embed = embed
+            self._settings = {"retriever": retriever, "weights": weights, "language": language, "merge": merge}
+            self._indexed = list(zip(indexed, owners, strict=True))
+            self._indexes = Indexes([section.record for section in sections], self._index)
+            if not filtered:
+                self._indexes.of(tuple(range(len(sections))))
+
+    def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredSection], Shared[MultiViewIndex]]:
+        """The raw sections that may be seen, and an index of their views."""
+        raw, there = raw_sections([self._sections[number] for number in seen], self._name), set(seen)
+        shown = [one for one, owner in self._indexed if owner in there and one.section_id in raw]
+        settings: dict[str, Any] = {**self._settings, "views": self._views}
+        model = self._embed.model if isinstance(self._embed, HostEmbedding) else self._embed
+        index = shared(
+            "views",
+            {"texts": shown, "embed": model, **settings},
+            lambda: MultiViewIndex(shown, embed=self._embed, **settings),
+        )
+        return raw, index
 
     def retrieve(
         self, query: str, store: Store, guard: Guarding[Any], top_n: int
@@ -146,7 +167,7 @@ class ViewRetrieval:
     def _requests(self, query: str, top_n: int, guard: Guarding[Any]) -> Requests[list[Merged]]:
         searched = self._searched
         if searched == "memory":
-            return self._in_memory(query, top_n, guard)
+            return (yield from self._in_memory(query, top_n, guard))
         views = MergedViews(
             top_n=top_n,
             weights=self._weights,
@@ -162,11 +183,7 @@ class ViewRetrieval:
         )
         return (yield from views.lookups())
 
-    def _in_memory(self, query: str, top_n: int, guard: Guarding[Any]) -> list[Merged]:
-        raw, among = self._raw, None
-        if self._filtered:
-            seen = {number for number, section in enumerate(self._sections) if guard.kept([section.record])}
-            among = {number for number, owner in enumerate(self._owners) if owner in seen}
-            raw = raw_sections([self._sections[number] for number in sorted(seen)], self._name)
-        found = self._index.made.search(query, top_n, among)
-        return merged_in_memory(found, raw, self._expand, self._filtered)
+    def _in_memory(self, query: str, top_n: int, guard: Guarding[Any]) -> Requests[list[Merged]]:
+        seen = yield from self._indexes.seen(guard)
+        raw, index = self._indexes.of(seen)
+        return merged_in_memory(index.made.search(query, top_n), raw, self._expand, guard.restricts)
