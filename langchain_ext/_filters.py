@@ -39,7 +39,7 @@ _AS_IT_IS = {
     "SelfQueryRetriever": "vectorstore",
 }
 _CHANGES_NOTHING = ("Rerank", "Reranker", "EmbeddingsFilter", "LLMChainFilter")  # ends of compressors' names
-_NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold")  # of a vector store's search
+_NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold", "timeout")  # of a vector store's search
 
 
 class Guard(Guarding[Document]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
@@ -20,7 +19,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 from pydantic import BeforeValidator, InstanceOf
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.models import reported_tokens
 from drillrank.hosts.prompting import Filler, asked_with
 from drillrank.llm import Reply
@@ -140,11 +139,9 @@ def held_to(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any, An
         if first is None or None in others:
             return None
         return llm.model_copy(update={"runnable": first, "fallbacks": others})
-    warnings.warn(
+    warn(
         f"A {type(llm).__name__} cannot be held to JSON: it is asked for it in words. Give the model itself, or what "
-        "its bind, with_retry or with_fallbacks returns.",
-        DrillrankWarning,
-        stacklevel=2,
+        "its bind, with_retry or with_fallbacks returns."
     )
     return None
 

@@ -45,7 +45,7 @@ class StoreLookups(Store):
         docstore: BaseStore[str, Document] | VectorStore | None = None,
         told_by: str = "",
     ) -> None:
-        super().__init__(source, Runnable)
+        super().__init__(source, isinstance(source, Runnable))
         self._query = query
         self._guard = guard
         self._config = config
@@ -59,29 +59,35 @@ class StoreLookups(Store):
     def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Requests[list[Document]]:
         asked = self._query, self._config
         [found] = yield [Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))]
-        return self._guard.kept(found, self._told_by)
+        [seen] = yield [Call(partial(self._guard.kept, found, self._told_by))]  # a user's filter may take long
+        return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
         hits = yield from self._similar(self.store, k, self._guard.for_store(self.store, **wanted))
-        return self._guard.kept(hits), len(hits)
+        [seen] = yield [Call(partial(self._guard.kept, hits))]
+        return seen, len(hits)
 
     def fetch(self, request: Fetch) -> Requests[list[Document] | None]:
         """Documents by id or by metadata, as far as they may be seen; None where no store can tell."""
         if self._by_key is not None and request.where is None:
             [found] = yield [Call(partial(self._by_key.mget, request.ids), partial(self._by_key.amget, request.ids))]
-            return self._guard.allowed(_of_keys(request.ids, found))
+            return (yield from self._allowed(_of_keys(request.ids, found)))
         store = self.store
         if store is None:
             return None
         if request.where is not None:
             form = self._guard.for_store(store, **_values(request.where))
-            held = _held(store, form)
-            return self._guard.allowed((yield from self._similar(store, _ALL, form)) if held is None else held)
+            [held] = yield [Call(partial(_held, store, form))]
+            return (yield from self._allowed((yield from self._similar(store, _ALL, form)) if held is None else held))
         ids = list(request.ids)
         call = Call(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
         [found] = yield [unless(NotImplementedError, call)]  # stores that bring records by search only
-        return None if found is None else self._guard.allowed(found)
+        return None if found is None else (yield from self._allowed(found))
+
+    def _allowed(self, found: Sequence[Document]) -> Requests[list[Document]]:
+        [allowed] = yield [Call(partial(self._guard.allowed, found))]
+        return allowed  # type: ignore[no-any-return]
 
     def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:
         named = {} if form is None else {"filter": form}  # a store that knows no filter is asked without one

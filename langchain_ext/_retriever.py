@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Annotated, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -100,4 +101,4 @@ def with_score(
     metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Metadata with what the question made of a document, for notes of an earlier one; as it is without a key."""
-    return dict(metadata) if key is None else {**noted(metadata, {}), **(added or {}), key: score}
+    return deepcopy(dict(metadata)) if key is None else {**noted(metadata, {}), **(added or {}), key: score}

@@ -99,5 +99,12 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
             Document(id=passage.id, page_content=passage.text, metadata={self.settings.origin_key: "generated"})
             for passage in written
         ]
+        key = (
+            self.settings.origin_key
+        )  # what was retrieved was written by nobody's LLM here, whatever is stored with it
+        retrieved = [
+            one.model_copy(update={"metadata": {name: value for name, value in one.metadata.items() if name != key}})
+            for one in found or ()
+        ]
         reranker: BRMGRRerank = self.method.model_copy(update={"top_n": top_n})
-        return reranker.compress_documents([*(found or ()), *generated], query)
+        return reranker.compress_documents([*retrieved, *generated], query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any, Literal
 
 from langchain_core.callbacks import Callbacks
@@ -82,7 +83,8 @@ class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
     def _scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; their order as evidence where none does."""
         key = as_settings(RerankSettings, self.settings).score_key
-        scores = [None if key is None else document.metadata.get(key) for document in documents]
+        found = [None if key is None else document.metadata.get(key) for document in documents]
+        scores = [score if isinstance(score, int | float) and isfinite(score) else None for score in found]
         by_order = getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores)
         return [-float(place) for place in range(len(documents))] if by_order else scores
 

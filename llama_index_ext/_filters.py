@@ -21,7 +21,7 @@ from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Condition, all_of, answered, any_of, condition, negated
+from drillrank.hosts.filters import Condition, all_of, answered, any_of, check_depth, condition, negated
 from drillrank.hosts.guarding import Guarding
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
@@ -41,7 +41,7 @@ _OPERATORS = {
 _OF_THE_NODE = ("ref_doc_id", "doc_id", "document_id")  # keys under which stores know a node's document
 # Where retrievers keep what restricts their searches,
 _FILTERS = ("_filters", "_extra_filters", "filters")
-_NO_FILTER = ("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k")  # of a vector store's search
+_NO_FILTER = ("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k", "timeout")  # of a vector store's search
 # and others: fusion, routing, recursion, merging, transformed queries, views, documents drilled into.
 _INSIDE = (
     *("_retriever", "_retrievers", "_retriever_dict", "_query_engine_dict", "_vector_retriever", "_base_retriever"),
@@ -162,8 +162,8 @@ def _predicate(filters: object) -> _Predicate | None:
     if filters is None:
         return None
     if isinstance(filters, MetadataFilters):
-        holds = _condition(filters)
-        return lambda node: holds(_metadata(node)) is True
+        sees = metadata_filter(filters)
+        return lambda node: sees(_metadata(node))
     if not callable(filters):
         raise InvalidInput(
             f"filters are MetadataFilters, or a function from a node to True or False; not {filters!r:.100}."
@@ -171,10 +171,17 @@ def _predicate(filters: object) -> _Predicate | None:
     return answered(filters)
 
 
-def _condition(filters: MetadataFilter | MetadataFilters) -> Condition:
+def metadata_filter(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], bool]:
+    """From metadata as stores keep them to whether they pass."""
+    holds = _condition(filters)
+    return lambda metadata: holds(metadata) is True
+
+
+def _condition(filters: MetadataFilter | MetadataFilters, depth: int = 0) -> Condition:
+    check_depth(depth)
     if isinstance(filters, MetadataFilter):
         return condition(filters.key, _OPERATORS.get(filters.operator, filters.operator.value), filters.value)
-    inner = [_condition(one) for one in filters.filters]
+    inner = [_condition(one, depth + 1) for one in filters.filters]
     if filters.condition == FilterCondition.NOT:
         return negated(any_of(inner))
     return any_of(inner) if filters.condition == FilterCondition.OR else all_of(inner)
@@ -206,7 +213,8 @@ def _filters_in(source: object, seen: frozenset[int] = frozenset()) -> Iterator[
         ):
             yield _among(_node_id, nodes)
         if isinstance(source, VectorIndexRetriever):
-            others = {name: value for name, value in source._kwargs.items() if name not in _NO_FILTER}
+            given = {**source._kwargs, **(source._kwargs.get("vector_store_kwargs") or {}), "vector_store_kwargs": None}
+            others = {name: value for name, value in given.items() if name not in _NO_FILTER}
             yield from (f"{name}={value!r}" for name, value in others.items() if value is not None)
         for name in _INSIDE:
             yield from _filters_in(getattr(source, name, None), seen | {id(source)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from threading import Lock
 
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
@@ -19,7 +20,7 @@ from llama_index.core.vector_stores.types import (
 
 from drillrank.hosts.lookups import Store
 from drillrank.llm import Call, Fetch, Requests, arun, run
-from llama_index_ext._filters import Guard, index_behind
+from llama_index_ext._filters import Guard, index_behind, metadata_filter
 from llama_index_ext._waiting import Question, nodes_of
 
 DOCUMENT = "ref_doc_id"
@@ -50,29 +51,43 @@ class StoreLookups(Store):
         docstore: BaseDocumentStore | None = None,
         told_by: str = "",
     ) -> None:
-        super().__init__(source, BaseRetriever)
+        super().__init__(source, callable(getattr(source, "retrieve", None)))
         self._question = Question(query_bundle)
         self._guard = guard
         self._docstore = docstore
         self._told_by = told_by
+        self._ids: list[str] | None = None
+        self._lock = Lock()
         self.index = index_behind(source)
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
-        return self._guard.hits((yield from self._question.asked(retriever)), self._told_by)
+        found = yield from self._question.asked(retriever)
+        [seen] = yield [Call(partial(self._guard.hits, found, self._told_by))]  # a user's filter may take long
+        return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
         assert self.index is not None
-        search = _AsStored(self.index, k, self._guard, wanted)
+        if self._ids is None:
+            yield [Call(self._seen)]
+        search = _AsStored(self.index, k, self._guard, wanted, self._ids or [])
         return (yield from self._question.asked(search)), search.brought
+
+    def _seen(self) -> None:
+        """Find out, once for a question, what of an index may be seen, where its store cannot."""
+        with self._lock:
+            if self._ids is None and self.index is not None:
+                self._ids = _ids_seen(self.index, self._guard)
 
     def fetch(self, request: Fetch) -> Requests[list[BaseNode] | None]:
         """Nodes by id or by metadata, as far as they may be seen; None where neither index nor docstore can tell."""
         if self.index is not None:
-            return _looked_up(self.index, request, self._guard)
+            [found] = yield [Call(partial(_looked_up, self.index, request, self._guard))]
+            return found  # type: ignore[no-any-return]
         if self._docstore is None or request.where is not None:
             return None
         [nodes] = yield [nodes_of(self._docstore, request.ids)]
-        return self._guard.allowed(nodes)
+        [allowed] = yield [Call(partial(self._guard.allowed, nodes))]
+        return allowed  # type: ignore[no-any-return]
 
 
 def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[BaseNode] | None:
@@ -94,12 +109,11 @@ class _AsStored(VectorIndexRetriever):
     A node that leads to another one stays itself; the copy of that one in it is taken out.
     """
 
-    def __init__(self, index: VectorStoreIndex, k: int, guard: Guard, wanted: Mapping[str, str]) -> None:
-        ids, filters = list(index.index_struct.nodes_dict.values()), guard.for_store(**wanted)
-        if guard.filters is not None and isinstance(index.vector_store, SimpleVectorStore):
-            # It takes no filters inside filters, and no function, but the ids of all that may be seen.
-            ids = [node.node_id for node in guard.kept(index.docstore.get_nodes(ids, raise_error=False))]
-            filters = Guard(None).for_store(**wanted)
+    def __init__(
+        self, index: VectorStoreIndex, k: int, guard: Guard, wanted: Mapping[str, str], ids: list[str]
+    ) -> None:
+        takes_ids = guard.filters is not None and isinstance(index.vector_store, SimpleVectorStore)
+        filters = (Guard(None) if takes_ids else guard).for_store(**wanted)
         super().__init__(
             index, similarity_top_k=k, filters=filters, node_ids=ids, callback_manager=index._callback_manager
         )
@@ -127,6 +141,20 @@ class _AsStored(VectorIndexRetriever):
         return [NodeWithScore(node=_without_copy(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
 
 
+def _ids_seen(index: VectorStoreIndex, guard: Guard) -> list[str]:
+    """Ids of all nodes, of which a store in memory takes those that may be seen: it knows no function, nor all filters.
+
+    What it knows of their metadata is enough for declared filters; a function is asked of each node.
+    """
+    ids, store = list(index.index_struct.nodes_dict.values()), index.vector_store
+    if guard.filters is None or not isinstance(store, SimpleVectorStore):
+        return ids
+    if callable(guard.filters):
+        return [node.node_id for node in guard.kept(index.docstore.get_nodes(ids, raise_error=False))]
+    known, sees = store.data.metadata_dict, metadata_filter(guard.filters)
+    return [id_ for id_ in ids if sees(known.get(id_, {}))]
+
+
 def _without_copy(node: BaseNode) -> BaseNode:
     led_to = isinstance(node, IndexNode) and node.obj is not None
     return node.model_copy(update={"obj": None}) if led_to else node
@@ -141,6 +169,9 @@ def _of_docstore(index: VectorStoreIndex, request: Fetch) -> list[BaseNode]:
     documents = wanted.pop(DOCUMENT, ())
     infos = map(index.docstore.get_ref_doc_info, [documents] if isinstance(documents, str) else documents)
     ids = [id_ for info in infos if info is not None for id_ in info.node_ids] if documents else list(indexed)
+    if isinstance(index.vector_store, SimpleVectorStore):  # which has the metadata beside the vectors
+        known = index.vector_store.data.metadata_dict
+        ids = [id_ for id_ in ids if all(_among(known.get(id_, {}).get(key), value) for key, value in wanted.items())]
     nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed], raise_error=False)
     return [node for node in nodes if all(_among(node.metadata.get(key), value) for key, value in wanted.items())]
 

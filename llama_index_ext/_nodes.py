@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from llama_index.core.schema import BaseNode
@@ -18,7 +19,8 @@ def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> Bas
     keys = list(keys)
     return node.model_copy(
         update={
-            "metadata": metadata,
+            "metadata": deepcopy(metadata),
+            "relationships": deepcopy(node.relationships),
             "excluded_embed_metadata_keys": list(dict.fromkeys([*node.excluded_embed_metadata_keys, *keys])),
             "excluded_llm_metadata_keys": list(dict.fromkeys([*node.excluded_llm_metadata_keys, *keys])),
         }

@@ -41,12 +41,12 @@ class Question:
         if model is not None:
             embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
             query = replace(query, embedding=(yield from self._embedded.vector(model, embed)))
-        own: Any = retriever._aretrieve
+        own: Any = getattr(retriever, "_aretrieve", None)
         if isinstance(retriever, VectorIndexRetriever):
             own = retriever._vector_store.aquery
-        synchronous = getattr(own, "__func__", own) in _SYNCHRONOUS
+        asynchronous = hasattr(retriever, "aretrieve") and getattr(own, "__func__", own) not in _SYNCHRONOUS
         [found] = yield [
-            Call(partial(retriever.retrieve, query), None if synchronous else partial(retriever.aretrieve, query))
+            Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
         ]
         return found  # type: ignore[no-any-return]
 

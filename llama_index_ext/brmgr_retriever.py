@@ -11,7 +11,7 @@ from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive
@@ -24,6 +24,7 @@ from llama_index_ext._filters import Filters, Guard
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._nodes import unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings
@@ -111,11 +112,19 @@ class BRMGRRetriever(AskedRetriever):
         guard = Guard(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard, told_by=type(self).__name__)
         found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
-        rerank, arguments = self._rerank, ([*(found or ()), *map(self._node, written)], query_bundle)
+        retrieved = [NodeWithScore(node=self._retrieved(hit.node), score=hit.score) for hit in found or ()]
+        rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)
         [merged] = yield [
             Call(partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments))
         ]
         return merged  # type: ignore[no-any-return]
+
+    def _retrieved(self, node: BaseNode) -> BaseNode:
+        """What was retrieved was written by nobody's LLM here, whatever is stored with it."""
+        key = self._settings.origin_key
+        if key not in node.metadata:
+            return node
+        return unread(node, {name: value for name, value in node.metadata.items() if name != key}, [])
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import metadata
@@ -19,11 +18,19 @@ from llama_index.core.bridge.pydantic import (
 )
 from llama_index.core.llms import LLM
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import BaseNode, Document, IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    ImageNode,
+    IndexNode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import InstanceOf, PrivateAttr, computed_field, model_validator
 
-from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
+from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.hosts.beginnings import Cut, beginnings
 from drillrank.hosts.keys import prefixed
 from drillrank.hosts.namespaces import check_namespace, namespace_of
@@ -48,6 +55,7 @@ from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext.pages import join_pages
 
 VERSION = metadata.version("drillrank")
+_IMAGE = ("image", "image_path", "image_url", "image_mimetype")  # of a document that is one
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
 
@@ -228,12 +236,10 @@ class MultiViewNodeParser(HostFields, NodeParser):
 
     def _tell_unplaced(self, nodes: Sequence[BaseNode]) -> None:
         if documents := self._warned.new("offsets", [node.ref_doc_id for node in nodes]):
-            warnings.warn(
+            warn(
                 f"MultiViewNodeParser: it is not certain where in their document nodes of {len(documents)} documents "
                 f"stand, for example of {documents[0]!r}: their sections have no offsets. Let it cut the documents "
-                "themselves, or give it these, or the parents of HierarchicalNodeParser, together with the nodes.",
-                DrillrankWarning,
-                stacklevel=2,
+                "themselves, or give it these, or the parents of HierarchicalNodeParser, together with the nodes."
             )
 
     def _section_nodes(
@@ -243,6 +249,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
         source = node.source_node or node.as_related_node_info()
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
+        image = {name: value for name in _IMAGE if (value := getattr(node, name, None)) is not None}
         described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
             names = {"section_id": ids[chunk.section_id], "context": chunk.context or None}
@@ -253,7 +260,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
                 "relationships": {NodeRelationship.SOURCE: source},
             }
             if chunk.view == "raw":
-                nodes.append(raw.setdefault(chunk.id, TextNode(**fields)))
+                nodes.append(raw.setdefault(chunk.id, ImageNode(**fields, **image) if image else TextNode(**fields)))
             else:
                 nodes.append(IndexNode(**fields, index_id=ids[chunk.section_id]))
         self._relate([chunk for chunk in chunks if chunk.view == "raw"], raw)

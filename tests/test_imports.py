@@ -27,7 +27,7 @@ OWN = ("drillrank", "llama_index_ext", "langchain_ext")
 # made of. The core may import what pyproject.toml names.
 HOSTS = {
     "llama_index_ext": ("llama_index.core", "pydantic", "typing_extensions"),
-    "langchain_ext": ("langchain_core", "pydantic", "typing_extensions"),
+    "langchain_ext": ("langchain_core", "langchain_text_splitters", "pydantic", "typing_extensions"),
 }
 DISTRIBUTIONS = {
     "Stemmer": "PyStemmer",
@@ -36,7 +36,7 @@ DISTRIBUTIONS = {
 }
 
 
-FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("component", "reranking")}
+FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("settings", "reranking")}
 
 
 # A package imports only from those in front of it; the modules of the core in no package are the ground.

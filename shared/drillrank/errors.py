@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
+import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -45,6 +47,21 @@ class MissingExtra(DrillrankError, ImportError):
 
 class DrillrankWarning(UserWarning):
     """Something was repaired, shortened or left out, and the result is still usable."""
+
+
+_NOT_THE_USER = {
+    *("drillrank", "llama_index_ext", "langchain_ext", "llama_index", "llama_index_instrumentation"),
+    *("langchain", "langchain_core", "langchain_classic", "pydantic"),
+    *("asyncio", "concurrent", "contextlib", "dataclasses", "functools", "threading"),
+}
+
+
+def warn(message: str) -> None:
+    """A `DrillrankWarning` that points to the user's line: the first one outside of this package and the hosts."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DrillrankWarning, stacklevel=level)
 
 
 _REMEMBERED = 10_000  # warnings of each `WarnOnce`

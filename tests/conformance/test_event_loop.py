@@ -158,7 +158,7 @@ def llama_index_probes(name: str, heart: Heartbeat) -> list[Probe]:
         "PromptRankRetriever": lambda: (
             [
                 (
-                    component(found, links=("metadata", "retrieval"), docstore=_docstore(), model=judge).aretrieve(
+                    component(source=found, links=("metadata", "retrieval"), store=_docstore(), model=judge).aretrieve(
                         QUESTION
                     ),
                     {"retriever", "docstore", "model"},
@@ -166,7 +166,7 @@ def llama_index_probes(name: str, heart: Heartbeat) -> list[Probe]:
                 for found in (Found(heart, _linking()), Asynchronous(heart, _linking()))
             ]
             + [
-                (component(found, llm=llm, model=judge).aretrieve(QUESTION), every_part | {"model"})
+                (component(source=found, llm=llm, model=judge).aretrieve(QUESTION), every_part | {"model"})
                 for found, llm in zip(retrievers, readers, strict=True)
             ]
         ),
@@ -193,7 +193,7 @@ def _docstore() -> Docstore:
 
 def _linked(heart: Heartbeat, component: Any) -> Any:
     FOUND[0].node.metadata["links"] = "1"
-    return component(links=("metadata",), retriever=Found(heart, NODES), docstore=_docstore())
+    return component(links=("metadata",), source=Found(heart, NODES), store=_docstore())
 
 
 def _follow_up(heart: Heartbeat) -> Callable[[str], str]:
@@ -276,7 +276,7 @@ def langchain_probes(name: str, heart: Heartbeat) -> list[Probe]:
     every_part = {"retriever", "llm"}
     return {
         "BRMGRRetriever": lambda: [
-            (component(retriever=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"})
+            (component(source=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"})
         ],
         "D3Retriever": lambda: [
             (component(source=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"}),
@@ -289,18 +289,18 @@ def langchain_probes(name: str, heart: Heartbeat) -> list[Probe]:
         "PromptRankRetriever": lambda: [
             (
                 component(
-                    retriever=LangChainFound(heart=heart, documents=_linking_documents()),
+                    source=LangChainFound(heart=heart, documents=_linking_documents()),
                     links=("metadata", "retrieval"),
-                    docstore=_langchain_docstore(),
+                    store=_langchain_docstore(),
                     model=judge,
                 ).ainvoke(QUESTION),
                 {"retriever", "docstore", "model"},
             ),
-            (component(retriever=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"}),
+            (component(source=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"}),
         ],
         "SelfAskChain": lambda: [
             (
-                component(retriever=found, llm=langchain_reader.Reader(answer=_follow_up(heart))).ainvoke(QUESTION),
+                component(source=found, llm=langchain_reader.Reader(answer=_follow_up(heart))).ainvoke(QUESTION),
                 every_part,
             )
         ],

@@ -97,7 +97,7 @@ def build(host, name, model, **fields):
         return cls(documents, **fields)
     if name == "BRMGRRetriever":
         return cls(inner, MockLLM(), 2, **fields)
-    return cls(inner, **fields) if name == "PromptRankRetriever" else cls(**fields)
+    return cls(source=inner, **fields) if name == "PromptRankRetriever" else cls(**fields)
 
 
 def asked(host, name, component, asynchronous):

@@ -166,7 +166,7 @@ def test_where_no_store_can_be_asked_the_best_hit_stands_for_the_section_once(ma
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = made.asked(made.paths(retriever))
-        lent = made.asked(made.paths(made.without_store(), docstore=made.by_key()))
+        lent = made.asked(made.paths(made.without_store(), store=made.by_key()))
     assert len(found) == len(raw)
     assert {text for _, text, _ in lent} == set(raw.values())
     # Raw records are at hand where they were found: no other text of theirs is read.
@@ -188,7 +188,7 @@ def test_a_filter_governs_what_views_lead_to(made):
     for tenant in ("a", "b"):
         made.store.fill("new", f"book of {tenant}", 3, tenant)
     mine = {row.text for row in made.store.rows if row.tenant == "a" and row.view == "raw"}
-    name = "filter" if isinstance(made, InLangChain) else "filters"
+    name = "filters"
     found = made.asked(made.paths(**{name: lambda record: record.metadata["tenant"] == "a"}))
     assert {text for _, text, _ in found} == mine
 
@@ -199,4 +199,4 @@ def test_a_docstore_that_is_not_the_store_of_the_hits_takes_none_away(made):
     for section in raw:
         made.delete(section)
     empty = InMemoryStore() if isinstance(made, InLangChain) else SimpleDocumentStore()
-    assert len(made.asked(made.paths(made.without_store(), docstore=empty))) == len(raw)
+    assert len(made.asked(made.paths(made.without_store(), store=empty))) == len(raw)

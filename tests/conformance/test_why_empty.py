@@ -80,7 +80,7 @@ def _wrapped_in_langchain(name):
 
 def _wrapped_in_llama_index(name):
     fields = {"PromptRankRetriever": {}, "BRMGRRetriever": {"llm": MockLLM(max_tokens=3), "n_generated": 1}}[name]
-    retriever = getattr(llama_index_ext, name)(_Guides(), filters=THEIRS, **fields)
+    retriever = getattr(llama_index_ext, name)(source=_Guides(), filters=THEIRS, **fields)
     return retriever.retrieve(QUESTION), asyncio.run(retriever.aretrieve(QUESTION))
 
 

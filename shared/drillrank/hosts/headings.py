@@ -10,7 +10,7 @@ from typing import Any
 from drillrank.structure import parse_document
 
 _LEVEL = re.compile(r"(?:h|header|heading)[\s_-]*([1-6])", re.IGNORECASE)
-_PATH = re.compile(r"(\W+)(.*)\1", re.DOTALL)
+_LONGEST = 2_000  # characters of a path of headings
 
 
 def headings_by_level(metadata: Mapping[str, Any]) -> tuple[str, ...]:
@@ -30,8 +30,14 @@ def headings_of_path(path: object) -> tuple[str, ...]:
     >>> headings_of_path("/Life in the sea/Fish/"), headings_of_path("/")
     (('Life in the sea', 'Fish'), ())
     """
-    whole = _PATH.fullmatch(path) if isinstance(path, str) else None
-    return tuple(_read(part) for part in whole.group(2).split(whole.group(1)) if part.strip()) if whole else ()
+    if not isinstance(path, str) or not 0 < len(path) <= _LONGEST:
+        return ()
+    begin = re.match(r"\W*", path)
+    for length in range(min(len(begin.group()) if begin else 0, len(path) // 2), 0, -1):
+        separator = path[:length]
+        if path.endswith(separator):
+            return tuple(_read(part) for part in path[length:-length].split(separator) if part.strip())
+    return ()
 
 
 @lru_cache(maxsize=4096)

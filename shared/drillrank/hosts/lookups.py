@@ -34,11 +34,11 @@ class Store(ABC):
 
     Args:
         source: A store, a retriever, or retrievers by name; None has nothing.
-        retriever: The host's kind of retriever.
+        retrieves: Whether the source is a retriever.
     """
 
-    def __init__(self, source: object, retriever: type) -> None:
-        self._retrievers: Mapping[Any, Any] = {None: source} if isinstance(source, retriever) else {}
+    def __init__(self, source: object, retrieves: bool) -> None:
+        self._retrievers: Mapping[Any, Any] = {None: source} if retrieves else {}
         if isinstance(source, Mapping):
             self._retrievers = source
 

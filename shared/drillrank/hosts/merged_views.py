@@ -6,12 +6,11 @@ raw record as the store has it at that moment.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from drillrank.errors import DrillrankWarning, WarnOnce
+from drillrank.errors import WarnOnce, warn
 from drillrank.hosts.lookups import THE_QUESTION
 from drillrank.hosts.raw_records import at_hand, raw_records, tell_gone
 from drillrank.hosts.stored_sections import AROUND, Given, StoredSection
@@ -183,4 +182,4 @@ def _tell_nothing(where: str, restricted: str) -> None:
 
 
 def _warn(what: str) -> None:
-    warnings.warn(f"MultiViewRetriever: {what}.", DrillrankWarning, stacklevel=3)
+    warn(f"MultiViewRetriever: {what}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from types import MappingProxyType
 from typing import Any
 
@@ -67,4 +68,4 @@ def noted(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, 
     >>> noted({"drillrank_problems": "documents: no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
     {'drillrank_view': 'raw'}
     """
-    return {key: value for key, value in metadata.items() if key not in _OF_A_RANKING} | notes(details)
+    return deepcopy({key: value for key, value in metadata.items() if key not in _OF_A_RANKING}) | notes(details)

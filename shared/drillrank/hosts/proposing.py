@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Generic, TypeVar
 
 from drillrank.drilldown.rebuilding import Material
-from drillrank.errors import DrillrankWarning, WarnOnce
+from drillrank.errors import WarnOnce, warn
 from drillrank.hosts.chunks import ChunkRecord, Name, StoredDocument, located
 from drillrank.hosts.lookups import THE_QUESTION, Answer
 from drillrank.hosts.pages import without_page
@@ -76,7 +75,7 @@ class Proposed(Generic[Record]):
         for problem in self.problems:
             anew = told.new(problem.kind, problem.documents)
             if anew or not problem.documents:
-                warnings.warn(problem.words(anew), DrillrankWarning, stacklevel=2)
+                warn(problem.words(anew))
 
     def material(self) -> list[Material]:
         """For the core, document by document."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import warn
 from drillrank.hosts.keys import prefixed
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.llm import Fetch, Requests
@@ -91,11 +90,9 @@ def tell_gone(component: str, ids: Sequence[str], where: str = "is no longer in 
         where: What is the matter with their raw records.
     """
     if ids:
-        warnings.warn(
+        warn(
             f"{component}: the raw record of {len(ids)} sections, found by keywords or summary, {where}; for example "
-            f"{ids[0]!r}. They are left out.",
-            DrillrankWarning,
-            stacklevel=3,
+            f"{ids[0]!r}. They are left out."
         )
 
 

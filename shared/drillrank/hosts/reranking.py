@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from pydantic import Field, InstanceOf
 
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import warn
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.settings import EXPLAIN, ModelFields, RerankSettings
@@ -42,11 +41,9 @@ class RerankerFields(ModelFields):
         threshold = as_settings(RerankSettings, fields.settings).score_threshold
         kept = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)
         if ranking and not kept:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: no score reaches score_threshold={threshold}. Logarithms of likelihoods are "
-                'at most 0: with score="probability" scores are between 0 and 1.',
-                DrillrankWarning,
-                stacklevel=2,
+                'at most 0: with score="probability" scores are between 0 and 1.'
             )
         why = ranking[: len(kept)].explain() if explains(self.explain) else [None] * len(kept)
         return list(zip(kept, why, strict=True))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
+from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.hosts.keys import is_section, own, theirs
 from drillrank.views import Expansion
 
@@ -123,11 +122,9 @@ class Given:
                 differing.append(given.document or given.section_id)
         if stale := self.told.new("differ", differing):
             sections = sum(differing.count(document) for document in stale)
-            warnings.warn(
+            warn(
                 f"{self.name} differ from what the source holds, in {sections} sections at least: what the source "
-                "holds counts.",
-                DrillrankWarning,
-                stacklevel=2,
+                "holds counts."
             )
 
     def lent(self, ids: Iterable[str], *, found: bool) -> dict[str, StoredSection]:
