@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import os
 import threading
 import warnings
@@ -30,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import DrillrankWarning, InvalidInput, invalid_input, require
+from drillrank.errors import DrillrankWarning, InvalidInput, check_number, invalid_input, require
 from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.process import require_torch, settle_threads
-from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
+from drillrank.likelihood.unigram import UNSAVED, UnigramModel, documents_of
 from drillrank.vectors import CollectionStatistics, Embed
 
 if TYPE_CHECKING:
@@ -93,21 +92,16 @@ class EmbeddingModel(LanguageModel):
     ) -> None:
         if not callable(embed):
             raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
-        number = isinstance(kappa, int | float) and not isinstance(kappa, bool) and 0 < kappa < math.inf
-        if kappa != "fit" and not number:
-            raise InvalidInput(f'kappa is a positive number, or "fit"; not {kappa!r:.200}.')
+        if kappa != "fit":
+            check_number(kappa=kappa)
         self.kappa = KAPPA if kappa == "fit" else float(kappa)
         self._kappa_given = kappa
         self._embed = embed
         self._words = words or UnigramModel()
+        self.language, self.wants_fit = self._words.language, self._words.wants_fit
         self._directory = None if directory is None else os.fspath(directory)
         self._targets = SentenceVectors(getattr(embed, "questions", embed))
         self._documents = SentenceVectors(embed, self._directory)
-
-    @property
-    def language(self) -> str:
-        """That of the words."""
-        return self._words.language
 
     @property
     def spec(self) -> str:
@@ -124,11 +118,6 @@ class EmbeddingModel(LanguageModel):
         of_words = {"mu": self._words.mu, "language": self.language}
         return {"kappa": self._kappa_given, **of_words, "directory": self._directory, **self._embed.options}
 
-    @property
-    def wants_fit(self) -> bool:
-        """True until `fit` has been called."""
-        return self._words.wants_fit
-
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
         """Take p(w|C) from these texts, and encode them; with `kappa="fit"`, find κ.
 
@@ -141,12 +130,12 @@ class EmbeddingModel(LanguageModel):
         if isinstance(texts, CollectionStatistics):
             if self._kappa_given == "fit":
                 raise InvalidInput('kappa="fit" needs texts, and there are statistics alone: fit before, or say 20.')
-            self._words = words.fit(texts)
+            self._words, self.wants_fit = words.fit(texts), False
             return self
         checked = check_texts(texts)
         words.fit(checked)
         self._documents.index(checked)  # may fail: then the model is as it was
-        self._words = words
+        self._words, self.wants_fit = words, False
         if self._kappa_given == "fit":
             self.kappa = fitted_concentration(checked, self._targets.of, self._documents.of, otherwise=KAPPA)
             logger.info("The concentration on %d texts is %.1f.", len(checked), self.kappa)
@@ -175,15 +164,13 @@ class EmbeddingModel(LanguageModel):
         if include_eos:
             raise InvalidInput("A model of words and meaning has no end-of-sequence token: leave include_eos out.")
         words = self._words.log_likelihood(requests, temperature=temperature)
-        documents = Documents.of(requests)
+        texts, sizes, _ = documents_of(requests)
         row = {target: number for number, target in enumerate(dict.fromkeys(request.target for request in requests))}
-        place = {text: number for number, text in enumerate(dict.fromkeys(documents.texts))}
+        place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         cosines = self._documents.of([*place]).astype(np.float64) @ self._targets.of([*row]).astype(np.float64).T
-        targets = np.repeat([row[request.target] for request in requests], documents.sizes)
-        of_each = np.clip(cosines[[place[text] for text in documents.texts], targets], -1.0, 1.0)
-        logs = np.logaddexp.reduceat(
-            self.kappa / temperature * (of_each - 1.0), np.cumsum([0, *documents.sizes[:-1]])
-        ) - np.log(documents.sizes)
+        targets = np.repeat([row[request.target] for request in requests], sizes)
+        of_each = self.kappa / temperature * (np.clip(cosines[[place[text] for text in texts], targets], -1, 1) - 1)
+        logs = np.logaddexp.reduceat(of_each, np.cumsum([0, *sizes[:-1]])) - np.log(sizes)
         return [
             Likelihood([*word.tokens, MEANING], np.append(word.log_probs, log), word.total + log, word.cut_tokens)
             for word, log in zip(words, np.minimum(logs, 0.0).tolist(), strict=True)  # rounding may lift it above 0

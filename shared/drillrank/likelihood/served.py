@@ -26,7 +26,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from drillrank import limits
-from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, invalid_input, require
+from drillrank.errors import (
+    InvalidInput,
+    LacksCapability,
+    ServerFailure,
+    check_number,
+    check_positive,
+    invalid_input,
+    require,
+)
 from drillrank.likelihood.base import (
     Likelihood,
     NextTokenRequest,
@@ -450,8 +458,7 @@ class ServedModel(TokenModel):
         check_positive(prompts_per_request=prompts_per_request, concurrency=concurrency)
         if not isinstance(retries, int) or retries < 0:
             raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.200}.")
-        if not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
-            raise InvalidInput(f"timeout is a number of seconds above 0; not {timeout!r:.200}.")
+        check_number(timeout=timeout)
         super().__init__(address, locals())
         self._root = url.rstrip("/").removesuffix("/v1")
         self._clients: dict[int, HTTPClient] = {}
