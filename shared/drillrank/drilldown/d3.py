@@ -23,6 +23,7 @@ from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.unigram import UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
@@ -68,7 +69,8 @@ class D3:
 
     Args:
         llm: Chooses sections and paragraphs: a function from prompt to answer, sync or async, or an object with
-            `complete` and, if it has one, `acomplete`. None chooses by likelihood.
+            `complete` and, if it has one, `acomplete`; or the address of a served chat model,
+            `"http://host:port/v1#model"`. None chooses by likelihood.
         model: A language model, or its specification: scores paragraphs, and chooses where there is no LLM or it fails.
             A lexical model that has not been fitted is fitted with the documents' sections and paragraphs, on a copy.
         embed: A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.
@@ -107,7 +109,7 @@ class D3:
 
     def __init__(
         self,
-        llm: LLM | None = None,
+        llm: LLM | str | None = None,
         model: str | LanguageModel = "unigram",
         *,
         embed: Embed | None = None,
@@ -115,7 +117,7 @@ class D3:
     ) -> None:
         if embed is not None and not callable(embed):
             raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
-        self.llm = llm
+        self.llm = load_llm(llm)
         self.language_model = load_evidence_model(model)
         self.embed = embed
         self.settings = settings = as_settings(D3Settings, settings)
