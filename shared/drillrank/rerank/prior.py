@@ -114,7 +114,7 @@ class FirstStage(NamedTuple):
             if not finite or (prior == "cosine" and abs(score) > 1 + _COSINE):
                 why = ', which is no cosine: give prior="retrieval" for scores on other scales.'
                 why = why if finite else ": give a finite number, or None where there is none."
-                named = f"passage {place} (id {passages[place].id!r})"
+                named = f"passage {place} (id {passages[place].id!r:.200})"
                 raise InvalidInput(f"The first stage's score of {named} is {score!r:.200}{why}")
         places = [place for place, score in enumerate(scores) if score is not None]
         if prior == "cosine" and passages and not places:

@@ -145,7 +145,7 @@ class RelevanceSettings:
             if not (number is None or (isinstance(number, int | float) and math.isfinite(number))):
                 raise InvalidInput(f"{name} is a finite number, not {number!r:.200}.")
         if self.scale is not None and self.scale <= 0:
-            raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r}.")
+            raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r:.200}.")
         if self.transform is not None:
             check_one_of(Transform, transform=self.transform)
         if not isinstance(self.chat, bool | None):
@@ -243,7 +243,7 @@ class Relevance(Ranker[Passage | str, Passage]):
         if preset.transform != "logit" and preset.negative is None:
             raise InvalidInput(f'transform="{preset.transform}" compares two answers: give negative, too.')
         if preset.positive == preset.negative:
-            raise InvalidInput(f"Both answers are {preset.positive!r}: nothing can be told by them.")
+            raise InvalidInput(f"Both answers are {preset.positive!r:.200}: nothing can be told by them.")
         return preset
 
     def _answers(
