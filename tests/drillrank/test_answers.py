@@ -171,6 +171,12 @@ def test_what_is_not_offered_is_left_out_and_shown():
     assert not chosen_ids("0, 6, 7", 5).usable
 
 
+def test_a_colon_in_a_name_is_no_label():
+    offered = ["Introduction", "Input: Extended Context", "Results"]
+    assert chosen_names("Introduction, Input: Extended Context", offered).positions == (0, 1)
+    assert chosen_names("Sections: Input: Extended Context", offered).positions == (1,)
+
+
 def test_of_thoughts_without_an_answer_nothing_is_known():
     nothing = Choice((), (), usable=False)
     assert nothing.usable is False

@@ -85,6 +85,46 @@ def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, s
         assert found.usage.calls == (2 if strategy == "base" else 3)
 
 
+class Judge(Finder):
+    """Also says yes or no of a single paragraph."""
+
+    def chosen(self, prompt: str) -> str:
+        if "Respond with yes or no" in prompt:
+            return "Yes." if self.wanted in prompt.partition("Question:")[0] else "No."
+        return super().chosen(prompt)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "calls"), [("paragraph", 39), ("chunk", 3), ("map-reduce", 40), ("map-reduce-optimised", 4)]
+)
+async def test_what_d3_is_compared_with_reads_all_sections(strategy, calls):
+    llm = Judge()
+    d3 = D3(llm, settings={"paragraphs": strategy, "max_prompt_tokens": 300})
+    found = d3.retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found.usage.calls == len(llm.prompts) == calls
+    assert all(count_tokens(prompt) <= 300 for prompt in llm.prompts)
+    assert not found.problems
+    assert {step.kind for step in found.steps} <= {"one by one", "paragraphs"}
+    assert "LLM's choice" in str(found.explain())
+    assert outcome(await d3.aretrieve(QUESTION, [BOOK])) == outcome(found)
+
+
+def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
+    asked = {"paragraphs": "paragraph", "max_calls": 3}
+    with pytest.warns(DrillrankWarning, match="39 items need as many calls, 3 are left"):
+        found = D3(Judge(), settings=asked).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
+        found = D3(lambda prompt: "Perhaps.", settings=asked).retrieve(QUESTION, [BOOK])
+    assert texts(found) == texts(D3().retrieve(QUESTION, [BOOK]))
+    assert not D3(lambda prompt: "No.", settings=asked | {"on_empty": "likelihood", "max_calls": 99}).retrieve(
+        "A", [BOOK]
+    )
+    with pytest.raises(InvalidInput, match="needs an LLM"):
+        D3(settings=asked)
+
+
 def test_the_papers_prompts_are_asked():
     llm = Finder()
     D3(llm).retrieve(QUESTION, [BOOK])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -10,6 +11,7 @@ from drillrank import D3, Passage, SelfAsk, cli
 from drillrank.cli import terminal
 from drillrank.drilldown.answering import answer
 from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.evaluation import compare
 from tests.drillrank.chat_server import serving
 
 pytest.importorskip("httpx")
@@ -95,6 +97,22 @@ def test_what_is_no_address(address):
     with pytest.raises(InvalidInput, match="http://host:port/v1#model") as caught:
         D3(address)
     assert "secret" not in str(caught.value)
+
+
+def test_compare_sets_the_papers_strategies_beside(manual):
+    def judge(prompt: str) -> str:
+        offered = prompt.partition("Question:")[0]
+        if "yes or no" in prompt:
+            return "yes" if "lime" in offered else "no"
+        return says(prompt) if "section" in prompt else str(re.findall(r"\[(\d+)\] .*lime", offered)[0])
+
+    with serving(judge) as server:
+        strategies = ("base", "map-reduce", "map-reduce-optimised")
+        components = {name: {"component": "D3", "llm": server.address, "paragraphs": name} for name in strategies}
+        asked = [{"question": QUESTION, "spans": ["It leaves out damage by lime scale."]}]
+        found = compare(asked, components, [manual])
+    assert [found.mean(name, "SpanR@500") for name in strategies] == [1, 1, 1]
+    assert [found.costs[name].calls for name in strategies] == [2, 6, 2]
 
 
 # Answers

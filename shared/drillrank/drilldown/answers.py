@@ -50,6 +50,8 @@ _ID_SEPARATOR = re.compile(r"[,;、，/\s]+|\b(?:and|und|et|y|e|or)\b|&", re.IGN
 _NAME_SEPARATOR = re.compile(r"[,;|]")
 _LAST_HEADING_NUMBER = re.compile(r"^(?:\d+ )+")
 
+_YES = re.compile(r"\W*(?:answer\W+)?(yes|no)\b", re.IGNORECASE)
+
 Find = Callable[[str], "Sequence[int] | None"]
 """From what an answer calls an item to the positions that this may mean; None if it is not even a name or an id."""
 
@@ -162,6 +164,16 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
     return _chosen(answer, find, parts, known)
 
 
+def said_yes(answer: str) -> Choice:
+    """The only item that was asked about, if the answer says yes.
+
+    >>> said_yes("**Yes**, it does.").positions, said_yes("No.").positions, said_yes("Hard to say").usable
+    ((0,), (), False)
+    """
+    said = _YES.match(strip_reasoning(answer[-_LONGEST:]) or "")
+    return Choice((0,) if said and said[1].casefold() == "yes" else (), usable=said is not None)
+
+
 def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: Find | None = None) -> Choice:
     said = strip_reasoning(answer[-_LONGEST:])
     if said is None:
@@ -201,6 +213,8 @@ def _line(
         return None
     share = 0 if not named else 1 if "|" in line else 0.5
     label = _LABEL.match(line)
+    if named and label and all(map(find, parts(line))):
+        label = None  # a name holds the colon
     for text in (line[label.end() :] if label else "", line):
         found = {part: find(part) for part in parts(text)}
         if (

@@ -126,7 +126,7 @@ class D3:
             settings.summarizer, settings.summary_words, settings.max_prompt_tokens, self._count, settings.on_failure
         )
         plan = Plan(settings, llm is not None, None, condenser)
-        if llm is None and ("base" in plan.strategy or settings.summarizer == "llm"):
+        if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
             raise InvalidInput(
                 f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "
                 "give llm."

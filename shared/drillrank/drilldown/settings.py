@@ -17,7 +17,12 @@ from drillrank.views import check_summarizer
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Strategy = Literal["base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood"]
+Strategy = Literal[
+    "base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood",
+    "paragraph", "chunk", "map-reduce", "map-reduce-optimised",
+]  # fmt: skip
+WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "map-reduce-optimised")
+"""Strategies that read all sections: what the paper compares D3 with."""
 AnswerBy = Literal["names", "ids", "json"]
 OnEmpty = Literal["nothing", "likelihood"]
 
@@ -36,6 +41,11 @@ SECTION_ID_PROMPT = (
 PARAGRAPH_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
     "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
+)
+# Of one paragraph: the paper gives no wording, this one is ours.
+BOOLEAN_PROMPT = (
+    "{paragraphs}\n\nQuestion: {question}\n\nDoes the paragraph contain relevant information for answering the "
+    "question? Respond with yes or no."
 )
 # The same for LLMs that can be held to a JSON schema; the wording is ours.
 _AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
@@ -62,7 +72,9 @@ class D3Settings:
     Attributes:
         paragraphs: How paragraphs of the chosen sections are chosen (section 3.3.2): `"base"`, `"hierbase"`,
             `"monot5"`, `"base+monot5"`, `"monot5+base"` or `"likelihood"`; None is base with an LLM, likelihood
-            without.
+            without. Or, to compare with, of all sections, without a look at the outline: `"paragraph"` (a prompt each
+            that asks for yes or no), `"chunk"` (base on one prompt after the other; the paper's have 3,500 tokens),
+            `"map-reduce"` (paragraph, then base over what is left), `"map-reduce-optimised"` (chunk, then base).
         monot5: The ranker of the strategies that name it; None makes one of the model.
         sections: How many sections are opened where likelihood chooses them; None for sixteen, and for half of more
             than 32.
