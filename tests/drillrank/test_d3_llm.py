@@ -18,6 +18,7 @@ from drillrank import D3, MonoT5, Passage
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.llm import run
 from drillrank.text import count_tokens
@@ -333,6 +334,41 @@ def test_a_summariser_that_loses_texts_is_an_error():
     document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort."
     with pytest.raises(InvalidInput, match="summarizer"):
         D3(Finder(), settings={"summarizer": lambda texts: []}).retrieve(QUESTION, [document])
+
+
+def test_what_a_summariser_writes_is_not_cut_unless_asked_and_it_gets_what_is_asked_for():
+    asked: list[str] = []
+
+    def summarise(texts):
+        asked.extend(texts)
+        return [f"About {text.split()[0]}: " + "word " * 150 for text in texts]
+
+    document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort.\n\nAnd short."
+    for settings, given, words in (({}, 1, 150), ({"written_words": 20}, 1, 20), ({"summarize_above": 0}, 2, 150)):
+        asked.clear()
+        llm = Finder("Two")
+        D3(llm, settings={"summarizer": summarise, **settings}).retrieve(QUESTION, [document])
+        assert len(asked) == given
+        assert llm.prompts[0].count("word") in (given * words, given * (words - 2))
+    for wrong in ({"written_words": 0}, {"summarize_above": -1}):
+        with pytest.raises(InvalidInput):
+            D3(llm, settings=wrong)
+
+
+def test_the_paper_by_one_word():
+    asked: list[str] = []
+    document = "# Book\n\n## One\n\nStone.\n\nStones.\n\n## Two\n\nShort."
+    llm = Finder("Two")
+    paper = D3Settings(preset="paper", summarizer=lambda texts: [asked.append(text) or "Sum." for text in texts])
+    found = D3(llm, settings=paper).retrieve(QUESTION, [document])
+    assert texts(found) == ["Short."]
+    assert asked == ["Stone.\n\nStones.", "Short."]  # also what is short
+    assert llm.prompts[0].startswith(
+        "Document section structure:\n* Section: Book > One\nSum.\n* Section: Book > Two\nSum.\n\nQuestion:"
+    )
+    assert D3Settings(preset="paper").summarizer.name == "facebook/bart-large-cnn"
+    with pytest.raises(InvalidInput, match="preset"):
+        D3Settings(preset="upr")
 
 
 def test_steps_are_told_as_they_happen():

@@ -68,13 +68,20 @@ def test_a_served_model_drills_and_its_tokens_are_counted(monkeypatch):
 @pytest.mark.parametrize("takes_schemas", [True, False])
 async def test_answers_are_held_to_a_schema_where_the_server_can(takes_schemas):
     with serving(says, takes_schemas=takes_schemas) as server:
-        d3 = D3(server.address, settings={"sections_by": "json"})
+        d3 = D3(server.address)
         found = await d3.aretrieve(QUESTION, [MANUAL])
         assert [item.passage.text for item in found] == ["It leaves out damage by lime scale."]
         assert found.usage.failures == 0
         with_schema = [payload for payload in server.payloads if "response_format" in payload]
         assert len(with_schema) == (2 if takes_schemas else 1)
         assert with_schema[0]["response_format"]["json_schema"]["schema"]["required"] == ["ids"]
+
+
+def test_prompts_of_ones_own_and_the_papers_are_asked_without_a_schema():
+    with serving(says) as server:
+        for settings in ({"section_prompt": "{outline}\n{question} The section names:"}, {"sections_by": "names"}):
+            assert D3(server.address, settings=settings).retrieve(QUESTION, [MANUAL])
+    assert not any("response_format" in payload for payload in server.payloads)
 
 
 def test_self_ask_takes_an_address():

@@ -18,7 +18,7 @@ from drillrank.drilldown.evidence import Evidence, load_evidence_model
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Selection
-from drillrank.drilldown.settings import D3Settings
+from drillrank.drilldown.settings import AnswerBy, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
@@ -120,10 +120,21 @@ class D3:
         self.llm = load_llm(llm)
         self.language_model = load_evidence_model(model)
         self.embed = embed
-        self.settings = settings = as_settings(D3Settings, settings)
+        settings = as_settings(D3Settings, settings)
+        if settings.sections_by is None:
+            ours = settings.section_prompt is settings.paragraph_prompt is None
+            by: AnswerBy = "json" if ours and getattr(self.llm, "takes_schemas", False) else "names"
+            settings = replace(settings, sections_by=by)
+        self.settings = settings
         self._count = token_counter(settings.tokens)
         condenser = Condenser(
-            settings.summarizer, settings.summary_words, settings.max_prompt_tokens, self._count, settings.on_failure
+            settings.summarizer,
+            settings.summary_words,
+            settings.max_prompt_tokens,
+            self._count,
+            settings.on_failure,
+            settings.summarize_above,
+            settings.written_words,
         )
         plan = Plan(settings, llm is not None, None, condenser)
         if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
@@ -153,7 +164,7 @@ class D3:
         if not sections or len(sections) < len(documents):
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
         sections = [bounded(section, self._longest(), self._count) for section in sections]
-        tree = Outline(sections)
+        tree = Outline(sections, whole_paths=self.settings.whole_paths)
         entries = [entry.name for entry in tree.leaves(range(len(sections)))]
         readable = [_under(name, p) for name, section in zip(entries, sections, strict=True) for p in section.readable]
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}

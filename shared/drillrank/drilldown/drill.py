@@ -199,7 +199,7 @@ class Drill:
 
     def _sections(self, scope: Sequence[int]) -> Requests[list[int]]:
         """Sections chosen by the LLM, level by level where one prompt cannot hold them all."""
-        outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by
+        outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by or "names"
         prompt, _ = self._plan.settings.prompts
         if len(scope) < 2:  # nothing to choose, and nothing to summarise
             return list(scope)

@@ -30,6 +30,10 @@ class ServedLLM:
         concurrency: Requests under way at once, whoever calls.
         parameters: Sent with each request; by default temperature 0 and at most 2,048 tokens.
 
+    Attributes:
+        model: Its name; empty until the server was asked for the only one.
+        takes_schemas: Whether the server holds answers to a schema, as far as is known.
+
     Raises:
         InvalidInput: the address cannot be used.
         MissingExtra: httpx is not installed.
@@ -54,7 +58,7 @@ class ServedLLM:
         self._options |= {"concurrency": concurrency}
         self._parameters = dict(parameters)
         self._clients: dict[int, HTTPClient] = {}
-        self._takes_schemas = True
+        self.takes_schemas = True
 
     def __repr__(self) -> str:
         return f"ServedLLM({self.address!r})"
@@ -81,14 +85,14 @@ class ServedLLM:
     def complete_json(self, prompt: str, schema: Mapping[str, Any]) -> Reply:
         """As `complete`, the answer held to a JSON schema."""
         named = {"name": schema.get("title", "answer"), "schema": schema, "strict": True}
-        if self._takes_schemas:
+        if self.takes_schemas:
             try:
                 return self._asked(prompt, {"response_format": {"type": "json_schema", "json_schema": named}})
             except ServerFailure as failure:
                 if failure.status not in _NO_SCHEMA:
                     raise
         found = self._asked(prompt, {})
-        self._takes_schemas = False  # the same without a schema went well
+        self.takes_schemas = False  # the same without a schema went well
         return found
 
     async def acomplete_json(self, prompt: str, schema: Mapping[str, Any]) -> Reply:
