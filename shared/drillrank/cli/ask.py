@@ -23,6 +23,7 @@ from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
@@ -187,7 +188,7 @@ def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, C
     ready: PreparedDocuments | None = None
     prepared: Sequence[str] = ()
     for question in asked.questions:
-        chosen = corpus.documents(question, d3.settings.max_documents)
+        chosen = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
             ready, prepared = d3.prepare([document for _, document in chosen], names), names

@@ -64,6 +64,8 @@ _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "json": (SECTION_JSON_PROMPT, PARAGRAPH_JSON_PROMPT),
 }
 
+MAX_DOCUMENTS = 8  # whose outlines an LLM is shown, or that are read as a whole in a store, by default
+
 
 @dataclass(frozen=True, kw_only=True)
 class D3Settings:
@@ -76,9 +78,9 @@ class D3Settings:
             that asks for yes or no), `"chunk"` (base on one prompt after the other; the paper's have 3,500 tokens),
             `"map-reduce"` (paragraph, then base over what is left), `"map-reduce-optimised"` (chunk, then base).
         monot5: The ranker of the strategies that name it; None makes one of the model.
-        sections: How many sections are opened where likelihood chooses them; None for sixteen, and for half of more
-            than 32.
-        max_documents: Of more documents than this, only the likeliest are drilled into (`drilldown.levels`).
+        sections: Without an LLM, read the paragraphs of so many sections only, the likeliest; None reads all.
+        max_documents: Of more documents than this, only the likeliest are drilled into (`drilldown.levels`); None is 8
+            with an LLM, all without.
         guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too: a
             summary may have lost what they say. 0 for none.
         summarizer: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
@@ -120,7 +122,7 @@ class D3Settings:
     paragraphs: Strategy | None = None
     monot5: MonoT5 | Relevance | None = None
     sections: int | None = None
-    max_documents: int = 8
+    max_documents: int | None = None
     guard_tokens: int = 0
     summarizer: SummarizeBy = None
     summary_words: int = 36
@@ -161,12 +163,11 @@ class D3Settings:
         if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
             raise InvalidInput(f"monot5 is a MonoT5 or a Relevance, not {self.monot5!r:.100}.")
         check_positive(
-            max_documents=self.max_documents,
             summary_words=self.summary_words,
             max_prompt_tokens=self.max_prompt_tokens,
             max_calls=self.max_calls,
         )
-        check_limits(sections=self.sections, written_words=self.written_words)
+        check_limits(sections=self.sections, max_documents=self.max_documents, written_words=self.written_words)
         if self.summarize_above != 0:
             check_limits(summarize_above=self.summarize_above)
         if self.guard_tokens != 0:

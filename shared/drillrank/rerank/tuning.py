@@ -63,11 +63,9 @@ def generate_instructions(
             return list(found)[:count]
     if not found:
         raise InvalidInput(
-            f"{filler.spec!r:.200} wrote no instruction: it fills no spans. Take one that does, such as T5."
+            f"{filler.spec!r:.99} wrote no instruction: it fills no spans. Take one that does, such as T5."
         )
-    message = (
-        f"{filler.spec!r:.200} wrote {len(found)} different instructions, not {count}; a larger top_k brings more."
-    )
+    message = f"{filler.spec!r:.99} wrote {len(found)} different instructions, not {count}; a larger top_k brings more."
     warnings.warn(message, DrillrankWarning, stacklevel=2)
     return list(found)
 
