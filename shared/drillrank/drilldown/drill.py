@@ -14,7 +14,7 @@ from drillrank.drilldown.evidence import TEMPERATURE
 from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Selection
-from drillrank.drilldown.settings import MAX_DOCUMENTS, AnswerBy, D3Settings, Strategy
+from drillrank.drilldown.settings import BOOLEAN_PROMPT, MAX_DOCUMENTS, WITHOUT_SECTIONS, AnswerBy, D3Settings, Strategy
 from drillrank.drilldown.tree import Decision, Way, beginning
 from drillrank.explanation import Explanation, Explanations
 from drillrank.llm import Requests
@@ -29,6 +29,10 @@ _STAGES: dict[Strategy, tuple[str, ...]] = {
     "base+monot5": ("paragraphs", "monot5"),
     "monot5+base": ("monot5", "paragraphs"),
     "likelihood": ("likelihood",),
+    "paragraph": ("one by one",),
+    "chunk": ("paragraphs",),
+    "map-reduce": ("one by one", "paragraphs"),
+    "map-reduce-optimised": ("paragraphs", "paragraphs"),
 }
 _GUARDED = 50  # best paragraphs that the guard looks at
 _RELEVANT = math.log(0.5)  # from which on a paragraph is rather relevant than not
@@ -39,7 +43,8 @@ class Step:
     """What happened in one step of drilling down.
 
     Attributes:
-        kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
+        kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"one by one"`, `"paragraphs"`, `"monot5"` or
+            `"likelihood"`.
         offered: How many documents, sections or paragraphs there were to choose from.
         chosen: Names of the chosen documents and sections, ids of the chosen paragraphs.
         problems: What the LLM did wrong and what was done about it; empty if all went well.
@@ -124,7 +129,7 @@ class Drill:
         """The evidence with an LLM, best first."""
         self._selection.check(*self._plan.settings.prompts)
         scope = self._proposed_documents()
-        opened = yield from self._sections(scope)
+        opened = scope if self._plan.strategy in WITHOUT_SECTIONS else (yield from self._sections(scope))
         chosen, guarded = self._candidates(scope, opened)
         alone = len(chosen) == 1  # nothing for the LLM to choose
         for stage in _STAGES[self._plan.strategy]:
@@ -212,7 +217,7 @@ class Drill:
 
     def _sections(self, scope: Sequence[int]) -> Requests[list[int]]:
         """Sections chosen by the LLM, level by level where one prompt cannot hold them all."""
-        outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by
+        outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by or "names"
         prompt, _ = self._plan.settings.prompts
         if len(scope) < 2:  # nothing to choose, and nothing to summarise
             return list(scope)
@@ -284,11 +289,12 @@ class Drill:
         problems: Sequence[str] = ()
         if stage == "summaries":
             texts, problems = yield from self._plan.condenser.condensed(readable, self._language)
+        alone = stage == "one by one"
         found, said, deputies = yield from self._selection.choose(
-            self._plan.settings.prompts[1],
+            BOOLEAN_PROMPT if alone else self._plan.settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods.paragraphs(candidates),
-            by=self._plan.paragraphs_by,
+            by="yes" if alone else self._plan.paragraphs_by,
             spare=int(stage == "summaries"),
         )
         self._way.decisions.append(Decision(stage, [(at,) for at in candidates], found, deputies=deputies))
