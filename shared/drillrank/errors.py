@@ -33,7 +33,13 @@ class LacksCapability(InvalidInput):
 
 
 class ServerFailure(DrillrankError):
-    """A server of language models that could not be reached, refused, or answered what cannot be; with its words."""
+    """A server of language models that could not be reached, refused, or answered what cannot be; with its words.
+
+    Attributes:
+        status: HTTP status, where the server answered with an error.
+    """
+
+    status: int | None = None
 
 
 class LLMFailure(DrillrankError):

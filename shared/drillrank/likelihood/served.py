@@ -16,6 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -360,6 +361,7 @@ class HTTPClient:
                     return text
                 advice = f" Set the environment variable {self.api_key_env}." if status in (401, 403) else ""
                 failure = self._failure(f"{path} answered {status}: ", text or "nothing", advice)
+                failure.status = status
                 if status not in _TRANSIENT:
                     raise failure
                 pause = wished or pause
@@ -450,9 +452,7 @@ class ServedModel(TokenModel):
     ) -> None:
         require("httpx", "server")
         require("transformers", "server")
-        url, _, self._model = address.partition("#")
-        if not _is_address(url):
-            raise InvalidInput("A server's address is http://host:port/v1#model, or https, without a login or a query.")
+        self._root, self._model = split_address(address)
         if engine is not None and engine not in _SERVERS:
             raise InvalidInput(f"engine is one of {', '.join(_SERVERS)}; not {engine!r:.200}.")
         check_positive(prompts_per_request=prompts_per_request, concurrency=concurrency)
@@ -460,7 +460,6 @@ class ServedModel(TokenModel):
             raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.200}.")
         check_number(timeout=timeout)
         super().__init__(address, locals())
-        self._root = url.rstrip("/").removesuffix("/v1")
         self._clients: dict[int, HTTPClient] = {}
         self._loaded: TextTokenizer | None = None
         self._known: dict[str, Any] | None = None
@@ -639,15 +638,26 @@ class ServedModel(TokenModel):
         return name if name or not self.server.takes_ids else str(self._card.get("root") or self._served_name)
 
 
-def _is_address(url: str) -> bool:
-    import httpx
+def split_address(address: str) -> tuple[str, str]:
+    """Root and model of a server's address; the model may be empty.
 
-    try:
+    Raises:
+        InvalidInput: it is no address.
+        MissingExtra: httpx is not installed.
+
+    >>> split_address("http://localhost:8000/v1#qwen")
+    ('http://localhost:8000', 'qwen')
+    """
+    httpx = require("httpx", "server")
+    url, _, model = address.partition("#")
+    known = False
+    with suppress(httpx.InvalidURL):
         parts = httpx.URL(url)
-    except httpx.InvalidURL:
-        return False
-    known = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
-    return known and not parts.userinfo and not parts.query
+        known = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
+        known = known and not parts.userinfo and not parts.query
+    if not known:
+        raise InvalidInput("A server's address is http://host:port/v1#model, or https, without a login or a query.")
+    return url.rstrip("/").removesuffix("/v1"), model
 
 
 def _defused(tokenizer: TextTokenizer, part: str | Evidence) -> str | Evidence:
