@@ -19,9 +19,9 @@ import logging
 import os
 import threading
 import warnings
-from collections import ChainMap
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -182,15 +182,6 @@ class EmbeddingModel(LanguageModel):
         own.__dict__ |= self.__dict__ | {"_documents": self._documents.branch()}
         return own
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without vectors: they are made again, or read in their directory."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_targets", "_documents")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._targets = SentenceVectors(getattr(self._embed, "questions", self._embed))
-        self._documents = SentenceVectors(self._embed, self._directory)
-
 
 def sentence_transformer(
     name: str,
@@ -308,11 +299,8 @@ class Encoder:
         options = {"batch_size": self.options["batch_size"], "show_progress_bar": False, "convert_to_numpy": True}
         return getattr(self.model, method)(texts, **options)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"kind": self.kind, "name": self.name, "options": self.options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["kind"], state["name"], **state["options"])  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Encoder, self.kind, self.name, **self.options), ()
 
 
 class SentenceVectors:
@@ -337,12 +325,16 @@ class SentenceVectors:
     def __init__(self, encode: Encode, directory: str | os.PathLike[str] | None = None) -> None:
         self._encode = encode
         self._directory = None if directory is None else Path(directory)
-        self._indexed: MutableMapping[bytes, Floats32] = {}
+        self._indexed: dict[bytes, Floats32] = {}
         self._latest: dict[bytes, Floats32] = {}  # those that were looked up last at the end
         self._lock = threading.Lock()
         if self._directory is not None and self._directory.is_dir():
             for file in sorted(self._directory.glob(f"*{_SUFFIX}")):
                 self._indexed.update(_read(file))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without vectors: they are made again, or read in their directory."""
+        return SentenceVectors, (self._encode, self._directory)
 
     def branch(self) -> SentenceVectors:
         """The same vectors for a collection of its own: what it indexes is kept as long as it is used itself.
@@ -353,8 +345,8 @@ class SentenceVectors:
         >>> vectors.branch().of(["a"]).tolist(), asked
         ([[1.0]], ['a'])
         """
-        own = copy(self)  # with the same latest ones, and the same lock
-        own._indexed = ChainMap({}, self._indexed)
+        own = object.__new__(SentenceVectors)  # with the same latest ones, and the same lock
+        own.__dict__ |= self.__dict__ | {"_indexed": dict(self._indexed)}
         return own
 
     def index(self, texts: Iterable[str]) -> None:
@@ -377,7 +369,8 @@ class SentenceVectors:
         """Vectors by key; those that are new are encoded, and remembered."""
         known = {key: self._indexed.get(key, self._latest.get(key)) for key in texts}
         found = {key: vector for key, vector in known.items() if vector is not None}
-        found |= self._encoded({key: text for key, text in texts.items() if key not in found})
+        if new := {key: text for key, text in texts.items() if key not in found}:
+            found |= zip(new, self._encoded(list(new.values())), strict=True)
         for key in texts:
             if key in self._latest or key not in self._indexed:
                 self._latest[key] = self._latest.pop(key, found[key])
@@ -385,10 +378,9 @@ class SentenceVectors:
             del self._latest[next(iter(self._latest))]
         return found
 
-    def _encoded(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
-        if not texts:
-            return {}
-        vectors = np.array(self._encode(list(texts.values())), dtype=np.float32)
+    def _encoded(self, texts: list[str]) -> Floats32:
+        """Unit vectors, checked."""
+        vectors = np.array(self._encode(texts), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise InvalidInput(
                 f"The encoder gave an array of shape {vectors.shape} for {len(texts)} texts: one vector of finite "
@@ -401,9 +393,9 @@ class SentenceVectors:
                 "encoder a directory of its own."
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        written = np.array([bool(text.strip()) for text in texts.values()])[:, None]
-        unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=(lengths > 0) & written)
-        return dict(zip(texts, unit, strict=True))
+        written = np.array([bool(text.strip()) for text in texts])[:, None]
+        unit: Floats32 = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=(lengths > 0) & written)
+        return unit
 
 
 def fitted_concentration(
