@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
+from numbers import Real
 from typing import Any, Literal
 
 from langchain_core.callbacks import Callbacks
@@ -84,7 +85,7 @@ class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
         """What documents bring under the key under which they leave; their order as evidence where none does."""
         key = as_settings(RerankSettings, self.settings).score_key
         found = [None if key is None else document.metadata.get(key) for document in documents]
-        scores = [score if isinstance(score, int | float) and isfinite(score) else None for score in found]
+        scores = [one if isinstance(one, Real) and type(one) is not bool and isfinite(one) else None for one in found]
         by_order = getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores)
         return [-float(place) for place in range(len(documents))] if by_order else scores
 

@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 
 A, B = "# Rent\n\nThe rent of house A is 100 francs.", "# Rent\n\nThe rent of house B is 200 francs."
 QUESTION = "What is the rent?"
+ROOT = Path(__file__).resolve().parents[2]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -345,7 +347,7 @@ def test_a_user_s_file_passes_a_strict_type_checker(tmp_path):
     for name, code in (("good", good), ("wrong", wrong)):
         (tmp_path / f"{name}.py").write_text(textwrap.dedent(code))
     command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--follow-imports=silent"]
-    command += [f"--cache-dir={tmp_path}", str(tmp_path / "good.py"), str(tmp_path / "wrong.py")]
+    command += [f"--cache-dir={ROOT / '.mypy_cache'}", str(tmp_path / "good.py"), str(tmp_path / "wrong.py")]
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     assert "good.py" not in told, told
     assert [line.split(":")[1] for line in told.splitlines() if "wrong.py" in line] == ["4", "5", "6"], told
