@@ -84,8 +84,8 @@ class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
     def _scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; their order as evidence where none does."""
         key = as_settings(RerankSettings, self.settings).score_key
-        found = [None if key is None else document.metadata.get(key) for document in documents]
-        scores = [one if isinstance(one, Real) and type(one) is not bool and isfinite(one) else None for one in found]
+        found: list[Any] = [None if key is None else document.metadata.get(key) for document in documents]
+        scores = [float(one) if _is_score(one) else None for one in found]
         by_order = getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores)
         return [-float(place) for place in range(len(documents))] if by_order else scores
 
@@ -412,6 +412,11 @@ class PromptRankRerank(LikelihoodCompressor):
         host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
         passages = [self._passage(document, position) for position, document in enumerate(documents)]
         return rank_with_reached(self.method, query, passages, self._scores(documents), host)
+
+
+def _is_score(stored: object) -> bool:
+    """Whether metadata, which anybody may have stored, hold a finite number."""
+    return not isinstance(stored, bool) and isinstance(stored, Real) and isfinite(stored)
 
 
 def _documents_and_query(given: object) -> tuple[list[Document], str]:
