@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_by_level
-from drillrank.hosts.keys import count, is_section, own, prefixed, theirs
+from drillrank.hosts.metadata import count, is_section, own, prefixed, theirs
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.proposing import Reading
 from drillrank.llm import Fetch

@@ -14,8 +14,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import answered, from_dictionary, one_by_one
-from drillrank.hosts.guarding import Guarding
+from drillrank.hosts.filters import Guarding, answered, from_dictionary, one_by_one
 from drillrank.hosts.settings import HostFields
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]

@@ -16,7 +16,7 @@ from langchain_core.runnables.config import ensure_config, patch_config, var_chi
 from langchain_core.vectorstores import VectorStore
 from pydantic import BeforeValidator, InstanceOf
 
-from drillrank.hosts.notes import noted
+from drillrank.hosts.metadata import noted
 from drillrank.hosts.settings import HostFields
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from langchain_core.documents import Document
 
-from drillrank.hosts.keys import is_section, own, prefixed
-from drillrank.hosts.stored_sections import StoredSection, stored_section
+from drillrank.hosts.metadata import is_section, own, prefixed
+from drillrank.hosts.sections import StoredSection, stored_section
 from langchain_ext._documents import document_names
 
 

@@ -20,10 +20,9 @@ from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
-from drillrank.hosts.keys import own, with_own
-from drillrank.hosts.notes import reasons
+from drillrank.hosts.metadata import own, reasons, with_own
 from drillrank.hosts.settings import EXPLAIN, ModelFields
-from drillrank.hosts.view_retrieval import check_searched
+from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.vectors import Embed
 from langchain_ext._chunks import READING, given_chunks

@@ -10,11 +10,9 @@ from pydantic import Field, InstanceOf
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
-from drillrank.hosts.keys import prefixed, with_own
-from drillrank.hosts.merged_views import Merged
-from drillrank.hosts.notes import reasons
+from drillrank.hosts.metadata import prefixed, reasons, with_own
 from drillrank.hosts.settings import EXPLAIN, HostFields
-from drillrank.hosts.view_retrieval import Searched, ViewRetrieval, check_searched
+from drillrank.hosts.views import Merged, Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View

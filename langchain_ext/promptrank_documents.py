@@ -14,7 +14,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 
 from drillrank import Passage
-from drillrank.hosts.stored_sections import StoredSection
+from drillrank.hosts.sections import StoredSection
 from langchain_ext._documents import names_of, passage_of
 from langchain_ext._filters import Guard, store_behind
 from langchain_ext._lookups import StoreLookups

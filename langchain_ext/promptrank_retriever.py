@@ -11,8 +11,8 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, InstanceOf
 
-from drillrank.hosts.notes import reasons
-from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
+from drillrank.hosts.metadata import reasons
+from drillrank.hosts.paths import FoundRecord, PathRetrieval
 from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName

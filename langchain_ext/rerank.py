@@ -20,9 +20,8 @@ from pydantic import Field, InstanceOf
 
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
 from drillrank.errors import InvalidInput
-from drillrank.hosts.notes import notes, reasons
-from drillrank.hosts.path_records import rank_with_reached
-from drillrank.hosts.path_retrieval import path_rerank
+from drillrank.hosts.metadata import notes, reasons
+from drillrank.hosts.paths import path_rerank, rank_with_reached
 from drillrank.hosts.reranking import RerankerFields
 from drillrank.llm import Requests, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName

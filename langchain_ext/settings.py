@@ -10,7 +10,7 @@ from langchain_core.prompts import BasePromptTemplate
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts import settings
-from drillrank.hosts.keys import check_keys
+from drillrank.hosts.metadata import check_keys
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
 from drillrank.rerank.prior import Prior, check_prior

@@ -8,7 +8,7 @@ from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
 
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.headings import headings_of_path
-from drillrank.hosts.keys import is_section, own, prefixed, theirs
+from drillrank.hosts.metadata import is_section, own, prefixed, theirs
 from drillrank.hosts.pages import pages_of
 from drillrank.llm import Fetch
 from llama_index_ext._lookups import DOCUMENT

@@ -21,8 +21,7 @@ from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Condition, all_of, answered, any_of, check_depth, condition, negated
-from drillrank.hosts.guarding import Guarding
+from drillrank.hosts.filters import Condition, Guarding, all_of, answered, any_of, check_depth, condition, negated
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""

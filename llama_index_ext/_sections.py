@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llama_index.core.schema import BaseNode, NodeWithScore
 
-from drillrank.hosts.stored_sections import StoredSection, stored_section
+from drillrank.hosts.sections import StoredSection, stored_section
 
 
 def read_section(found: BaseNode | NodeWithScore) -> StoredSection:

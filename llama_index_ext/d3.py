@@ -21,10 +21,10 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.chunks import ChunkRecord
 from drillrank.hosts.drilling import Drilled, Drilling, Evidence
-from drillrank.hosts.keys import PREFIX, with_own
+from drillrank.hosts.metadata import PREFIX, with_own
 from drillrank.hosts.proposing import Reading
 from drillrank.hosts.settings import check_switch
-from drillrank.hosts.view_retrieval import check_searched
+from drillrank.hosts.views import check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings

@@ -32,7 +32,7 @@ from pydantic import InstanceOf, PrivateAttr, computed_field, model_validator
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.hosts.beginnings import Cut, beginnings
-from drillrank.hosts.keys import prefixed
+from drillrank.hosts.metadata import prefixed
 from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import HostFields, SplitterSettings

@@ -13,9 +13,9 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.keys import prefixed, with_own
-from drillrank.hosts.stored_sections import StoredSection
-from drillrank.hosts.view_retrieval import Searched, ViewRetrieval, check_searched
+from drillrank.hosts.metadata import prefixed, with_own
+from drillrank.hosts.sections import StoredSection
+from drillrank.hosts.views import Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View

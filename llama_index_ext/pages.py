@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from llama_index.core.schema import BaseNode
 
-from drillrank.hosts.keys import with_own
+from drillrank.hosts.metadata import with_own
 from drillrank.hosts.pages import joined
 
 

@@ -19,7 +19,7 @@ from llama_index.core.schema import (
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage
-from drillrank.hosts.stored_sections import StoredSection
+from drillrank.hosts.sections import StoredSection
 from llama_index_ext._filters import Guard, index_behind
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._sections import read_section

@@ -15,8 +15,8 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, load_language_model
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.notes import noted
-from drillrank.hosts.path_retrieval import FoundRecord, PathRetrieval
+from drillrank.hosts.metadata import noted
+from drillrank.hosts.paths import FoundRecord, PathRetrieval
 from drillrank.hosts.settings import check_switch
 from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName

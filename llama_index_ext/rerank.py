@@ -21,9 +21,8 @@ from pydantic import Field, InstanceOf
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
 from drillrank.errors import InvalidInput
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.notes import noted, notes
-from drillrank.hosts.path_records import rank_with_reached
-from drillrank.hosts.path_retrieval import path_rerank
+from drillrank.hosts.metadata import noted, notes
+from drillrank.hosts.paths import path_rerank, rank_with_reached
 from drillrank.hosts.reranking import RerankerFields
 from drillrank.llm import Requests, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName

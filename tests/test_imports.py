@@ -184,7 +184,7 @@ def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, stateme
         ("drillrank.views.views", "drillrank", True),
         ("llama_index_ext.upr", "langchain_ext._llm", True),
         ("llama_index_ext.upr", "drillrank", False),
-        ("drillrank.hosts.keys", "llama_index_ext", True),
+        ("drillrank.hosts.metadata", "llama_index_ext", True),
     ],
 )
 def test_the_order_of_packages(importer, target, wrong):
@@ -211,9 +211,9 @@ def test_private_modules_and_names(importer, target, name, wrong):
 @pytest.mark.parametrize(
     ("importer", "target", "wrong"),
     [
-        ("drillrank.hosts.keys", "llama_index.core.schema", True),
-        ("drillrank.hosts.keys", "langchain_core", True),
-        ("drillrank.hosts.keys", "pydantic", True),
+        ("drillrank.hosts.metadata", "llama_index.core.schema", True),
+        ("drillrank.hosts.metadata", "langchain_core", True),
+        ("drillrank.hosts.metadata", "pydantic", True),
         ("drillrank.views.views", "no_such_library", True),
         ("drillrank.views.views", "pyromark", False),
         ("drillrank.views.views", "json", False),

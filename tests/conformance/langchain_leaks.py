@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.hosts.filters import one_by_one
-from drillrank.hosts.keys import own
+from drillrank.hosts.metadata import own
 from drillrank.passages import stable_uuid
 from langchain_ext import (
     BRMGRRetriever,

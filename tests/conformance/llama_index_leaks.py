@@ -19,7 +19,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, Q
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from pydantic import PrivateAttr
 
-from drillrank.hosts.keys import own
+from drillrank.hosts.metadata import own
 from drillrank.passages import stable_uuid
 from llama_index_ext import (
     BRMGRRetriever,

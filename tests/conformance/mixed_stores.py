@@ -19,7 +19,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 import langchain_ext
 import llama_index_ext
-from drillrank.hosts.keys import own
+from drillrank.hosts.metadata import own
 from tests.conformance.text_store import TextStore
 
 Kind = Literal["new", "foreign"]

@@ -17,7 +17,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning
-from drillrank.hosts.keys import own
+from drillrank.hosts.metadata import own
 from tests.conformance.mixed_stores import QUESTION, Host, LangChain, LlamaIndex
 from tests.llama_index_ext.test_multi_view_retriever import Scripted
 

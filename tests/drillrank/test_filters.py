@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import answered, from_dictionary, one_by_one
-from drillrank.hosts.keys import is_section, own, theirs, with_own
+from drillrank.hosts.metadata import is_section, own, theirs, with_own
 
 NO, UNKNOWN, YES = 0.0, 0.5, 1.0
 ANSWERS = {YES: True, UNKNOWN: None, NO: False}

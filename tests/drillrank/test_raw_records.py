@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from drillrank.hosts.raw_records import raw_records
-from drillrank.hosts.stored_sections import StoredSection
+from drillrank.hosts.sections import StoredSection, raw_records
 from drillrank.llm import Fetch, run
 
 

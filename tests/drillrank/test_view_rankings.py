@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.hosts.stored_sections import StoredSection
-from drillrank.hosts.view_rankings import in_sight, of_hits, of_store, texts_of
+from drillrank.hosts.sections import StoredSection
+from drillrank.hosts.views import in_sight, of_hits, of_store, texts_of
 from drillrank.llm import Retrieve, run
 
 VIEWS = ("raw", "keywords", "summary")

@@ -16,10 +16,9 @@ from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, request
 from drillrank.hosts.chunks import ChunkRecord
-from drillrank.hosts.guarding import Guarding
-from drillrank.hosts.keys import prefixed
+from drillrank.hosts.filters import Guarding
 from drillrank.hosts.lookups import Store, answered
-from drillrank.hosts.notes import notes
+from drillrank.hosts.metadata import notes, prefixed
 from drillrank.hosts.page_records import paragraph_metadata, with_pages_joined
 from drillrank.hosts.proposing import Paragraph, Proposed, Reading, grouped, proposed
 from drillrank.hosts.settings import D3RetrieverSettings

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from drillrank.hosts.keys import count, prefixed, with_own
+from drillrank.hosts.metadata import count, prefixed, with_own
 from drillrank.structure import Document, Pages
 
 KEYS = ("page", "page_number", "page_label")

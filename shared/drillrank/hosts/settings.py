@@ -26,7 +26,7 @@ from pydantic import (
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, OnFailure, check_positive
 from drillrank.generation.passages import GENREAD_PROMPTS
-from drillrank.hosts.keys import check_keys, prefixed
+from drillrank.hosts.metadata import check_keys, prefixed
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.prompts import check_question_templates

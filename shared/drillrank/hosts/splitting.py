@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from drillrank.hosts.keys import theirs, with_own
+from drillrank.hosts.metadata import theirs, with_own
 from drillrank.hosts.namespaces import in_namespace
 from drillrank.hosts.pages import at_pages, pages_of
 from drillrank.hosts.settings import SplitterSettings
