@@ -44,6 +44,7 @@ from drillrank.likelihood.base import (
     TrainedAnswers,
     read_trained_answers,
 )
+from drillrank.likelihood.process import PerProcess
 from drillrank.likelihood.tokenizer import TextTokenizer, TokenModel, as_one_string, fit_to_budgets
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.text import without_surrogates
@@ -243,18 +244,15 @@ def _among(top: Sequence[Mapping[str, Any]], name: str, answers: Sequence[int | 
 # Over HTTP
 
 _caller: ContextVar[Future[None] | None] = ContextVar("caller", default=None)  # cancelled once nobody waits any more
-_loops: dict[int, asyncio.AbstractEventLoop] = {}  # of each process: no thread comes along into one that is forked
 
 
-def _event_loop() -> asyncio.AbstractEventLoop:
-    """The loop on which this process sends its requests, on a thread of its own."""
-    if os.getpid() not in _loops:
-        new = asyncio.new_event_loop()
-        if _loops.setdefault(os.getpid(), new) is new:
-            threading.Thread(target=new.run_forever, name="drillrank-http", daemon=True).start()
-        else:
-            new.close()
-    return _loops[os.getpid()]
+def _started_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="drillrank-http", daemon=True).start()
+    return loop
+
+
+_event_loop = PerProcess(_started_loop)  # on which requests are sent
 
 
 class HTTPClient:
@@ -282,8 +280,8 @@ class HTTPClient:
 
     @staticmethod
     def _close(process: int, client: httpx.AsyncClient) -> None:
-        if process == os.getpid() and process in _loops:
-            asyncio.run_coroutine_threadsafe(client.aclose(), _loops[process])
+        if process == os.getpid():
+            asyncio.run_coroutine_threadsafe(client.aclose(), _event_loop())
 
     async def on_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on a thread; when the caller is cancelled, so are the requests that it has under way."""
@@ -292,9 +290,8 @@ class HTTPClient:
         context.run(_caller.set, caller)
         try:
             return await asyncio.wrap_future(self._workers.submit(context.run, function, *arguments))
-        except asyncio.CancelledError:
+        finally:
             caller.cancel()
-            raise
 
     def send(self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], *expected: str) -> list[T]:
         """What is read in the answers to several requests, in order; once one fails for good, the others are cancelled.
@@ -312,9 +309,8 @@ class HTTPClient:
             caller.add_done_callback(lambda _: sending.cancel())
         try:
             return sending.result()
-        except BaseException:
-            sending.cancel()
-            raise
+        finally:
+            sending.cancel()  # nobody waits any more, as after an interrupt
 
     async def _send(
         self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], server: str, advice: str = ""
@@ -460,18 +456,10 @@ class ServedModel(TokenModel):
             raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.200}.")
         check_number(timeout=timeout)
         super().__init__(address, locals())
-        self._clients: dict[int, HTTPClient] = {}
+        client = partial(HTTPClient, self._root, api_key_env=api_key_env, timeout=timeout)
+        self._client = PerProcess(partial(client, retries=retries, concurrency=concurrency))
         self._loaded: TextTokenizer | None = None
         self._known: dict[str, Any] | None = None
-
-    @property
-    def _client(self) -> HTTPClient:
-        """That of this process: a fork shares neither connections nor locks."""
-        if os.getpid() not in self._clients:
-            names = ("api_key_env", "timeout", "retries", "concurrency")
-            client = HTTPClient(self._root, **{name: self._options[name] for name in names})
-            self._clients.setdefault(os.getpid(), client)
-        return self._clients[os.getpid()]
 
     @property
     def spec(self) -> str:
@@ -488,7 +476,7 @@ class ServedModel(TokenModel):
 
         It runs on a thread of this model's own. When the caller is cancelled, the server is asked no more.
         """
-        return await self._client.on_worker(function, *arguments)
+        return await self._client().on_worker(function, *arguments)
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if not self.server.likelihood:
@@ -559,7 +547,7 @@ class ServedModel(TokenModel):
             return [server.read(*pair) for pair in zip(groups[number], server.split(answer), strict=True)]
 
         requests = [server.request(self._served_name, group) for group in groups]
-        values = chain.from_iterable(self._client.send(requests, read, server.engine, server.advice))
+        values = chain.from_iterable(self._client().send(requests, read, server.engine, server.advice))
         found = dict(zip(distinct, values, strict=True))
         return [found[prompt] for prompt in prompts]
 
@@ -580,7 +568,7 @@ class ServedModel(TokenModel):
         Raises:
             InvalidInput: it cannot be loaded.
         """
-        with self._client.lock:
+        with self._client().lock:
             if self._loaded is None:
                 import transformers
 
@@ -595,7 +583,7 @@ class ServedModel(TokenModel):
     @property
     def _card(self) -> dict[str, Any]:
         """What the server says of the model, asked once."""
-        with self._client.lock:
+        with self._client().lock:
             if self._known is None:
                 self._known = self._read_card()
             return self._known
@@ -608,7 +596,7 @@ class ServedModel(TokenModel):
 
         engine = self._options["engine"]
         try:
-            [cards] = self._client.send([("/v1/models", None)], by_name, "a server that lists its models")
+            [cards] = self._client().send([("/v1/models", None)], by_name, "a server that lists its models")
         except ServerFailure:
             if engine and self._model:
                 return {}
