@@ -94,13 +94,11 @@ class ServedLLM:
 
     def _asked(self, prompt: str, more: Mapping[str, Any]) -> Reply:
         if not self.model:
-            [names] = self._client().send(
-                [("/v1/models", None)], lambda _, answer: [card["id"] for card in answer["data"]], "a list of models"
-            )
+            names = list(self._client().models())
             if len(names) != 1:
-                listed = f"{', '.join(map(str, names)):.200}" or "nothing"
+                listed = f"{', '.join(names):.200}" or "nothing"
                 raise InvalidInput(f"{self.address:.200} serves {listed}: name one behind a #.")
-            self.model = str(names[0])
+            [self.model] = names
         messages = [{"role": "user", "content": without_surrogates(prompt)}]
         payload = {"model": self.model, "messages": messages, **self._parameters, **more}
         [reply] = self._client().send([(_PATH, payload)], lambda _, answer: _reply(answer), "a chat model")

@@ -204,9 +204,8 @@ class _OpenAI(Server):
         [prompt] = prompts
         if not prompt.chat:
             raise LacksCapability(
-                "This server takes conversations and puts them into a template of its own: ask with "
-                'preset="yes-no", or with chat=True and a template without control tokens; or serve the model by vLLM, '
-                "SGLang, llama.cpp or Ollama."
+                'This server takes conversations alone: ask with preset="yes-no", or with chat=True and a template '
+                "without control tokens; or serve the model by vLLM, SGLang, llama.cpp or Ollama."
             )
         wanted: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": prompt.text}]}
         wanted |= {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": _TOP}
@@ -311,6 +310,15 @@ class HTTPClient:
             return sending.result()
         finally:
             sending.cancel()  # nobody waits any more, as after an interrupt
+
+    def models(self) -> dict[str, dict[str, Any]]:
+        """What the server says of each of its models, by name."""
+
+        def by_name(_: int, answer: Any) -> dict[str, dict[str, Any]]:
+            return {str(card["id"]): card | {} for card in answer["data"]}
+
+        [cards] = self.send([("/v1/models", None)], by_name, "a server that lists its models")
+        return cards
 
     async def _send(
         self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], server: str, advice: str = ""
@@ -481,9 +489,8 @@ class ServedModel(TokenModel):
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if not self.server.likelihood:
             raise LacksCapability(
-                f"{self.server.engine} gives probabilities of what it writes, not of a prompt, so that it has no "
-                'likelihood of a question: rank with Relevance, such as Relevance(model, preset="yes-no"), or serve '
-                "the model by vLLM or SGLang for UPR, PromptRank and BRMGR."
+                f"{self.server.engine} gives probabilities of what it writes alone, so no likelihood of a question: "
+                'rank with Relevance(model, preset="yes-no"), or serve the model by vLLM or SGLang.'
             )
         if temperature != 1:
             raise InvalidInput(f"A served model scores at temperature 1, not {temperature!r:.200}: leave it out.")
@@ -530,9 +537,8 @@ class ServedModel(TokenModel):
         limited = [request.max_tokens, *(part.max_tokens for part in request.prompt if isinstance(part, Evidence))]
         if not request.chat or any(limited) or not all(isinstance(answer, str) for answer in request.answers):
             raise InvalidInput(
-                f"{self.spec!r:.200} takes text, and without the model's tokenizer no passage can be shortened here, "
-                "no token be named by its id, and no document be kept from speaking as the user: give the option "
-                'tokenizer="<model id or directory>".'
+                f"{self.spec!r:.200} takes text: to shorten passages, name tokens by id, or keep documents from "
+                'speaking as the user, give the option tokenizer="<model id or directory>".'
             )
         return _Prompt(without_surrogates(prompt_text(request.prompt)), answers=request.answers, chat=True)
 
@@ -590,13 +596,9 @@ class ServedModel(TokenModel):
 
     def _read_card(self) -> dict[str, Any]:
         """What the server says of the model; nothing where its engine is named and it lists no models."""
-
-        def by_name(_: int, answer: Any) -> dict[str, dict[str, Any]]:
-            return {str(card["id"]): card | {} for card in answer["data"]}
-
         engine = self._options["engine"]
         try:
-            [cards] = self._client().send([("/v1/models", None)], by_name, "a server that lists its models")
+            cards = self._client().models()
         except ServerFailure:
             if engine and self._model:
                 return {}

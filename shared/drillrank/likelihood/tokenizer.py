@@ -475,9 +475,8 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
     for position, (length, keep) in enumerate(zip(lengths, kept, strict=True)):
         if length and not keep:
             raise InvalidInput(
-                f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens) within the "
-                "budget: allow more tokens for the prompt or the document, or shorten the instruction or the "
-                "demonstrations."
+                f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens): allow more "
+                "tokens for the prompt or the document, or shorten the instruction or the demonstrations."
             )
     return kept
 
