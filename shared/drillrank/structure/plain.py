@@ -177,7 +177,11 @@ def _plausible(candidates: list[_Heading]) -> list[_Heading]:
     ]
     chosen: list[_Heading] = []
     last: dict[str, tuple[int, ...]] = {}
-    dotted = _has_numbered_children(candidates)
+    # a "1." is a section's number, and not a list's, where there is a "1.1"
+    lists = {heading.number[0] for heading in candidates if heading.style == "dotted"}
+    dotted = any(
+        heading.style == "plain" and heading.number[:-1] and heading.number[0] in lists for heading in candidates
+    )
     for heading in candidates:
         if heading.style == "named":
             last["arabic"] = heading.number
@@ -189,17 +193,6 @@ def _plausible(candidates: list[_Heading]) -> list[_Heading]:
                 chosen.append(heading)
     single = sum(heading.style == "roman" for heading in chosen) == 1  # more likely an initial
     return [heading for heading in chosen if not (single and heading.style == "roman")]
-
-
-def _has_numbered_children(candidates: list[_Heading]) -> bool:
-    """Whether a "1." has a "1.1" after it, so that it is a section's number and not a list's."""
-    dotted: set[int] = set()
-    for heading in candidates:
-        if heading.style == "dotted":
-            dotted.add(heading.number[0])
-        elif heading.style == "plain" and len(heading.number) > 1 and heading.number[0] in dotted:
-            return True
-    return False
 
 
 def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
