@@ -169,7 +169,7 @@ def test_bad_settings():
         D3().retrieve(QUESTION, [MANUAL], 0)
 
 
-@pytest.mark.parametrize(("count", "opened"), [(7, 7), (20, 16), (35, 17), (80, 40)])
-def test_of_many_sections_half_are_opened(count, opened):
+@pytest.mark.parametrize("count", [7, 80])
+def test_without_an_llm_every_section_is_read(count):
     text = "\n\n".join(f"# Part {n}\n\nFoxes hunt {n} mice." for n in range(count))
-    assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == opened
+    assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == count
