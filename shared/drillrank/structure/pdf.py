@@ -89,8 +89,8 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
     match answer:
         case {"text": text, "pages": pages, "unread": unread}:
             if unread:
-                told = f"{path}: {len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
-                warnings.warn(told, DrillrankWarning, stacklevel=3)
+                message = f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
+                warnings.warn(f"{path}: {message}", DrillrankWarning, stacklevel=3)
             return text, Pages.of(pages)
         case {"missing": missing}:
             raise MissingExtra(missing)
@@ -121,13 +121,13 @@ def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
             return {"problem": f"cannot be read as PDF: it took more than {SECONDS} seconds."}
         except OSError as cause:
             return {"problem": _no_python(python, cause)}
-    said = "".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])
+    error = "".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])
     if not done.stdout.startswith(_STARTED):
-        return {"problem": _no_python(python, said or f"it ended with {done.returncode}")}
+        return {"problem": _no_python(python, error or f"it ended with {done.returncode}")}
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        answer = {"crashed": said}
+        answer = {"crashed": error}
     return answer
 
 
@@ -387,7 +387,7 @@ def _shown(block: PrintedBlock, words: Collection[str]) -> str:
     return f"- {_BULLET.sub('', text, count=1)}" if block.kind == "item" and _BULLET.match(text) else text
 
 
-def _repeats(said: str, titles: Iterable[str]) -> bool:
+def _repeats(text: str, titles: Iterable[str]) -> bool:
     """Whether a row says nothing but what its bookmark says."""
-    words = _WORDS.findall(said.casefold())
+    words = _WORDS.findall(text.casefold())
     return any(words == _WORDS.findall(title.casefold())[: len(words)] for title in titles)

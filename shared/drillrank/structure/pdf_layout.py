@@ -488,12 +488,12 @@ def _titled(mark: Bookmark, pages: Sequence[Sequence[Row]], last: tuple[int, int
     for page in range(mark.page, min(mark.page + 2, len(pages))):
         near: list[tuple[float, tuple[int, int]]] = []
         for at, row in enumerate(pages[page]):
-            said = _plain(row.text)
+            shown = _plain(row.text)
             # a title over two lines, or one that its text follows
-            begins = len(said) > 5 and (wanted.startswith(said) or (said.startswith(wanted) and len(wanted) > 5))
-            if (said == wanted or begins) and (page, at) > last:
+            begins = len(shown) > 5 and (wanted.startswith(shown) or (shown.startswith(wanted) and len(wanted) > 5))
+            if (shown == wanted or begins) and (page, at) > last:
                 far = 0.0 if mark.y is None else abs(row.y - mark.y)
-                near.append((far + 40 * (said != wanted), (page, at)))
+                near.append((far + 40 * (shown != wanted), (page, at)))
         if near:
             return min(near)[1]
     return None
