@@ -145,27 +145,24 @@ def serve() -> None:
     os.dup2(2, 1)  # a library that prints shall not speak in between
     os.write(answers, _STARTED)
     _limit(seconds, memory, answers)
-    answer = json.dumps(_read(sys.stdin.buffer.read(), alone=bool(alone)))
-    with os.fdopen(answers, "w", encoding="ascii") as file:
-        file.write(answer)
-    os._exit(0)  # nothing is worth the time that tearing down takes
-
-
-def _read(content: bytes, *, alone: bool) -> dict[str, Any]:
+    content = sys.stdin.buffer.read()
     try:
-        printed = printed_pages(content, alone=alone)
+        printed = printed_pages(content, alone=bool(alone))
         text, pages = text_of(printed)
+        try:
+            limits.check_extracted(len(text), len(content))
+        except InvalidInput as problem:
+            raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
+        marks = list(zip(pages.starts, pages.numbers, pages.labels, strict=True))
+        unread = [number for number, page in enumerate(printed.pages, 1) if page.is_broken]
+        answer: dict[str, Any] = {"text": text, "pages": marks, "unread": unread}
     except MissingExtra as missing:
-        return {"missing": str(missing)}
+        answer = {"missing": str(missing)}
     except InvalidInput as problem:
-        return {"problem": str(problem)}
-    try:
-        limits.check_extracted(len(text), len(content))
-    except InvalidInput as problem:
-        return {"problem": f"cannot be read as PDF: {problem}."}
-    marks = list(zip(pages.starts, pages.numbers, pages.labels, strict=True))
-    unread = [number for number, page in enumerate(printed.pages, 1) if page.is_broken]
-    return {"text": text, "pages": marks, "unread": unread}
+        answer = {"problem": str(problem)}
+    with os.fdopen(answers, "w", encoding="ascii") as file:
+        json.dump(answer, file)
+    os._exit(0)  # nothing is worth the time that tearing down takes
 
 
 def _limit(seconds: int, memory: int, answers: int) -> None:
