@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
+from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
 from drillrank.drilldown.tree import Deputy
 from drillrank.drilldown.truncation import LEAST, shortened
@@ -34,16 +35,39 @@ IDS_SCHEMA = {
 }
 
 
-class Fallback(Protocol):
-    """What likelihood says about items, given by their positions."""
+@dataclass(frozen=True)
+class Likelihoods:
+    """Likelihood's view of items for one question: the choice where the LLM leaves a gap.
 
-    def order(self, positions: Sequence[int], /) -> list[int]:
-        """All of them, best first."""
-        ...
+    Items are given by their places in a list. Nothing is scored before it is asked for.
 
-    def choose(self, positions: Sequence[int], /) -> list[int]:
-        """Those that it would choose, at least one."""
-        ...
+    Attributes:
+        evidence: Of the documents.
+        question: The question.
+        paragraphs: Of each item, positions of the paragraphs in it; a paragraph has itself.
+    """
+
+    evidence: Evidence
+    question: str
+    paragraphs: Sequence[Sequence[int]]
+
+    def order(self, positions: Sequence[int]) -> list[int]:
+        """All of them, those with the best paragraphs first."""
+        best: dict[int, float] = {}
+        for total, at in self._totals(positions):
+            best[at] = max(total, best.get(at, total))
+        return sorted(positions, key=best.__getitem__, reverse=True)
+
+    def choose(self, positions: Sequence[int]) -> list[int]:
+        """Those that hold what it takes for evidence."""
+        totals = sorted(self._totals(positions), key=lambda pair: pair[0], reverse=True)
+        return sorted({at for _, at in totals[: self.evidence.best([total for total, _ in totals])]})
+
+    def _totals(self, positions: Sequence[int]) -> list[tuple[float, int]]:
+        """S of each paragraph, and the place of its item."""
+        inside = [(paragraph, at) for at in positions for paragraph in self.paragraphs[at]]
+        scored = self.evidence.scored(self.question, [paragraph for paragraph, _ in inside])
+        return [(details["total"], at) for (_, details), (_, at) in zip(scored, inside, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +140,7 @@ class Selection:
         return count
 
     def choose(
-        self, template: Template, items: Sequence[Item], likely: Fallback, *, by: By = "ids", spare: int = 0
+        self, template: Template, items: Sequence[Item], likely: Likelihoods, *, by: By = "ids", spare: int = 0
     ) -> Requests[Chosen]:
         """Ask about all items, in several prompts at once if need be.
 
@@ -184,7 +208,7 @@ class Selection:
         self,
         template: Template,
         items: Sequence[Item],
-        likely: Fallback,
+        likely: Likelihoods,
         calls: int,
         by: By,
         problems: list[str],
