@@ -157,9 +157,8 @@ class Drill:
     ) -> list[Ranked[Passage]]:
         """What was chosen, best first; `likely` are scores and ranks of sections where there is no LLM."""
         ready = self.ready
-        scored = (
-            [self._judged[at] for at in chosen] if self._judged else self.ready.evidence.scored(self.question, chosen)
-        )
+        by_likelihood = None if self._judged else self.ready.evidence.scored(self.question, chosen)
+        scored = [by_likelihood[at] if by_likelihood else self._judged[chosen[at]] for at in range(len(chosen))]
         chosen_by = {"nothing_matched": False} if likely is None else {}
         details = [
             {
@@ -176,7 +175,8 @@ class Drill:
         way.scope, way.opened, way.guarded = list(scope), list(opened), guarded
         way.evidence = [chosen[item.details["position"]] for item in found]
         way.beyond = set(chosen).difference(way.evidence)
-        way.scores = {at: score for at, (score, _) in self._judged.items()} | dict(zip(chosen, scores, strict=True))
+        judged = {at: score for at, (score, _) in self._judged.items()}
+        way.scores = {**way.scores, **judged, **dict(zip(chosen, scores, strict=True))}
         return found
 
     def explain(self, found: Sequence[Ranked[Passage]]) -> Explanations:
@@ -320,12 +320,13 @@ class Drill:
 
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
-        self._judged = dict(zip(candidates, self.ready.evidence.scored(self.question, candidates), strict=True))
-        places = sorted(range(len(candidates)), key=lambda at: self._judged[candidates[at]][0], reverse=True)
-        totals = [details["total"] for _, details in self._judged.values()]
-        best = places[: top_n or self.ready.evidence.best(totals)]
+        scored = self.ready.evidence.scored(self.question, candidates)
+        order = np.argsort(-scored.means, kind="stable")
+        best = order[: top_n or self.ready.evidence.best(scored.totals)].tolist()
         kept = [candidates[place] for place in best]
-        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, places))
+        self._judged = {candidates[place]: scored[place] for place in best}
+        self._way.scores = dict(zip(candidates, scored.means.tolist(), strict=True))
+        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order.tolist()))
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
 

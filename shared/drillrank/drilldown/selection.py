@@ -67,7 +67,7 @@ class Likelihoods:
         """S of each paragraph, and the place of its item."""
         inside = [(paragraph, at) for at in positions for paragraph in self.paragraphs[at]]
         scored = self.evidence.scored(self.question, [paragraph for paragraph, _ in inside])
-        return [(details["total"], at) for (_, details), (_, at) in zip(scored, inside, strict=True)]
+        return [(total, at) for total, (_, at) in zip(scored.totals.tolist(), inside, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

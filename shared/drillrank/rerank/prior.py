@@ -62,16 +62,6 @@ def check_prior(prior: Prior | None) -> Prior | None:
     return prior
 
 
-def check_prior_weight(weight: float) -> None:
-    """Refuse what is no positive number.
-
-    Raises:
-        InvalidInput: says what was given.
-    """
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-        raise InvalidInput(f"prior_weight is a positive number, 1 for the prior as it is; not {weight!r:.200}.")
-
-
 class FirstStage(NamedTuple):
     """What the first stage says of documents: the candidates of one question, or what its paths begin with.
 

@@ -62,10 +62,8 @@ def generate_instructions(
         if len(found) >= count:
             return list(found)[:count]
     if not found:
-        raise InvalidInput(
-            f"{filler.spec!r:.99} wrote no instruction: it fills no spans. Take one that does, such as T5."
-        )
-    message = f"{filler.spec!r:.99} wrote {len(found)} different instructions, not {count}; a larger top_k brings more."
+        raise InvalidInput(f"{filler.spec!r:.200} wrote no instruction: it fills no spans. Take a T5, which does.")
+    message = f"{filler.spec!r:.200} wrote {len(found)} different instructions, not {count}: a larger top_k may help."
     warnings.warn(message, DrillrankWarning, stacklevel=2)
     return list(found)
 
