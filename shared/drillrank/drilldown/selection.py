@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
 from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
 from drillrank.drilldown.tree import Deputy
-from drillrank.drilldown.truncation import LEAST, shortened
+from drillrank.drilldown.truncation import LEAST, fitting, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.llm import Ask, Reply, Requests, strip_reasoning
 from drillrank.prompts import Template, filled
@@ -194,15 +195,15 @@ class Selection:
         offered = _distinct([Item(item.text, name) for item, name in zip(items, names, strict=True)])
         cut = 0
         for at, item in enumerate(offered):
-            limit = self._size(item)
-            if limit > room - 2 * _SPARE:  # near enough to the budget to be counted as it is shown
-                while (over := self._over(template, [offered[at]], by)) > 0:
-                    limit = min(limit, room) - over
-                    text = shortened(item.text, limit - self._size(Item("", item.name)), self.count)
-                    offered[at] = Item(text, item.name)
+            if self._size(item) > room - 2 * _SPARE:  # near enough to the budget to be counted as it is shown
+                alone = partial(self._alone, template, item.name, by)
+                offered[at] = Item(fitting(item.text, self.max_prompt_tokens, alone, self.count), item.name)
             cut += (item.text, items[at].name) != (offered[at].text, names[at])
         problem = f"{cut} of {len(items)} items are too long for a prompt: shown without their middle"
         return offered, [problem] if cut else []
+
+    def _alone(self, template: Template, name: str, by: By, text: str) -> str:
+        return self._showing(template, [Item(text, name)], by)
 
     def _groups(
         self,
