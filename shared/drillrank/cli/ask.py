@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -37,6 +37,7 @@ from drillrank.text import token_counter
 
 Chosen = Sequence[tuple[str, Document]]  # names and documents
 _TOLD = 10  # skipped files that are named
+_ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
 _SLOW = 8  # files from which on a progress bar is worth a line
 
@@ -153,10 +154,9 @@ def run_ask(asked: Asked) -> bool:
         found_any = False
         for question, chosen, ranking in _rankings(d3, corpus, asked):
             names = [name for name, _ in chosen]
-            matched = bool(ranking) and not ranking[0].details.get("nothing_matched")
-            found = ranking if matched else ranking[:0]
+            found = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
             said = _answered(d3, question, chosen, found) if asked.answer else None
-            found_any = found_any or bool(matched if said is None else said.text)
+            found_any = found_any or bool(found if said is None else said.text)
             why = _told(ranking, found, names) if asked.explain else None
             if asked.as_json:
                 if said is not None:
@@ -232,7 +232,14 @@ def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[
         "section": place["section_path"],
         "span": [place["start"], place["end"]] if "start" in place else None,
         "text": item.passage.text,
+        **({"also": also} if (also := _also(names, item)) else {}),
     }
+
+
+def _also(names: Sequence[str], item: Ranked[Passage]) -> list[dict[str, object]]:
+    """Where else the same stands."""
+    places = item.details.get("also_at", ())
+    return [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in places]
 
 
 def _told(ranking: EvidenceRanking, found: Sequence[Ranked[Passage]], names: Sequence[str]) -> Explanations:
@@ -273,7 +280,7 @@ def _print(
         for place in said.citations:
             cited = found[place].passage
             label = escape(f"[{place + 1}]")
-            terminal.console.print(f"{label} {_where(chosen, cited)} {one_line(cited.title)}", soft_wrap=True)
+            terminal.console.print(f"{label} {_where(chosen, cited.metadata)} {one_line(cited.title)}", soft_wrap=True)
     if not found:
         terminal.console.print(
             "Nothing matched: no paragraph has a word of the question." if by_words else "The LLM chose nothing."
@@ -283,15 +290,16 @@ def _print(
     for item in found:
         _, document = chosen[item.passage.metadata["document"]]
         text = one_line(excerpt(_readable(document, item.passage), 5 * EXCERPT))
-        where = f"{_where(chosen, item.passage)}\n{one_line(item.passage.title)}"
+        if also := [_where(chosen, place) for place in item.details.get("also_at", ())]:
+            text += f"\nThe same: {'; '.join(also[:_ALSO])}{f'; and {len(also) - _ALSO} more' * (len(also) > _ALSO)}"
+        where = f"{_where(chosen, item.passage.metadata)}\n{one_line(item.passage.title)}"
         score = f"{item.score:.3f}" if said is None else escape(f"[{item.rank}] {item.score:.3f}")
         table.add_row(score, where, text)
     terminal.console.print(table)
 
 
-def _where(chosen: Chosen, passage: Passage) -> str:
+def _where(chosen: Chosen, place: Mapping[str, Any]) -> str:
     """Name of the file, pages and span."""
-    place = passage.metadata
     where = [f"[bold]{one_line(chosen[place['document']][0])}[/bold]"]
     where += [page_range(place["pages"])] if "pages" in place else []
     where += [f"{place['start']}–{place['end']}"] if "start" in place else []

@@ -79,7 +79,9 @@ class D3:
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
     the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
     question only. `details` holds those of `UPR` or `MonoT5`, `guarded`, without an LLM `section_score` and
-    `section_rank`, and `problems` if anything went wrong; `nothing_matched`
+    `section_rank`, and `problems` if anything went wrong; `also_at`, without an LLM: the metadata of
+    paragraphs that say the same, with the same numbers, and are left out; `matched`, without an LLM or
+    `embed`, whether the paragraph or its headings hold a word of the question; `nothing_matched`
     without an LLM or `embed`, if no paragraph holds a word of the question: then the documents' order stays.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.condensing import Condenser
-from drillrank.drilldown.evidence import TEMPERATURE
+from drillrank.drilldown.evidence import TEMPERATURE, distinct
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, MAX_DOCUMENTS, WITHOUT_SECTIONS, AnswerBy, D3Settings, Strategy
@@ -321,12 +321,18 @@ class Drill:
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
         scored = self.ready.evidence.scored(self.question, candidates)
-        order = np.argsort(-scored.means, kind="stable")
-        best = order[: top_n or self.ready.evidence.best(scored.totals)].tolist()
+        order = np.argsort(-scored.means, kind="stable").tolist()
+        readable = (self.ready.readable[candidates[place]].text for place in order)
+        repeated = distinct(readable, top_n or self.ready.evidence.best(scored.totals))
+        best = [order[at] for at in repeated]
         kept = [candidates[place] for place in best]
-        self._judged = {candidates[place]: scored[place] for place in best}
+        self._judged = {}
+        for place, others in zip(best, repeated.values(), strict=True):
+            score, details = scored[place]
+            also = tuple(self.ready.paragraphs[candidates[order[at]]].metadata for at in others)
+            self._judged[candidates[place]] = score, {**details, **({"also_at": also} if also else {})}
         self._way.scores = dict(zip(candidates, scored.means.tolist(), strict=True))
-        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order.tolist()))
+        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order))
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
 

@@ -16,7 +16,8 @@ many of the best paragraphs as make the expected F1 largest, where m paragraphs 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ from drillrank.likelihood.unigram import UnigramModel
 from drillrank.passages import Passage, Ranked
 from drillrank.rerank.base import UNREAD, Scored, likelihood_explained
 from drillrank.rerank.upr import UPR
+from drillrank.text import words
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length, top
 
 READ = 50  # paragraphs that a neural model reads, best by their words
@@ -87,7 +89,7 @@ class Evidence:
         return known[1]
 
     def scored(self, question: str, positions: Sequence[int]) -> Scores:
-        """Scores: S(p) divided by the question's tokens; details: `tokens`, `total` (S), `nothing_matched`, cosines.
+        """S(p) divided by the question's tokens; details: `tokens`, `total` (S), `matched`, `nothing_matched`, cosines.
 
         With a neural model, also those of `UPR`; it reads the best by their words, and the others follow them in the
         order of their words (`read` is False).
@@ -95,12 +97,16 @@ class Evidence:
         found, chosen = self.levels(question), np.array(positions, dtype=np.intp)
         if positions and type(self._ranker.language_model) is not UnigramModel:
             return self._read(question, chosen, found)
-        by_words: dict[str, Any] = {"tokens": len(found.words), "nothing_matched": not found.matched.any()}
-        totals = found.totals[chosen]
+        totals, matched = found.totals[chosen], found.matched[chosen]
+        known = {"tokens": len(found.words), "nothing_matched": not found.matched.any()}
+
+        def by_words(place: int) -> dict[str, Any]:
+            return known | {"matched": bool(matched[place])}
+
         if self._vectors is None or not positions:
-            return Scores(totals, len(found.words), lambda _: by_words)
+            return Scores(totals, len(found.words), by_words)
         bonus, cosines = self._vectors.near(question, chosen)
-        return Scores(totals + bonus, len(found.words), lambda place: by_words | cosines(place))
+        return Scores(totals + bonus, len(found.words), lambda place: by_words(place) | cosines(place))
 
     def _read(self, question: str, positions: Integers, words: Levels) -> Scores:
         totals = words.totals[positions]
@@ -128,16 +134,16 @@ class Evidence:
         """What S of each entry is added up from, given its paragraph's position."""
         model, found = self._ranker.language_model, self.levels(question)
         by_words = [type(model) is UnigramModel or not item.details["read"] for item in ranking]
-        read = [at for at, words in zip(positions, by_words, strict=True) if not words]
+        read = [at for at, lexical in zip(positions, by_words, strict=True) if not lexical]
         likelihoods: Iterator[Likelihood] = iter(())
         if read:
             texts = [self._paragraphs[position] for position in read]
             *answers, nothing = self._ranker.likelihoods(question, [*texts, Passage("")])
             likelihoods = iter(answers)
         explained = []
-        for item, at, words in zip(ranking, positions, by_words, strict=True):
+        for item, at, lexical in zip(ranking, positions, by_words, strict=True):
             fused = _fused(item, self._paragraphs[at])
-            if words:
+            if lexical:
                 unread = item.details["total"] - float(found.totals[at]) if "read" in item.details else 0.0
                 terms = (*found.terms(at), *fused, *([Term(UNREAD, unread)] if unread else []))
                 per = max(item.details["tokens"], 1)
@@ -212,6 +218,34 @@ def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:
         Term("cosine of the section", SECTION_WEIGHT * item.details["section_cosine"]),
         Term("length", math.log(max(len(paragraph.text.split()), 1))),
     )
+
+
+def distinct(texts: Iterable[str], most: int) -> dict[int, list[int]]:
+    """Places of the first texts that differ, each with the places of those that repeat it, as far as was looked.
+
+    Texts with the same numbers that share nine of ten words say the same: a licence in many files, a table that is
+    printed twice. Where a number differs, they do not.
+
+    >>> distinct(["Net sales were 5 million.", "Net SALES: were 5 million", "Net sales were 6 million."], 9)
+    {0: [1], 2: []}
+    """
+    found: dict[int, list[int]] = {}
+    alike: dict[tuple[str, ...], list[tuple[int, Counter[str]]]] = {}
+    for place, text in enumerate(texts):
+        counted = Counter(words(text.casefold()))
+        numbers = tuple(sorted(word for word in counted.elements() if word[0].isdigit()))
+        others = alike.setdefault(numbers, [])
+        size = counted.total()
+        for at, other in others:
+            if 20 * (counted & other).total() >= 9 * (size + other.total()):
+                found[at].append(place)
+                break
+        else:
+            if len(found) == most:
+                break
+            found[place] = []
+            others.append((place, counted))
+    return found
 
 
 def load_evidence_model(model: str | LanguageModel = "unigram", **options: Any) -> LanguageModel:
