@@ -59,7 +59,7 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
 
     import langchain_ext
     import llama_index_ext
-    from drillrank import UPR, Passage, PathSearch, PromptRank
+    from drillrank import D3, UPR, Passage, PathSearch, PromptRank
     from drillrank.cli import main
     from drillrank.multihop.title_mentions import TitleMentions
 
@@ -68,6 +68,8 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
     documents = [LangChainDocument(text) for text in TEXTS.values()]
     upr, search = UPR(), PathSearch(PromptRank(), passages, links=TitleMentions())
     in_llama_index, in_langchain = llama_index_ext.UPRRerank(top_n=3), langchain_ext.UPRRerank(top_n=3)
+    d3 = D3()
+    ready = d3.prepare([MANUAL])
     d3_llama_index = llama_index_ext.D3Retriever([Document(text=MANUAL)])
     d3_langchain = langchain_ext.D3Retriever(documents=[LangChainDocument(MANUAL)])
     (folder / "manual.md").write_text(MANUAL)
@@ -81,6 +83,7 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
         "UPRRerank, LlamaIndex": lambda: in_llama_index.postprocess_nodes(nodes, QueryBundle(QUESTION)),
         "UPRRerank, LangChain": lambda: in_langchain.compress_documents(documents, QUESTION),
         "PathSearch.search": lambda: search.search(QUESTION),
+        "D3.retrieve": lambda: d3.retrieve(QUESTION, ready),
         "D3Retriever, LlamaIndex": lambda: d3_llama_index.retrieve(QUESTION),
         "D3Retriever, LangChain": lambda: d3_langchain.invoke(QUESTION),
         "drillrank ask": ask,

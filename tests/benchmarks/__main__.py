@@ -27,6 +27,7 @@ BENCHMARKS = (
     "generated",
     "papers",
     "drilldown",
+    "llm_answers",
     "inner_references",
     "views",
     "view_tables",
@@ -52,7 +53,16 @@ BENCHMARKS = (
     "static_embeddings",
     "sums",
 )
-WITHOUT_DATA = ("light", "nulls", "financebench", "loaded_pages", "pdf_folder", "store_scale", "readme_folder")
+WITHOUT_DATA = (
+    "llm_answers",
+    "light",
+    "nulls",
+    "financebench",
+    "loaded_pages",
+    "pdf_folder",
+    "store_scale",
+    "readme_folder",
+)
 
 
 def main(arguments: list[str]) -> int:

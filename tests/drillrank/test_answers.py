@@ -13,6 +13,7 @@ from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
 from drillrank.views import parse_keywords
+from tests.benchmarks import llm_answers
 from tests.drillrank.test_structure_linear import lines_run
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
@@ -252,6 +253,35 @@ def test_answers_in_the_habits_of_many_models_are_read_right_or_not_at_all():
     readings = [(case, reading(case), case["ids" if "ids" in case else "names"]) for case in CORPUS]
     assert [case for case, found, right in readings if found is not None and found != right] == []
     assert sum(found == right for _, found, right in readings) >= 340  # those in a form that was asked for, or close
+
+
+def test_answers_of_real_models_to_real_prompts_are_read_right():
+    kept = [json.loads(line) for line in llm_answers.ANSWERS.read_text(encoding="utf-8").splitlines()]
+    readings = [(llm_answers.reading(item), item["label"]) for item in kept]
+    assert len(readings) >= 150
+    assert all(found in (None, label) for found, label in readings)
+    assert sum(found == label for found, label in readings) >= 0.98 * len(readings)
+
+
+@pytest.mark.parametrize(
+    ("answer", "positions"),
+    [
+        ("* Section: Introduction\n* Section: References\n* Section: Results", (0, 3)),
+        ("1. Section: Introduction\n2. Section: Methods", (0, 2)),
+        ("* Section: Results\n* Section: Glossary\n* Section: References\n* Section: Index\n* Section: Methods", None),
+        ("Introduction\nThese are all.\nResults", None),
+        ('The section "X" is listed as "Section: Introduction"', None),
+        ("Question: Which methods?\n\nList all section names.", None),
+    ],
+)
+def test_lists_of_names_that_are_not_all_offered_and_what_is_no_list(answer, positions):
+    choice = chosen_names(answer, TITLES)
+    assert (choice.positions if choice.usable else None) == positions
+
+
+def test_ids_line_by_line_of_which_some_are_not_offered_and_json_without_its_end():
+    assert chosen_ids("Answer:\n[1]\n[2]\n[9]", 2) == Choice((0, 1), ("9",))
+    assert not chosen_ids('```json\n{\n  "id": "1",\n  "name": "Mochi', 5).usable
 
 
 def test_the_corpus_is_large_and_has_no_answer_twice():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from drillrank.drilldown.truncation import LEAST, shortened
+from drillrank.drilldown.truncation import LEAST, fitting, shortened
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, Ask, Requests, Usage, run, strip_reasoning
@@ -90,7 +90,7 @@ class Reader:
         while shown > 1 and self.count(prompt("\n".join(texts[:shown]))) > self.max_prompt_tokens:
             shown -= 1  # rare: the whole has more tokens than its parts
         shown = max(shown, 1)
-        return within(self.max_prompt_tokens, "\n".join(texts[:shown]), prompt, self.count), shown
+        return prompt(fitting("\n".join(texts[:shown]), self.max_prompt_tokens, prompt, self.count)), shown
 
     def requests(self, question: str, passages: Sequence[Passage], usage: Usage | None = None) -> Requests[Answer]:
         """Reads an answer; without passages there is none, and nobody is asked.
@@ -203,13 +203,3 @@ def check_room(question: str, count: TokenCount, max_prompt_tokens: int, *prompt
             f"The question has {count(question)} tokens, and together with its instruction {taken}: "
             f"max_prompt_tokens={max_prompt_tokens} leaves no room for passages. Shorten it, or allow longer prompts."
         )
-
-
-def within(max_tokens: int, text: str, prompt: Callable[[str], str], count: TokenCount) -> str:
-    """The prompt with the text, of which the middle is left out if it would be above its budget."""
-    limit = count(text)
-    shown = text
-    while (over := count(prompt(shown)) - max_tokens) > 0 and limit > 0:
-        limit = min(limit, count(shown)) - over
-        shown = shortened(text, limit, count)
-    return prompt(shown)

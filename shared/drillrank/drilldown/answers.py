@@ -6,6 +6,7 @@ refusals and essays. Of those only what is plainly a choice counts, in this orde
 1. JSON, wherever it stands: the last list or object that names an item, or the last empty one.
 2. A denial that stands for the whole answer: "None of the sections is relevant.", "[]", nothing at all.
 3. The last lines that hold nothing but ids or names and what separates them, perhaps behind a label ("Answer: 2, 4").
+   In a list, some may not have been offered; of names, at most half.
 
 Everything else is unreadable: whoever asked chooses by likelihood, and says so. Ids and names that are only mentioned
 in a sentence never count, so an answer that argues about paragraphs chooses none of them by accident.
@@ -124,7 +125,8 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
     table: dict[str, list[int]] = {}
     for position, name in enumerate(names):
         heading = _plain(name.rpartition(" > ")[2])
-        for key in dict.fromkeys((_plain(name), heading, _LAST_HEADING_NUMBER.sub("", heading))):
+        before = _plain(name.rpartition(" > ")[2].partition(":")[0])  # "Data" for "Data: where it is from"
+        for key in dict.fromkeys((_plain(name), heading, _LAST_HEADING_NUMBER.sub("", heading), before)):
             table.setdefault(key, []).append(position)
     exact = {_plain(name): [position] for position, name in enumerate(names)}
     same = {name: [position] for position, name in enumerate(names)}
@@ -135,7 +137,7 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
         for text in (
             written,
             _BULLET.sub("", written),
-            re.sub(r"(?i)^\W*(?:section|name)s?\s*:|\(\d+\)\W*$", "", written),
+            re.sub(r"(?i)^\W*(?:section|name)s?\s*:|\(\d+\)\W*$", "", _BULLET.sub("", written)),
         ):
             if found := same.get(text.strip()):
                 return found
@@ -182,7 +184,10 @@ def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: F
     said = strip_reasoning(answer[-_LONGEST:])
     if said is None:
         return Choice((), usable=False)
-    said = _NEXT_QUESTION.split(said)[0]
+    first, *more = _NEXT_QUESTION.split(said, maxsplit=1)
+    if more and not first.strip():  # it only repeats what it was asked
+        return Choice((), usable=False)
+    said = first
     values = list(_json_values(said))
     if sum(isinstance(value, list) for value in values) > 1:  # one of each line
         values = [value for value in values if isinstance(value, dict)]
@@ -198,39 +203,50 @@ def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: F
     if not said.strip().strip(" \t\r\n\"'[]()") or _NOTHING.fullmatch(said):
         return Choice(())
     written = [line for line in said.splitlines() if line.strip(" \t`*-_|:")]
+    if known is None and any(map(_BRACE.search, written)):  # JSON without its end, or of another form
+        return Choice((), usable=False)
     lines = [_line(line, find, parts, known is not None) for line in written]
-    chosen = [number for number, line in enumerate(lines) if line]
-    together = chosen and chosen[-1] - chosen[0] + 1 == len(chosen)
+    chosen = [number for number, line in enumerate(lines) if line and any(line.values())]
+    block = lines[chosen[0] : chosen[-1] + 1] if chosen else [None]
+    named = {part: found for line in (block if known else lines) for part, found in (line or {}).items()}
     others = any(
         line is None and known is None and re.match(r"\W*\d", text) for line, text in zip(lines, written, strict=True)
     )
     denied = said if known is None else "\n".join(map(_without_names, written, lines))
-    if not together or others or _DENIAL.search(denied):
+    if None in block or others or _DENIAL.search(denied) or (known and _known_share(named) < 0.5):
         return Choice((), usable=False)
-    return _choice({part: found for number in chosen for part, found in (lines[number] or {}).items()})
+    return _choice(named)
 
 
 def _line(
     line: str, find: Find, parts: Callable[[str], list[str]], named: bool
 ) -> dict[str, Sequence[int] | None] | None:
-    """What each part of a line stands for; None if the line holds something else, too."""
-    if _BOX.search(line) or (not named and _BRACE.search(line)):
+    """What each part of a line stands for; None if the line holds something else, too.
+
+    Nothing of it may be offered: ids alone, or an item of a list of names.
+    """
+    if _BOX.search(line):
         return None
     share = 0 if not named else 1 if "|" in line else 0.5
     label = _LABEL.match(line)
+    if label and label[0].count('"') > 2:  # a sentence that quotes
+        label = None
     if named and label and all(map(find, parts(line))):
         label = None  # a name holds the colon
+    item = not named
     for text in (line[label.end() :] if label else "", line):
         found = {part: find(part) for part in parts(text)}
-        if (
-            found
-            and None not in found.values()
-            and any(found.values())
-            and sum(map(bool, found.values())) >= share * len(found)
-            and not (named and _BRACE.search(_without_names(line, found)))
-        ):
+        if not found or None in found.values() or (named and _BRACE.search(_without_names(line, found))):
+            continue
+        if any(found.values()) and _known_share(found) >= share:
             return found
-    return None
+        item = item or (_BULLET.match(line) is not None and len(line) < _SHOWN and not any(found.values()))
+    return found if item and found and None not in found.values() and not any(found.values()) else None
+
+
+def _known_share(found: dict[str, Sequence[int] | None]) -> float:
+    """Of what is named, how much was offered."""
+    return sum(map(bool, found.values())) / max(len(found), 1)
 
 
 def _without_names(line: str, found: dict[str, Sequence[int] | None] | None) -> str:

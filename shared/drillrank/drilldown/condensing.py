@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from drillrank.drilldown.last_used import LastUsed
-from drillrank.drilldown.truncation import LEAST, shortened
+from drillrank.drilldown.truncation import LEAST, fitting, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
@@ -135,14 +135,11 @@ class Condenser:
     def _prompt(self, passage: Passage, language: str) -> str:
         name = shortened(passage.title, self._room // 4, self._count)
         text = summary(passage.text, self._max_words_asked, self._max_words_asked, language)
-        limit = self._room - self._count(name)
-        while True:
-            shown = shortened(text, limit, self._count)
-            prompt = filled(SUMMARY_PROMPT, section_name=name, section_text=shown)
-            over = self._count(prompt) - self._max_prompt_tokens
-            if over <= 0:
-                return prompt
-            limit = min(limit, self._count(shown)) - over
+
+        def prompt(shown: str) -> str:
+            return filled(SUMMARY_PROMPT, section_name=name, section_text=shown)
+
+        return prompt(fitting(text, self._max_prompt_tokens, prompt, self._count))
 
 
 def _has_word(answer: str) -> bool:

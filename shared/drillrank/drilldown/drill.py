@@ -11,9 +11,8 @@ import numpy as np
 
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.evidence import TEMPERATURE, distinct
-from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.selection import Item, Selection
+from drillrank.drilldown.selection import Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, MAX_DOCUMENTS, WITHOUT_SECTIONS, AnswerBy, D3Settings, Strategy
 from drillrank.drilldown.tree import Decision, Way, beginning
 from drillrank.explanation import Explanation, Explanations
@@ -94,7 +93,6 @@ class Drill:
         self.question = selection.question
         self._selection = selection
         self._language = ready.evidence.language
-        self._likelihoods = Likelihoods(ready, selection.question)
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
         self._way = Way()
@@ -159,7 +157,7 @@ class Drill:
     ) -> list[Ranked[Passage]]:
         """What was chosen, best first; `likely` are scores and ranks of sections where there is no LLM."""
         ready = self.ready
-        by_likelihood = None if self._judged else self._likelihoods.scored(chosen)
+        by_likelihood = None if self._judged else self.ready.evidence.scored(self.question, chosen)
         scored = [by_likelihood[at] if by_likelihood else self._judged[chosen[at]] for at in range(len(chosen))]
         chosen_by = {"nothing_matched": False} if likely is None else {}
         details = [
@@ -180,6 +178,12 @@ class Drill:
         judged = {at: score for at, (score, _) in self._judged.items()}
         way.scores = {**way.scores, **judged, **dict(zip(chosen, scores, strict=True))}
         return found
+
+    @property
+    def answerable(self) -> float | None:
+        """As `EvidenceRanking` has it."""
+        evidence = self.ready.evidence
+        return evidence.levels(self.question).answerable if evidence.by_words and not self._plan.with_llm else None
 
     def explain(self, found: Sequence[Ranked[Passage]]) -> Explanations:
         """Why evidence of this question stands where it stands, and what was opened, read and left on the way."""
@@ -232,7 +236,7 @@ class Drill:
             if selection.fits(prompt, [Item(summaries[e.sections[0]], e.name) for e in leaves], by):
                 level = leaves
             items = [Item(outline.summary(entry, summaries), entry.name) for entry in level]
-            likely = self._likelihoods.entries(level)
+            likely = self._likelihoods([self.ready.inside(entry.sections) for entry in level])
             found, said, deputies = yield from selection.choose(prompt, items, likely, by=by, spare=1)
             self._way.decisions.append(Decision("sections", [e.sections for e in level], found, deputies=deputies))
             kept = [level[position] for position in found]
@@ -267,7 +271,7 @@ class Drill:
         """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""
         opened_ones = set(opened)
         outside = self.ready.inside([section for section in scope if section not in opened_ones])
-        order = self._likelihoods.paragraphs(outside).order(range(len(outside)))
+        order = self._likelihoods([(at,) for at in outside]).order(range(len(outside)))
         left = self._plan.settings.guard_tokens
         kept = []
         for position in (outside[place] for place in order[:_GUARDED]):
@@ -293,7 +297,7 @@ class Drill:
         found, said, deputies = yield from self._selection.choose(
             BOOLEAN_PROMPT if alone else self._plan.settings.prompts[1],
             [Item(text) for text in texts],
-            self._likelihoods.paragraphs(candidates),
+            self._likelihoods([(at,) for at in candidates]),
             by="yes" if alone else self._plan.paragraphs_by,
             spare=int(stage == "summaries"),
         )
@@ -322,10 +326,10 @@ class Drill:
 
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
-        scored = self._likelihoods.scored(candidates)
+        scored = self.ready.evidence.scored(self.question, candidates)
         order = np.argsort(-scored.means, kind="stable").tolist()
         readable = (self.ready.readable[candidates[place]].text for place in order)
-        repeated = distinct(readable, top_n or self._likelihoods.best(scored.totals))
+        repeated = distinct(readable, top_n or self.ready.evidence.best(scored.totals))
         best = [order[at] for at in repeated]
         kept = [candidates[place] for place in best]
         self._judged = {}
@@ -337,6 +341,9 @@ class Drill:
         self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order))
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
+
+    def _likelihoods(self, paragraphs: Sequence[Sequence[int]]) -> Likelihoods:
+        return Likelihoods(self.ready.evidence, self.question, paragraphs)
 
     # What happened
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from functools import partial
+from typing import Literal, NamedTuple
 
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
+from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
 from drillrank.drilldown.tree import Deputy
-from drillrank.drilldown.truncation import LEAST, shortened
+from drillrank.drilldown.truncation import LEAST, fitting, shortened
 from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.llm import Ask, Reply, Requests, strip_reasoning
 from drillrank.prompts import Template, filled
@@ -34,16 +36,39 @@ IDS_SCHEMA = {
 }
 
 
-class Fallback(Protocol):
-    """What likelihood says about items, given by their positions."""
+@dataclass(frozen=True)
+class Likelihoods:
+    """Likelihood's view of items for one question: the choice where the LLM leaves a gap.
 
-    def order(self, positions: Sequence[int], /) -> list[int]:
-        """All of them, best first."""
-        ...
+    Items are given by their places in a list. Nothing is scored before it is asked for.
 
-    def choose(self, positions: Sequence[int], /) -> list[int]:
-        """Those that it would choose, at least one."""
-        ...
+    Attributes:
+        evidence: Of the documents.
+        question: The question.
+        paragraphs: Of each item, positions of the paragraphs in it; a paragraph has itself.
+    """
+
+    evidence: Evidence
+    question: str
+    paragraphs: Sequence[Sequence[int]]
+
+    def order(self, positions: Sequence[int]) -> list[int]:
+        """All of them, those with the best paragraphs first."""
+        best: dict[int, float] = {}
+        for total, at in self._totals(positions):
+            best[at] = max(total, best.get(at, total))
+        return sorted(positions, key=best.__getitem__, reverse=True)
+
+    def choose(self, positions: Sequence[int]) -> list[int]:
+        """Those that hold what it takes for evidence."""
+        totals = sorted(self._totals(positions), key=lambda pair: pair[0], reverse=True)
+        return sorted({at for _, at in totals[: self.evidence.best([total for total, _ in totals])]})
+
+    def _totals(self, positions: Sequence[int]) -> list[tuple[float, int]]:
+        """S of each paragraph, and the place of its item."""
+        inside = [(paragraph, at) for at in positions for paragraph in self.paragraphs[at]]
+        scored = self.evidence.scored(self.question, [paragraph for paragraph, _ in inside])
+        return [(total, at) for total, (_, at) in zip(scored.totals.tolist(), inside, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +141,7 @@ class Selection:
         return count
 
     def choose(
-        self, template: Template, items: Sequence[Item], likely: Fallback, *, by: By = "ids", spare: int = 0
+        self, template: Template, items: Sequence[Item], likely: Likelihoods, *, by: By = "ids", spare: int = 0
     ) -> Requests[Chosen]:
         """Ask about all items, in several prompts at once if need be.
 
@@ -170,21 +195,21 @@ class Selection:
         offered = _distinct([Item(item.text, name) for item, name in zip(items, names, strict=True)])
         cut = 0
         for at, item in enumerate(offered):
-            limit = self._size(item)
-            if limit > room - 2 * _SPARE:  # near enough to the budget to be counted as it is shown
-                while (over := self._over(template, [offered[at]], by)) > 0:
-                    limit = min(limit, room) - over
-                    text = shortened(item.text, limit - self._size(Item("", item.name)), self.count)
-                    offered[at] = Item(text, item.name)
+            if self._size(item) > room - 2 * _SPARE:  # near enough to the budget to be counted as it is shown
+                alone = partial(self._alone, template, item.name, by)
+                offered[at] = Item(fitting(item.text, self.max_prompt_tokens, alone, self.count), item.name)
             cut += (item.text, items[at].name) != (offered[at].text, names[at])
         problem = f"{cut} of {len(items)} items are too long for a prompt: shown without their middle"
         return offered, [problem] if cut else []
+
+    def _alone(self, template: Template, name: str, by: By, text: str) -> str:
+        return self._showing(template, [Item(text, name)], by)
 
     def _groups(
         self,
         template: Template,
         items: Sequence[Item],
-        likely: Fallback,
+        likely: Likelihoods,
         calls: int,
         by: By,
         problems: list[str],

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from drillrank.drilldown.answering import ANSWER_PROMPT, Reader, check_room, within
+from drillrank.drilldown.answering import ANSWER_PROMPT, Reader, check_room
+from drillrank.drilldown.truncation import fitting
 from drillrank.errors import DrillrankWarning, InvalidInput, OnFailure, check_positive
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_async, run, strip_reasoning
@@ -254,12 +255,11 @@ class SelfAsk:
 
     def _asking(self, question: str, transcript: str) -> str:
         """Asks for the next step."""
-        return within(
-            self.max_prompt_tokens,
-            transcript,
-            lambda shown: filled(self.prompt, question=question, transcript=shown),
-            self._count,
-        )
+
+        def prompt(shown: str) -> str:
+            return filled(self.prompt, question=question, transcript=shown)
+
+        return prompt(fitting(transcript, self.max_prompt_tokens, prompt, self._count))
 
     def _ask(self, prompt: str, problems: list[str]) -> Requests[str]:
         reply: Reply

@@ -114,6 +114,15 @@ def shortened(text: str, limit: int, count: TokenCount) -> str:
     return f"{text[:few]}{_GAP}{text[-few:]}" if few else _GAP.strip()
 
 
+def fitting(text: str, max_tokens: int, prompt: Callable[[str], str], count: TokenCount) -> str:
+    """The text, without its middle if the prompt with it would have more than so many tokens."""
+    limit, shown = count(text), text
+    while (over := count(prompt(shown)) - max_tokens) > 0 and limit > 0:
+        limit = min(limit, count(shown)) - over
+        shown = shortened(text, limit, count)
+    return shown
+
+
 _Level = Callable[[str], list[int]]  # from a text to the offsets at which to cut it, rising
 
 
