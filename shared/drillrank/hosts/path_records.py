@@ -13,9 +13,9 @@ from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.raw_records import each_section_once, tell_gone
 from drillrank.hosts.stored_sections import StoredSection
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, run
-from drillrank.multihop.lookups import Hop
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.record_names import GivenPassages, RecordNames
+from drillrank.multihop.search import Hop
 from drillrank.passages import Passage, Ranking
 from drillrank.rerank.base import RetrievalScores
 

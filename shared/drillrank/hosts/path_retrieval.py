@@ -18,8 +18,8 @@ from drillrank.hosts.path_records import PathHost, RecordSource
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Shared, shared
 from drillrank.llm import Requests, Usage
-from drillrank.multihop.first_hop import check_by_order
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
+from drillrank.multihop.prior import check_by_order
 from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import PathSearch, Scope
 from drillrank.passages import Passage, Ranking
