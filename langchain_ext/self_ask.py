@@ -19,7 +19,8 @@ from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field
 
 from drillrank import Passage, SelfAsk
-from drillrank.drilldown.self_ask import ANSWER_PROMPT, SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
+from drillrank.drilldown.answering import ANSWER_PROMPT
+from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.hosts.component import Component
 from drillrank.hosts.lookups import RetrievedPassages

@@ -17,7 +17,8 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import print_text
 
 from drillrank import Passage, SelfAsk
-from drillrank.drilldown.self_ask import ANSWER_PROMPT, SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
+from drillrank.drilldown.answering import ANSWER_PROMPT
+from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.hosts.fields import Fixed
 from drillrank.hosts.lookups import RetrievedPassages

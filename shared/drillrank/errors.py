@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import threading
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,13 @@ class LacksCapability(InvalidInput):
 
 
 class ServerFailure(DrillrankError):
-    """A server of language models that could not be reached, refused, or answered what cannot be; with its words."""
+    """A server of language models that could not be reached, refused, or answered what cannot be; with its words.
+
+    Attributes:
+        status: HTTP status, where the server answered with an error.
+    """
+
+    status: int | None = None
 
 
 class LLMFailure(DrillrankError):
@@ -91,6 +98,22 @@ def check_positive(**numbers: int) -> None:
 def check_limits(**numbers: int | None) -> None:
     """`check_positive` for settings that may be None: no limit, or the method's own."""
     check_positive(**{name: number for name, number in numbers.items() if number is not None})
+
+
+def check_number(least: float = 0.0, **numbers: float) -> None:
+    """Reject settings that must be finite numbers above `least`.
+
+    Raises:
+        InvalidInput: names the first one that is not.
+
+    >>> check_number(temperature=1.4, prior_weight=0)
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: prior_weight is a finite number above 0, not 0.
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, int | float) or isinstance(number, bool) or not least < number < math.inf:
+            raise InvalidInput(f"{name} is a finite number above {least:g}, not {number!r:.200}.")
 
 
 def check_on_failure(on_failure: str) -> None:

@@ -15,7 +15,7 @@ from drillrank.llm import Usage
 from drillrank.text import count_tokens
 from drillrank.views import summaries
 
-from .drilldown_baselines import BASELINES, Method, baseline, bm25, dense
+from .drilldown_baselines import bm25, dense
 from .long_documents import Paper, papers
 from .minilm import minilm
 from .oracle import Oracle, SummaryReader
@@ -24,6 +24,14 @@ SUMMARY_WORDS = (15, 36, 40, 50)  # at most; 36 is the default
 GUARD_TOKENS = (0, 200, 400, 800)
 BOOKS = ((10,), (10, 10), (10, 10, 10), (10, 25, 40), (10, 10, 10, 10), (100, 100))
 WORDS_PER_PAGE = 300
+BASELINES = {
+    "PARAGRAPH": "paragraph",
+    "CHUNK": "chunk",
+    "MAP-REDUCE": "map-reduce",
+    "MAP-REDUCE OPTIMIZED": "map-reduce-optimised",
+}
+CHUNK_TOKENS = 3500
+Method = Callable[[str, PreparedDocuments, Oracle, Usage], set[str]]
 Found = list[tuple[float, Usage]]  # evidence F1 and cost, question by question
 
 
@@ -63,7 +71,10 @@ def _d3(**settings: object) -> Method:
 
 
 def _with_oracle(questions: int | None, ranker: MonoT5 | None) -> list[Table]:
-    methods = {name: baseline(asking) for name, asking in BASELINES.items()}
+    methods = {
+        name: _d3(paragraphs=strategy, max_prompt_tokens=CHUNK_TOKENS, max_calls=10**6)
+        for name, strategy in BASELINES.items()
+    }
     methods |= {
         **{f"D3-BASE, summaries <= {n} words": _d3(summary_words=n) for n in SUMMARY_WORDS},
         "D3-BASE, answers as JSON": _d3(sections_by="json"),

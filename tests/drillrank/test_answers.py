@@ -171,6 +171,26 @@ def test_what_is_not_offered_is_left_out_and_shown():
     assert not chosen_ids("0, 6, 7", 5).usable
 
 
+def test_a_colon_in_a_name_is_no_label():
+    offered = ["Introduction", "Input: Extended Context", "Results"]
+    assert chosen_names("Introduction, Input: Extended Context", offered).positions == (0, 1)
+    assert chosen_names("Sections: Input: Extended Context", offered).positions == (1,)
+
+
+def test_a_denial_in_a_name_denies_nothing():
+    offered = ["Results", "Results > Yes/No questions", "What did not work", "Data"]
+    assert chosen_names("Results, Results > Yes/No questions, What did not work", offered).positions == (0, 1, 2)
+    assert chosen_names("What did not work", offered).positions == (2,)
+    assert not chosen_names("Not relevant: Data, What did not work", offered).usable
+
+
+def test_braces_in_a_name_and_names_that_differ_by_a_mark():
+    offered = ["Article–Section Placement", "Example {gen}", "Data", "Article-Section Placement"]
+    assert chosen_names("Example {gen}, Data", offered).positions == (1, 2)
+    assert chosen_names("Article–Section Placement", offered).positions == (0,)
+    assert chosen_names("Article-Section Placement", offered).positions == (3,)
+
+
 def test_of_thoughts_without_an_answer_nothing_is_known():
     nothing = Choice((), (), usable=False)
     assert nothing.usable is False

@@ -70,10 +70,14 @@ def test_evidence_is_text_of_the_documents_and_comes_once(texts, sections, top_n
 
 @settings(max_examples=40, deadline=None)
 @given(documents)
-def test_with_all_sections_open_nothing_is_lost(texts):
+def test_without_an_llm_nothing_is_lost_and_what_is_repeated_comes_once(texts):
     expected = [p for section in outline(texts) for p in section.paragraphs]
-    found = D3(settings={"sections": 10_000}).retrieve(QUESTION, texts, 10_000)
-    assert sorted(item.passage.id for item in found) == sorted(passage.id for passage in expected)
+    found = D3().retrieve(QUESTION, texts, 10_000)
+    places = [place for item in found for place in (item.passage.metadata, *item.details.get("also_at", ()))]
+    assert sorted((place["document"], place["start"]) for place in places) == sorted(
+        (passage.metadata["document"], passage.metadata["start"]) for passage in expected
+    )
+    assert len({item.passage.text.casefold() for item in found}) == len(found)
     shown = "".join("".join(passage.text.split()) for passage in expected)
     headings = [d.slice(b) for d in map(parse_document, texts) for s in d.sections() for b in d.blocks(s)]
     assert len(shown) <= sum(len("".join(text.split())) for text in headings)
@@ -169,7 +173,17 @@ def test_bad_settings():
         D3().retrieve(QUESTION, [MANUAL], 0)
 
 
-@pytest.mark.parametrize(("count", "opened"), [(7, 7), (20, 16), (35, 17), (80, 40)])
-def test_of_many_sections_half_are_opened(count, opened):
+def test_near_duplicates_come_once_but_never_with_another_number():
+    licence = "Permission is granted to any person who obtains a copy of this software to deal in it {}."
+    texts = [licence.format("freely"), licence.format("freely!"), licence.format("for 5 dollars"), "An owl sings."]
+    texts += [licence.format("for 6 dollars")]
+    found = D3().retrieve("Who is granted permission to deal in a copy of the software?", texts, 4)
+    assert {item.passage.metadata["document"] for item in found} == {0, 2, 3, 4}
+    [also] = [item.details["also_at"] for item in found if "also_at" in item.details]
+    assert [place["document"] for place in also] == [1]
+
+
+@pytest.mark.parametrize("count", [7, 80])
+def test_without_an_llm_every_section_is_read(count):
     text = "\n\n".join(f"# Part {n}\n\nFoxes hunt {n} mice." for n in range(count))
-    assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == opened
+    assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == count

@@ -101,7 +101,7 @@ class Adversary:
 
 settings_of_d3 = st.fixed_dictionaries(
     {
-        "paragraphs": st.sampled_from(["base", "hierbase", "likelihood"]),
+        "paragraphs": st.sampled_from(["base", "hierbase", "likelihood", "paragraph", "map-reduce-optimised"]),
         "sections_by": st.sampled_from(["names", "ids", "json"]),
         "on_empty": st.sampled_from(["nothing", "likelihood"]),
         "max_prompt_tokens": st.sampled_from([150, 400, 4000]),
@@ -134,7 +134,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     assert len(ids) == len(set(ids))
     assert all(item.passage == there[item.passage.id] for item in found)
 
-    asked = [step for step in found.steps if step.kind in ("sections", "summaries", "paragraphs")]
+    asked = [step for step in found.steps if step.kind in ("sections", "summaries", "one by one", "paragraphs")]
     assert llm.calls == found.usage.calls
     if options["summarizer"] is None:
         assert llm.calls <= options["max_calls"]
@@ -142,7 +142,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     tree = Outline(sections)
     names = {entry.name for entry in tree.leaves(range(len(sections)))} | _chapters(tree)
     for step in found.steps:
-        offered = there if step.kind in ("guard", "summaries", "paragraphs", "likelihood") else names
+        offered = there if step.kind in ("guard", "summaries", "one by one", "paragraphs", "likelihood") else names
         if step.kind != "documents":
             assert set(step.chosen) <= set(offered)
         assert len(step.chosen) <= step.offered

@@ -18,6 +18,7 @@ from drillrank import D3, MonoT5, Passage
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.llm import run
 from drillrank.text import count_tokens
@@ -83,6 +84,46 @@ def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, s
     assert all(count_tokens(prompt) <= budget for prompt in llm.prompts)
     if budget == 4000:
         assert found.usage.calls == (2 if strategy == "base" else 3)
+
+
+class Judge(Finder):
+    """Also says yes or no of a single paragraph."""
+
+    def chosen(self, prompt: str) -> str:
+        if "Respond with yes or no" in prompt:
+            return "Yes." if self.wanted in prompt.partition("Question:")[0] else "No."
+        return super().chosen(prompt)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "calls"), [("paragraph", 39), ("chunk", 3), ("map-reduce", 40), ("map-reduce-optimised", 4)]
+)
+async def test_what_d3_is_compared_with_reads_all_sections(strategy, calls):
+    llm = Judge()
+    d3 = D3(llm, settings={"paragraphs": strategy, "max_prompt_tokens": 300})
+    found = d3.retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found.usage.calls == len(llm.prompts) == calls
+    assert all(count_tokens(prompt) <= 300 for prompt in llm.prompts)
+    assert not found.problems
+    assert {step.kind for step in found.steps} <= {"one by one", "paragraphs"}
+    assert "LLM's choice" in str(found.explain())
+    assert outcome(await d3.aretrieve(QUESTION, [BOOK])) == outcome(found)
+
+
+def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
+    asked = {"paragraphs": "paragraph", "max_calls": 3}
+    with pytest.warns(DrillrankWarning, match="39 items need as many calls, 3 are left"):
+        found = D3(Judge(), settings=asked).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
+        found = D3(lambda prompt: "Perhaps.", settings=asked).retrieve(QUESTION, [BOOK])
+    assert texts(found) == texts(D3().retrieve(QUESTION, [BOOK]))
+    assert not D3(lambda prompt: "No.", settings=asked | {"on_empty": "likelihood", "max_calls": 99}).retrieve(
+        "A", [BOOK]
+    )
+    with pytest.raises(InvalidInput, match="needs an LLM"):
+        D3(settings=asked)
 
 
 def test_the_papers_prompts_are_asked():
@@ -293,6 +334,41 @@ def test_a_summariser_that_loses_texts_is_an_error():
     document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort."
     with pytest.raises(InvalidInput, match="summarizer"):
         D3(Finder(), settings={"summarizer": lambda texts: []}).retrieve(QUESTION, [document])
+
+
+def test_what_a_summariser_writes_is_not_cut_unless_asked_and_it_gets_what_is_asked_for():
+    asked: list[str] = []
+
+    def summarise(texts):
+        asked.extend(texts)
+        return [f"About {text.split()[0]}: " + "word " * 150 for text in texts]
+
+    document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort.\n\nAnd short."
+    for settings, given, words in (({}, 1, 150), ({"written_words": 20}, 1, 20), ({"summarize_above": 0}, 2, 150)):
+        asked.clear()
+        llm = Finder("Two")
+        D3(llm, settings={"summarizer": summarise, **settings}).retrieve(QUESTION, [document])
+        assert len(asked) == given
+        assert llm.prompts[0].count("word") in (given * words, given * (words - 2))
+    for wrong in ({"written_words": 0}, {"summarize_above": -1}):
+        with pytest.raises(InvalidInput):
+            D3(llm, settings=wrong)
+
+
+def test_the_paper_by_one_word():
+    asked: list[str] = []
+    document = "# Book\n\n## One\n\nStone.\n\nStones.\n\n## Two\n\nShort."
+    llm = Finder("Two")
+    paper = D3Settings(preset="paper", summarizer=lambda texts: [asked.append(text) or "Sum." for text in texts])
+    found = D3(llm, settings=paper).retrieve(QUESTION, [document])
+    assert texts(found) == ["Short."]
+    assert asked == ["Stone.\n\nStones.", "Short."]  # also what is short
+    assert llm.prompts[0].startswith(
+        "Document section structure:\n* Section: Book > One\nSum.\n* Section: Book > Two\nSum.\n\nQuestion:"
+    )
+    assert D3Settings(preset="paper").summarizer.name == "facebook/bart-large-cnn"
+    with pytest.raises(InvalidInput, match="preset"):
+        D3Settings(preset="upr")
 
 
 def test_steps_are_told_as_they_happen():

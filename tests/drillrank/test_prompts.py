@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.drilldown import self_ask, settings
+from drillrank.drilldown import answering, settings
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence, check_places, check_question_templates, fill_question, filled, prompt_text
@@ -184,7 +184,7 @@ def test_the_text_of_a_prompt_is_all_of_it(parts):
     [
         (SUMMARY_PROMPT, ["section_name", "section_text"]),
         (KEYWORD_PROMPT, ["section_name", "section_text"]),
-        (self_ask.ANSWER_PROMPT, ["contents", "question"]),
+        (answering.ANSWER_PROMPT, ["contents", "question"]),
         (settings.SECTION_PROMPT, ["outline", "question"]),
         (settings.PARAGRAPH_PROMPT, ["paragraphs", "question"]),
         (MONOT5_PROMPT, ["query", "text"]),

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.structure import Block, Document, Section, is_reference_section, parse_document, sentences
+from drillrank.structure import Block, Document, Section, parse_document, sentences
 
 # fmt: off
 FRAGMENTS = [
@@ -69,20 +69,6 @@ def test_levels_rise_along_every_path(text):
     for section in parse_document(text, "markdown").sections():
         levels[section.path] = section.level
         assert levels.get(section.path[:-1], 0) < section.level or not section.path
-
-
-@settings(max_examples=200, deadline=None)
-@given(nasty)
-def test_each_section_is_the_child_of_one_parent(text):
-    document = parse_document(text, "markdown")
-    sections = [section for section in document.sections() if section.path]
-    roots = [section for section in sections if len(section.path) == 1]
-    children = [child for section in sections for child in document.children(section)]
-    assert sorted(roots + children, key=lambda section: section.start) == sections
-    for section in sections:
-        below = document.descendants(section)
-        assert all(other.path[: len(section.path)] == section.path for other in below)
-        assert [other for other in below if len(other.path) == len(section.path) + 1] == document.children(section)
 
 
 @settings(max_examples=300, deadline=None)
@@ -215,23 +201,6 @@ def test_the_body_is_what_stands_below_the_heading():
     assert document.body(document.sections()[0]) == "no heading"
 
 
-@pytest.mark.parametrize(
-    ("heading", "only_references"),
-    [
-        ("References", True),
-        ("7. references", True),
-        ("VII. SEE ALSO:", True),
-        ("3.1 Further reading", True),
-        ("Reference values", False),
-        ("Release notes", False),
-        ("", False),
-    ],
-)
-def test_reference_sections(heading, only_references):
-    document = parse_document(f"# {heading}\n\n## Below\n")
-    assert [is_reference_section(section) for section in document.sections()] == [only_references] * 2
-
-
 def test_plain_text_is_one_section_of_paragraphs():
     text = "\n# One,\r\nstill one.\r\n \t\r\n  Two.\x0c\n\x0c\n\nThree"
     document = parse_document(text, "text")
@@ -243,7 +212,7 @@ def test_plain_text_is_one_section_of_paragraphs():
 
 def test_sections_of_another_document_are_refused():
     document, other = parse_document("# A\n\n## B\n"), parse_document("# C\n\n## D\n")
-    for lookup in (document.blocks, document.children, document.descendants, document.readable, document.body):
+    for lookup in (document.blocks, document.readable, document.body):
         for section in (*other.sections(), None, []):
             with pytest.raises(InvalidInput, match="not a section of this document"):
                 lookup(section)
@@ -257,15 +226,6 @@ def test_equal_headings_are_told_apart():
         "two",
         "## A",
     ]
-    assert document.descendants(first) == []
-    assert document.descendants(second) == document.children(second) == [third]
-
-
-def test_everything_lies_below_the_text_before_the_first_heading():
-    document = parse_document("Intro.\n# A\n## B\n# C\n")
-    intro, a, b, c = document.sections()
-    assert document.descendants(intro) == [a, b, c]
-    assert document.children(intro) == [a, c]
 
 
 def test_a_document_survives_pickling_and_callers_lists_are_their_own():

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.structure import Document, Link, parse_document, section_links
+from drillrank.structure import Document, parse_document
+from drillrank.structure.html import html_links
 from tests.drillrank.test_structure import check_spans
 
 
@@ -152,16 +153,19 @@ def test_spans_of_nearly_nothing(text):
     assert len(parsed(text).sections()) == bool(text)
 
 
-def test_links_are_found_section_by_section():
+def test_links_that_a_reader_sees():
     text = (
         "<a href='/0'>zero</a><h1>A <a href=' #a '>link</a></h1><p><a href='http://x.y/?a=1&amp;b=2'>one <b>two</b></a>"
         "<a name=z>no</a><a href=/i><img alt=pic></a></p><nav><a href=/n>no</a></nav><a href=/h><h2>B</h2> text</a>"
     )
-    assert section_links(parsed(text)) == [
-        [Link("/0", "zero")],
-        [Link("#a", "link"), Link("http://x.y/?a=1&b=2", "one two"), Link("/i", "pic")],
-        [Link("/h", "B text")],
+    assert [(text[at:].split(">")[0], shown) for at, _, shown in html_links(text)] == [
+        ("<a href='/0'", "zero"),
+        ("<a href=' #a '", "link"),
+        ("<a href='http://x.y/?a=1&amp;b=2'", "one two"),
+        ("<a href=/i", "pic"),
+        ("<a href=/h", "B text"),
     ]
+    assert [address for _, address, _ in html_links(text)] == ["/0", "#a", "http://x.y/?a=1&b=2", "/i", "/h"]
 
 
 class Reference(HTMLParser):

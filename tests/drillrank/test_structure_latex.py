@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.structure import Document, Link, parse_document, section_links
+from drillrank.structure import Document, parse_document
 from tests.drillrank.test_structure import check_spans
 
 
@@ -144,16 +144,6 @@ def test_markup_that_shows_nothing_belongs_to_a_block_beside_it():
         "% c\n\\documentclass{a}\n\\begin{document}\n\\section{A}\\label{a}",
         "\\noindent one\n\\centering\n\n% d",
         "\\section{B}",
-    ]
-
-
-def test_links_are_found_section_by_section():
-    text = "\\url{http://a/\\_b}\\section{A}\\href{http://c/\\%20\\#d}{the \\emph{text}} % \\url{no}\n"
-    text += "\\verb|\\url{no}|\\section{B}"
-    assert section_links(parsed(text)) == [
-        [Link("http://a/_b", "http://a/_b")],
-        [Link("http://c/%20#d", "the text")],
-        [],
     ]
 
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import limits
-from drillrank.structure import Link, parse_document, section_links
+from drillrank.structure import parse_document
+from drillrank.structure.markdown import markdown_links
 
 DATA = Path(os.environ.get("DRILLRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -177,10 +178,10 @@ def test_any_plain_heading_is_its_own_path(title):
     ],
 )
 def test_links(text, expected):
-    document = parse_document(f"{text}\n\n# Next\n\n[z](/z)\n", "markdown")
-    found = section_links(document)
-    assert [link for links in found[:-1] for link in links] == [Link(*link) for link in expected]
-    assert found[-1] == [Link("/z", "z")]
+    text += "\n\n# Next\n\n[z](/z)\n"
+    *found, last = markdown_links(text)
+    assert [link for _, *link in found] == list(map(list, expected))
+    assert last == (text.index("[z]"), "/z", "z")
 
 
 @pytest.mark.skipif(not (DATA / "longdoc").is_dir(), reason="benchmark data are not here")

@@ -46,6 +46,7 @@ SMALL: dict[str, Any] = {
     **dict.fromkeys(("sliding_window", "window_size", "attention_chunk_size", "attention_window"), 100),
     "local_radius": 49,
     "vocab_size": 400,
+    "unpadded_vocab_size": 400,
     "num_key_value_heads": 2,
     "num_experts_per_tok": 2,
     "moe_intermediate_size": 16,

@@ -19,7 +19,7 @@ GONE: set[str] = {"Comparison.gold"}
 MOVED: dict[str, str] = {
     "drillrank.prompts:GENREAD_PROMPTS": "drillrank.generation.passages:GENREAD_PROMPTS",
     "drillrank.prompts:SELF_ASK_PROMPT": "drillrank.drilldown.self_ask:SELF_ASK_PROMPT",
-    "drillrank.prompts:ANSWER_PROMPT": "drillrank.drilldown.self_ask:ANSWER_PROMPT",
+    "drillrank.prompts:ANSWER_PROMPT": "drillrank.drilldown.answering:ANSWER_PROMPT",
     "drillrank.retrieval:BM25Index": "drillrank.vectors:BM25Index",
     "drillrank.retrieval:TfidfIndex": "drillrank.vectors:TfidfIndex",
     "drillrank.retrieval:top": "drillrank.vectors:top",

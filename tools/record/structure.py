@@ -82,22 +82,16 @@ def structure(recorder: Recorder) -> None:
 
 def shown(document: Any) -> dict[str, Any]:
     """All that a document says of itself."""
-    links, reference = (
-        imported("drillrank.structure:section_links"),
-        imported("drillrank.structure:is_reference_section"),
-    )
     sections = [
         {
             "path": section.path,
             "level": section.level,
             "span": [section.start, section.end],
             "confidence": section.confidence,
-            "references": reference(section),
             "body": document.body(section),
             "blocks": [
                 [block.kind, block.start, block.end, document.readable(block)] for block in document.blocks(section)
             ],
-            "children": len(document.children(section)),
             "pages": document.page_numbers(section.start, section.end),
         }
         for section in document.sections()
@@ -106,7 +100,6 @@ def shown(document: Any) -> dict[str, Any]:
     return {
         "format": document.format,
         "sections": sections,
-        "links": [[list(link) for link in found] for found in links(document)],
         "tiles": joined == document.text,
         "text": document.text,
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -17,19 +19,26 @@ from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
 from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
+from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.errors import InvalidInput
+from drillrank.drilldown.settings import MAX_DOCUMENTS
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.chat import load_llm
+from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.structure import Document, read_document
 from drillrank.structure.pages import page_range
+from drillrank.text import token_counter
 
 Chosen = Sequence[tuple[str, Document]]  # names and documents
 _TOLD = 10  # skipped files that are named
+_ALSO = 3  # places of the same text that are named
+_RETRIES = 2  # of the LLM's server: somebody waits
 _SLOW = 8  # files from which on a progress bar is worth a line
 
 
@@ -47,6 +56,8 @@ class Asked:
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
+        llm: Address of a served chat model that drills; None for likelihood.
+        answer: Whether it answers from the evidence.
         cache: Where documents are cached; None for nowhere.
         follow_links: Whether links that lead outside a folder are followed.
     """
@@ -60,6 +71,8 @@ class Asked:
     top_n: int
     as_json: bool
     explain: bool
+    llm: str | None
+    answer: bool
     cache: Path | None
     follow_links: bool
 
@@ -68,8 +81,10 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
     """What the parsed arguments ask for.
 
     Raises:
-        InvalidInput: there is no question, there are no files, or they cannot be read.
+        InvalidInput: there is no question, there are no files, they cannot be read, or nobody can answer.
     """
+    if given.answer and given.llm is None:
+        raise InvalidInput("--answer needs an LLM: give --llm http://host:port/v1#model.")
     files, questions = list(given.arguments), []
     if files.count(STANDARD_INPUT) + (given.questions == STANDARD_INPUT) > 1:
         raise InvalidInput("Standard input can be read only once.")
@@ -96,6 +111,8 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
         given.top_n,
         given.json,
         given.explain,
+        given.llm,
+        given.answer,
         cache,
         given.follow_links,
     )
@@ -125,7 +142,7 @@ def _questions_in(file: str) -> list[str]:
 
 def run_ask(asked: Asked) -> bool:
     """Print evidence for each question; whether there was any."""
-    d3 = D3(**_settings(asked))
+    d3 = D3(load_llm(asked.llm, retries=_RETRIES), **_settings(asked))
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
     with found_sources(asked.files, follow_links=asked.follow_links) as (sources, skipped):
@@ -137,15 +154,18 @@ def run_ask(asked: Asked) -> bool:
         found_any = False
         for question, chosen, ranking in _rankings(d3, corpus, asked):
             names = [name for name, _ in chosen]
-            matched = bool(ranking) and not ranking[0].details.get("nothing_matched")
-            found_any = found_any or matched
-            found = ranking if matched else ranking[:0]
+            found = [item for item in ranking if item.details.get("matched", True)]
+            said = _answered(d3, question, chosen, found) if asked.answer else None
+            found_any = found_any or bool(found if said is None else said.text)
             why = _told(ranking, found, names) if asked.explain else None
             if asked.as_json:
+                if said is not None:
+                    cited = [_record(question, names, found[at]) for at in said.citations]
+                    print_json({"question": question, "answer": said.text or None, "citations": cited})
                 for place, item in enumerate(found):
                     print_json(_record(question, names, item) | _reasons(why, place))
             else:
-                _print(question, chosen, found)
+                _print(question, chosen, found, said, d3.llm is None)
                 if why is not None:
                     terminal.console.print(why)
     return found_any
@@ -168,11 +188,35 @@ def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, C
     ready: PreparedDocuments | None = None
     prepared: Sequence[str] = ()
     for question in asked.questions:
-        chosen = corpus.documents(question, d3.settings.max_documents)
+        chosen = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
             ready, prepared = d3.prepare([document for _, document in chosen], names), names
-        yield question, chosen, d3.retrieve(question, ready, asked.top_n)
+        usage = Usage(count=token_counter(d3.settings.tokens))
+        requests = d3.requests(question, ready, asked.top_n, usage=usage)
+        workers = d3.settings.workers
+        yield question, chosen, run(requests, d3.llm, usage=usage, workers=workers, on_reply=_check_reply)
+
+
+def _check_reply(reply: Reply) -> None:
+    """A server that fails ends the command: who asked for an LLM is not given something else in its place."""
+    if reply.failure:
+        raise reply.failure
+
+
+def _answered(d3: D3, question: str, chosen: Chosen, found: Sequence[Ranked[Passage]]) -> Answer:
+    """What the LLM answers from the evidence, which it reads under the names of its files."""
+    read = []
+    for item in found:
+        name, document = chosen[item.passage.metadata["document"]]
+        title = " > ".join(filter(None, (Path(name).name, item.passage.title)))
+        read.append(Passage(_readable(document, item.passage), id=item.passage.id, title=title))
+    settings, llm = d3.settings, d3.llm
+    assert llm is not None
+    said = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
+    for problem in said.problems:
+        warnings.warn(f"Answering {question!r:.100}: {problem}.", DrillrankWarning, stacklevel=2)
+    return said
 
 
 def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[str, object]:
@@ -188,7 +232,14 @@ def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[
         "section": place["section_path"],
         "span": [place["start"], place["end"]] if "start" in place else None,
         "text": item.passage.text,
+        **({"also": also} if (also := _also(names, item)) else {}),
     }
+
+
+def _also(names: Sequence[str], item: Ranked[Passage]) -> list[dict[str, object]]:
+    """Where else the same stands."""
+    places = item.details.get("also_at", ())
+    return [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in places]
 
 
 def _told(ranking: EvidenceRanking, found: Sequence[Ranked[Passage]], names: Sequence[str]) -> Explanations:
@@ -219,21 +270,40 @@ def _readable(document: Document, passage: Passage) -> str:
     return next((document.readable(block) for block in blocks if block.start == place["start"]), passage.text)
 
 
-def _print(question: str, chosen: Chosen, found: Sequence[Ranked[Passage]]) -> None:
+def _print(
+    question: str, chosen: Chosen, found: Sequence[Ranked[Passage]], said: Answer | None, by_words: bool
+) -> None:
     terminal.console.rule(f"Question: {one_line(question)}")
+    if said is not None:
+        text = f"[bold]{one_line(said.text)}[/bold]" if said.text else "The evidence holds no answer."
+        terminal.console.print(text, soft_wrap=True)
+        for place in said.citations:
+            cited = found[place].passage
+            label = escape(f"[{place + 1}]")
+            terminal.console.print(f"{label} {_where(chosen, cited.metadata)} {one_line(cited.title)}", soft_wrap=True)
     if not found:
-        terminal.console.print("Nothing matched: no paragraph has a word of the question.")
+        terminal.console.print(
+            "Nothing matched: no paragraph has a word of the question." if by_words else "The LLM chose nothing."
+        )
         return
     table = Table("score", "where", "evidence", show_lines=True)
     for item in found:
-        place = item.passage.metadata
-        name, document = chosen[place["document"]]
-        where = [f"[bold]{one_line(name)}[/bold]"]
-        where += [page_range(place["pages"])] if "pages" in place else []
-        where += [f"{place['start']}–{place['end']}"] if "start" in place else []
+        _, document = chosen[item.passage.metadata["document"]]
         text = one_line(excerpt(_readable(document, item.passage), 5 * EXCERPT))
-        table.add_row(f"{item.score:.3f}", f"{' '.join(where)}\n{one_line(item.passage.title)}", text)
+        if also := [_where(chosen, place) for place in item.details.get("also_at", ())]:
+            text += f"\nThe same: {'; '.join(also[:_ALSO])}{f'; and {len(also) - _ALSO} more' * (len(also) > _ALSO)}"
+        where = f"{_where(chosen, item.passage.metadata)}\n{one_line(item.passage.title)}"
+        score = f"{item.score:.3f}" if said is None else escape(f"[{item.rank}] {item.score:.3f}")
+        table.add_row(score, where, text)
     terminal.console.print(table)
+
+
+def _where(chosen: Chosen, place: Mapping[str, Any]) -> str:
+    """Name of the file, pages and span."""
+    where = [f"[bold]{one_line(chosen[place['document']][0])}[/bold]"]
+    where += [page_range(place["pages"])] if "pages" in place else []
+    where += [f"{place['start']}–{place['end']}"] if "start" in place else []
+    return " ".join(where)
 
 
 def _tell_skipped(read: int, skipped: Sequence[Skipped]) -> None:

@@ -28,7 +28,8 @@ from drillrank.structure.read import FORMATS
 _FOUND, _NOTHING, _BAD_INPUT = 0, 1, 2  # as grep's
 _BY_SIGNAL, _CLOSED = 128, 141  # as a shell has it for what ends by a signal, such as SIGPIPE
 _STATUS = (
-    "Exit status: 0 done, and evidence or headings were found; 1 nothing matched; 2 the input cannot be used; "
+    "Exit status: 0 done, and evidence, an answer or headings were found; 1 nothing matched; 2 the input, or the LLM, "
+    "cannot be used; "
     "130 and 143 interrupted; 141 the output was closed early."
 )
 
@@ -118,11 +119,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     ask.add_argument("--questions", metavar="FILE", help="questions, one on each line; - for standard input")
     ask.add_argument("--model", help='language model, "unigram" by default')
+    ask.add_argument(
+        "--llm",
+        metavar="URL#MODEL",
+        help="a served chat model that chooses sections and paragraphs, such as http://localhost:8000/v1#qwen",
+    )
+    ask.add_argument("--answer", action="store_true", help="have the LLM answer from the evidence, with citations")
     ask.add_argument("--language", help='whose stemmer the unigram model takes, such as german; "english" by default')
     ask.add_argument("--settings", metavar="FILE", help="settings of D3, as `drillrank tune` writes them")
     ask.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")
-    ask.add_argument("--json", action="store_true", help="write JSON Lines, one object for each paragraph")
+    ask.add_argument("--json", action="store_true", help="write JSON Lines, an object for each paragraph and answer")
     ask.add_argument(
         "--explain",
         action="store_true",

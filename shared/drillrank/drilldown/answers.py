@@ -42,13 +42,16 @@ _LABEL = re.compile(r"[^\n:：\d]{0,100}[:：]\s*(?=\S)")
 _NEXT_QUESTION = re.compile(r"\n[^\w\n]*(?:question|q)\b[^:\n]{0,9}:", re.IGNORECASE)
 _BULLET = re.compile(r"\s*(?:[-*•–+#]+|\(?(?:\d{1,4}|[a-z]|[ivx]{1,5})[.)](?!\d))\s+(?=\S)", re.IGNORECASE)
 _MARKED_ID = re.compile(r"\W*(?:[\[#]|[a-z]+ )", re.IGNORECASE)
-_FORM = re.compile(r"[{}]|\[[ xX]\]|☐|☑")  # of a line that means something else than its ids
+_BOX = re.compile(r"\[[ xX]\]|☐|☑")  # of a line that means something else than its ids or names
+_BRACE = re.compile(r"[{}]")  # likewise
 _RANGE = re.compile(r"(\d{1,9})\s*(?:-|–|to)\s*(\d{1,9})", re.IGNORECASE)
 _ID = re.compile(r"(?:(?:paragraphs?|sections?|ids?|numbers?|§)\W{0,3})?([-−]?\d{1,9})", re.IGNORECASE)
 _KIND = re.compile(r"\b(?:paragraph|section|id|number)s?[\s:#.]+(?=[\d\[(#])", re.IGNORECASE)
 _ID_SEPARATOR = re.compile(r"[,;、，/\s]+|\b(?:and|und|et|y|e|or)\b|&", re.IGNORECASE)
 _NAME_SEPARATOR = re.compile(r"[,;|]")
 _LAST_HEADING_NUMBER = re.compile(r"^(?:\d+ )+")
+
+_YES = re.compile(r"\W*(?:answer\W+)?(yes|no)\b", re.IGNORECASE)
 
 Find = Callable[[str], "Sequence[int] | None"]
 """From what an answer calls an item to the positions that this may mean; None if it is not even a name or an id."""
@@ -124,6 +127,7 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
         for key in dict.fromkeys((_plain(name), heading, _LAST_HEADING_NUMBER.sub("", heading))):
             table.setdefault(key, []).append(position)
     exact = {_plain(name): [position] for position, name in enumerate(names)}
+    same = {name: [position] for position, name in enumerate(names)}
     commas = 1 + max((len(_NAME_SEPARATOR.findall(name)) for name in names), default=0)
     tries = _TRIES
 
@@ -133,6 +137,8 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
             _BULLET.sub("", written),
             re.sub(r"(?i)^\W*(?:section|name)s?\s*:|\(\d+\)\W*$", "", written),
         ):
+            if found := same.get(text.strip()):
+                return found
             key = _plain(text)
             for option in (key, _LAST_HEADING_NUMBER.sub("", key)):
                 if option and (found := exact.get(option) or table.get(option)):
@@ -162,6 +168,16 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
     return _chosen(answer, find, parts, known)
 
 
+def said_yes(answer: str) -> Choice:
+    """The only item that was asked about, if the answer says yes.
+
+    >>> said_yes("**Yes**, it does.").positions, said_yes("No.").positions, said_yes("Hard to say").usable
+    ((0,), (), False)
+    """
+    said = _YES.match(strip_reasoning(answer[-_LONGEST:]) or "")
+    return Choice((0,) if said and said[1].casefold() == "yes" else (), usable=said is not None)
+
+
 def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: Find | None = None) -> Choice:
     said = strip_reasoning(answer[-_LONGEST:])
     if said is None:
@@ -188,7 +204,8 @@ def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: F
     others = any(
         line is None and known is None and re.match(r"\W*\d", text) for line, text in zip(lines, written, strict=True)
     )
-    if not together or others or _DENIAL.search(said):
+    denied = said if known is None else "\n".join(map(_without_names, written, lines))
+    if not together or others or _DENIAL.search(denied):
         return Choice((), usable=False)
     return _choice({part: found for number in chosen for part, found in (lines[number] or {}).items()})
 
@@ -197,10 +214,12 @@ def _line(
     line: str, find: Find, parts: Callable[[str], list[str]], named: bool
 ) -> dict[str, Sequence[int] | None] | None:
     """What each part of a line stands for; None if the line holds something else, too."""
-    if _FORM.search(line):
+    if _BOX.search(line) or (not named and _BRACE.search(line)):
         return None
     share = 0 if not named else 1 if "|" in line else 0.5
     label = _LABEL.match(line)
+    if named and label and all(map(find, parts(line))):
+        label = None  # a name holds the colon
     for text in (line[label.end() :] if label else "", line):
         found = {part: find(part) for part in parts(text)}
         if (
@@ -208,9 +227,17 @@ def _line(
             and None not in found.values()
             and any(found.values())
             and sum(map(bool, found.values())) >= share * len(found)
+            and not (named and _BRACE.search(_without_names(line, found)))
         ):
             return found
     return None
+
+
+def _without_names(line: str, found: dict[str, Sequence[int] | None] | None) -> str:
+    """What a line says beside names that were offered, in which "not" is no denial."""
+    for part in (part for part, positions in (found or {}).items() if positions):
+        line = line.replace(part, " ", 1)
+    return line
 
 
 def _choice(found: dict[str, Sequence[int] | None]) -> Choice:

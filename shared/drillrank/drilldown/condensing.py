@@ -15,7 +15,7 @@ from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
 from drillrank.prompts import filled
-from drillrank.text import WORD, TokenCount, count_tokens
+from drillrank.text import WORD, TokenCount, count_tokens, word_count
 from drillrank.views import SUMMARY_PROMPT, Summarizer, check_summarizer, summaries, summarized, summary
 
 SummarizeBy = Summarizer | Literal["llm"] | None
@@ -32,12 +32,13 @@ class Condenser:
         summarizer: None for the sentences nearest to a section's centroid; a function from texts to summaries, such as
             a `HuggingFaceSummarizer`, where a text that comes back as it is keeps its sentences; or `"llm"`, which asks
             the LLM with the prompt of MC-indexing.
-        words: Length of a summary; a text of at most that length is its own summary. What a function or the LLM writes
-            may be twice as long.
+        words: Length of a summary of sentences; a text of at most that length is its own summary.
         max_prompt_tokens: Budget of a prompt. A text of more than half as many words is condensed before the LLM sees
             it; what is still too long loses its middle.
         count: Counts the tokens of a text.
         on_failure: Where a call fails or brings no word: `"continue"` with sentences of the text, or `"raise"`.
+        above: Words from which on a text goes to the function or the LLM; None for `words`.
+        written: Longest summary in words that these write; None for any length.
 
     Raises:
         InvalidInput: `summarizer` is something else, a length is below 1, or the budget leaves no room for a text.
@@ -50,6 +51,8 @@ class Condenser:
         max_prompt_tokens: int,
         count: TokenCount = count_tokens,
         on_failure: OnFailure = "continue",
+        above: int | None = None,
+        written: int | None = None,
     ) -> None:
         check_positive(summary_words=words)
         if summarizer is not None and summarizer != "llm":
@@ -60,6 +63,7 @@ class Condenser:
         self._max_prompt_tokens = max_prompt_tokens
         self._count = count
         self._on_failure = on_failure
+        self._above, self._longest = above, written
         self._room = max_prompt_tokens - count(filled(SUMMARY_PROMPT, section_name="", section_text=""))
         if summarizer == "llm" and self._room < LEAST:
             raise InvalidInput(
@@ -89,10 +93,12 @@ class Condenser:
         return known
 
     def _sentences(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
-        """Of each text some sentences, or all of it if it is short; and the places of those that are not."""
+        """Of each text some sentences, or all of it if it is short; and the places of those to be summarised."""
         texts = [passage.text for passage in passages]
         short = summaries(texts, self._words, self._words, language)
-        return short, [position for position, text in enumerate(texts) if short[position] != text]
+        if self._above is None:
+            return short, [position for position, text in enumerate(texts) if short[position] != text]
+        return short, [position for position, text in enumerate(texts) if word_count(text) > self._above]
 
     def _computed(self, passages: Sequence[Passage], language: str) -> Summaries:
         short, long = self._sentences(passages, language)
@@ -124,7 +130,7 @@ class Condenser:
 
     def _bounded(self, written: str, language: str) -> str:
         """A summary that others wrote, who count in their own way."""
-        return summary(written, self._words * 2, self._words * 2, language)
+        return written if self._longest is None else summary(written, self._longest, self._longest, language)
 
     def _prompt(self, passage: Passage, language: str) -> str:
         name = shortened(passage.title, self._room // 4, self._count)

@@ -18,11 +18,12 @@ from drillrank.drilldown.evidence import Evidence, load_evidence_model
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Selection
-from drillrank.drilldown.settings import D3Settings
+from drillrank.drilldown.settings import AnswerBy, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.unigram import UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
@@ -68,7 +69,8 @@ class D3:
 
     Args:
         llm: Chooses sections and paragraphs: a function from prompt to answer, sync or async, or an object with
-            `complete` and, if it has one, `acomplete`. None chooses by likelihood.
+            `complete` and, if it has one, `acomplete`; or the address of a served chat model,
+            `"http://host:port/v1#model"`. None chooses by likelihood.
         model: A language model, or its specification: scores paragraphs, and chooses where there is no LLM or it fails.
             A lexical model that has not been fitted is fitted with the documents' sections and paragraphs, on a copy.
         embed: A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.
@@ -77,7 +79,9 @@ class D3:
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
     the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
     question only. `details` holds those of `UPR` or `MonoT5`, `guarded`, without an LLM `section_score` and
-    `section_rank`, and `problems` if anything went wrong; `nothing_matched`
+    `section_rank`, and `problems` if anything went wrong; `also_at`, without an LLM: the metadata of
+    paragraphs that say the same, with the same numbers, and are left out; `matched`, without an LLM or
+    `embed`, whether the paragraph or its headings hold a word of the question; `nothing_matched`
     without an LLM or `embed`, if no paragraph holds a word of the question: then the documents' order stays.
 
     Raises:
@@ -107,7 +111,7 @@ class D3:
 
     def __init__(
         self,
-        llm: LLM | None = None,
+        llm: LLM | str | None = None,
         model: str | LanguageModel = "unigram",
         *,
         embed: Embed | None = None,
@@ -115,16 +119,27 @@ class D3:
     ) -> None:
         if embed is not None and not callable(embed):
             raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
-        self.llm = llm
+        self.llm = load_llm(llm)
         self.language_model = load_evidence_model(model)
         self.embed = embed
-        self.settings = settings = as_settings(D3Settings, settings)
+        settings = as_settings(D3Settings, settings)
+        if settings.sections_by is None:
+            ours = settings.section_prompt is settings.paragraph_prompt is None
+            by: AnswerBy = "json" if ours and getattr(self.llm, "takes_schemas", False) else "names"
+            settings = replace(settings, sections_by=by)
+        self.settings = settings
         self._count = token_counter(settings.tokens)
         condenser = Condenser(
-            settings.summarizer, settings.summary_words, settings.max_prompt_tokens, self._count, settings.on_failure
+            settings.summarizer,
+            settings.summary_words,
+            settings.max_prompt_tokens,
+            self._count,
+            settings.on_failure,
+            settings.summarize_above,
+            settings.written_words,
         )
         plan = Plan(settings, llm is not None, None, condenser)
-        if llm is None and ("base" in plan.strategy or settings.summarizer == "llm"):
+        if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
             raise InvalidInput(
                 f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "
                 "give llm."
@@ -151,7 +166,7 @@ class D3:
         if not sections or len(sections) < len(documents):
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
         sections = [bounded(section, self._longest(), self._count) for section in sections]
-        tree = Outline(sections)
+        tree = Outline(sections, whole_paths=self.settings.whole_paths)
         entries = [entry.name for entry in tree.leaves(range(len(sections)))]
         readable = [_under(name, p) for name, section in zip(entries, sections, strict=True) for p in section.readable]
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.condensing import Condenser
-from drillrank.drilldown.evidence import TEMPERATURE
+from drillrank.drilldown.evidence import TEMPERATURE, distinct
 from drillrank.drilldown.likelihood_choice import Likelihoods
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Selection
-from drillrank.drilldown.settings import AnswerBy, D3Settings, Strategy
+from drillrank.drilldown.settings import BOOLEAN_PROMPT, MAX_DOCUMENTS, WITHOUT_SECTIONS, AnswerBy, D3Settings, Strategy
 from drillrank.drilldown.tree import Decision, Way, beginning
 from drillrank.explanation import Explanation, Explanations
 from drillrank.llm import Requests
@@ -29,9 +29,12 @@ _STAGES: dict[Strategy, tuple[str, ...]] = {
     "base+monot5": ("paragraphs", "monot5"),
     "monot5+base": ("monot5", "paragraphs"),
     "likelihood": ("likelihood",),
+    "paragraph": ("one by one",),
+    "chunk": ("paragraphs",),
+    "map-reduce": ("one by one", "paragraphs"),
+    "map-reduce-optimised": ("paragraphs", "paragraphs"),
 }
 _GUARDED = 50  # best paragraphs that the guard looks at
-_OPENED, _PART = 16, 2  # sections that likelihood opens at least, or one in so many
 _RELEVANT = math.log(0.5)  # from which on a paragraph is rather relevant than not
 
 
@@ -40,7 +43,8 @@ class Step:
     """What happened in one step of drilling down.
 
     Attributes:
-        kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
+        kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"one by one"`, `"paragraphs"`, `"monot5"` or
+            `"likelihood"`.
         offered: How many documents, sections or paragraphs there were to choose from.
         chosen: Names of the chosen documents and sections, ids of the chosen paragraphs.
         problems: What the LLM did wrong and what was done about it; empty if all went well.
@@ -97,20 +101,35 @@ class Drill:
         self.steps: list[Step] = []
 
     def likely(self, top_n: int | None) -> list[Ranked[Passage]]:
-        """The evidence by likelihood alone, best first."""
+        """The evidence by likelihood alone, best first: of all paragraphs, or of those of the likeliest sections."""
+        ready, wanted = self.ready, self._plan.settings.sections
         scope = self._proposed_documents()
-        sections = self._likely_sections(scope)
-        opened = sorted(sections)
+        scores = self._section_scores(scope)
+        order = sorted(range(len(scope)), key=scores.__getitem__, reverse=True)
+        opened = sorted(scope[place] for place in order[:wanted])
+        if wanted is not None:
+            leaves = ready.outline.leaves(scope[place] for place in order[:wanted])
+            self._note(Step("sections", len(scope), tuple(leaf.name for leaf in leaves)))
         chosen, guarded = self._candidates(scope, opened)
         for stage in _STAGES[self._plan.strategy]:
             chosen = self._computed(stage, chosen, top_n)
-        return self._ranked(scope, opened, chosen, guarded, sections, top_n)
+        shown = scope
+        if wanted is None:  # all were open: what tells is where the evidence stands
+            opened = sorted({ready.section_indices[at] for at in chosen})
+            drilled = {ready.outline.sections[at].path[0] for at in opened}
+            shown = [at for at in scope if ready.outline.sections[at].path[0] in drilled]
+        holding = set(opened)
+        kept = {place for place, at in enumerate(scope) if at in holding}
+        self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
+        self._way.section_scores = dict(zip(scope, scores, strict=True))
+        ranks = {scope[place]: (scores[place], rank) for rank, place in enumerate(order, 1)}
+        return self._ranked(shown, opened, chosen, guarded, ranks, top_n)
 
     def asked(self, top_n: int | None) -> Requests[list[Ranked[Passage]]]:
         """The evidence with an LLM, best first."""
         self._selection.check(*self._plan.settings.prompts)
         scope = self._proposed_documents()
-        opened = yield from self._sections(scope)
+        opened = scope if self._plan.strategy in WITHOUT_SECTIONS else (yield from self._sections(scope))
         chosen, guarded = self._candidates(scope, opened)
         alone = len(chosen) == 1  # nothing for the LLM to choose
         for stage in _STAGES[self._plan.strategy]:
@@ -138,9 +157,10 @@ class Drill:
         likely: Mapping[int, tuple[float, int]] | None,
         top_n: int | None,
     ) -> list[Ranked[Passage]]:
-        """What was chosen, best first; `likely` are the opened sections where likelihood chose them."""
+        """What was chosen, best first; `likely` are scores and ranks of sections where there is no LLM."""
         ready = self.ready
-        scored = [self._judged[at] for at in chosen] if self._judged else self._likelihoods.scored(chosen)
+        by_likelihood = None if self._judged else self._likelihoods.scored(chosen)
+        scored = [by_likelihood[at] if by_likelihood else self._judged[chosen[at]] for at in range(len(chosen))]
         chosen_by = {"nothing_matched": False} if likely is None else {}
         details = [
             {
@@ -157,7 +177,8 @@ class Drill:
         way.scope, way.opened, way.guarded = list(scope), list(opened), guarded
         way.evidence = [chosen[item.details["position"]] for item in found]
         way.beyond = set(chosen).difference(way.evidence)
-        way.scores = {at: score for at, (score, _) in self._judged.items()} | dict(zip(chosen, scores, strict=True))
+        judged = {at: score for at, (score, _) in self._judged.items()}
+        way.scores = {**way.scores, **judged, **dict(zip(chosen, scores, strict=True))}
         return found
 
     def explain(self, found: Sequence[Ranked[Passage]]) -> Explanations:
@@ -179,13 +200,15 @@ class Drill:
 
     def _proposed_documents(self) -> list[int]:
         """Sections of the likeliest documents, if there are more documents than to be drilled into."""
-        ready, limit = self.ready, self._plan.settings.max_documents
+        ready = self.ready
         of_document: dict[int | str, list[int]] = {}
         for position, section in enumerate(ready.outline.sections):
             of_document.setdefault(section.path[0], []).append(position)
+        limit = self._plan.settings.max_documents or (MAX_DOCUMENTS if self._plan.with_llm else len(of_document))
         if len(of_document) <= limit:
             return list(range(len(ready.outline.sections)))
-        likely = dict(zip(of_document, self._log_posteriors([*of_document.values()]), strict=True))
+        posteriors = ready.evidence.levels(self.question).log_posteriors(TEMPERATURE)
+        likely = dict(zip(of_document, posteriors.tolist(), strict=True))
         kept = set(sorted(likely, key=likely.__getitem__, reverse=True)[:limit])
         self._note(Step("documents", len(of_document), tuple(map(str, sorted(kept, key=list(of_document).index)))))
         return [position for document, inside in of_document.items() if document in kept for position in inside]
@@ -194,7 +217,7 @@ class Drill:
 
     def _sections(self, scope: Sequence[int]) -> Requests[list[int]]:
         """Sections chosen by the LLM, level by level where one prompt cannot hold them all."""
-        outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by
+        outline, selection, by = self.ready.outline, self._selection, self._plan.settings.sections_by or "names"
         prompt, _ = self._plan.settings.prompts
         if len(scope) < 2:  # nothing to choose, and nothing to summarise
             return list(scope)
@@ -234,33 +257,11 @@ class Drill:
             problems += said
         return known, problems
 
-    def _likely_sections(self, scope: Sequence[int]) -> dict[int, tuple[float, int]]:
-        """The likeliest sections, each with its score and rank."""
-        tokens = max(len(self.ready.evidence.levels(self.question).words), 1)
-        scores = [likely / tokens for likely in self._log_posteriors([(at,) for at in scope])]
-        order = sorted(range(len(scope)), key=scores.__getitem__, reverse=True)
-        wanted = self._plan.settings.sections
-        kept = order[: wanted or max(_OPENED, len(scope) // _PART)]
-        best = self._section_of_best(scope)
-        kept += [place for place in order[len(kept) :] if not wanted and scope[place] == best]
-        self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
-        self._way.section_scores = dict(zip(scope, scores, strict=True))
-        ranks = {place: rank for rank, place in enumerate(order, 1)}
-        opened = {scope[place]: (scores[place], ranks[place]) for place in kept}
-        self._note(Step("sections", len(scope), tuple(leaf.name for leaf in self.ready.outline.leaves(opened))))
-        return opened
-
-    def _section_of_best(self, scope: Sequence[int]) -> int:
-        """Where the best paragraph stands: alone in its section, it may have less weight than many middling ones."""
-        totals = self.ready.evidence.levels(self.question).totals
-        best = max(self.ready.inside(scope), key=totals.__getitem__, default=None)
-        return -1 if best is None else self.ready.section_indices[best]
-
-    def _log_posteriors(self, parts: Sequence[Sequence[int]]) -> list[float]:
-        """Log of the posterior of some sections together, by words, up to a constant: T log Σ exp(S(p) / T)."""
-        totals = self.ready.evidence.levels(self.question).totals / TEMPERATURE
-        inside = map(self.ready.inside, parts)
-        return [TEMPERATURE * float(np.logaddexp.reduce(totals[paragraphs])) for paragraphs in inside]
+    def _section_scores(self, scope: Sequence[int]) -> list[float]:
+        """Log of the posterior of sections, by words, up to a constant, over the question's tokens."""
+        levels = self.ready.evidence.levels(self.question)
+        posteriors = levels.log_posteriors(TEMPERATURE, np.array(self.ready.section_indices, dtype=np.intp))
+        return (posteriors[list(scope)] / max(len(levels.words), 1)).tolist() if scope else []
 
     def _guarded(self, scope: Sequence[int], opened: Sequence[int]) -> list[int]:
         """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""
@@ -288,11 +289,12 @@ class Drill:
         problems: Sequence[str] = ()
         if stage == "summaries":
             texts, problems = yield from self._plan.condenser.condensed(readable, self._language)
+        alone = stage == "one by one"
         found, said, deputies = yield from self._selection.choose(
-            self._plan.settings.prompts[1],
+            BOOLEAN_PROMPT if alone else self._plan.settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods.paragraphs(candidates),
-            by=self._plan.paragraphs_by,
+            by="yes" if alone else self._plan.paragraphs_by,
             spare=int(stage == "summaries"),
         )
         self._way.decisions.append(Decision(stage, [(at,) for at in candidates], found, deputies=deputies))
@@ -320,12 +322,19 @@ class Drill:
 
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
-        self._judged = dict(zip(candidates, self._likelihoods.scored(candidates), strict=True))
-        places = sorted(range(len(candidates)), key=lambda at: self._judged[candidates[at]][0], reverse=True)
-        totals = [details["total"] for _, details in self._judged.values()]
-        best = places[: top_n or self._likelihoods.best(totals)]
+        scored = self._likelihoods.scored(candidates)
+        order = np.argsort(-scored.means, kind="stable").tolist()
+        readable = (self.ready.readable[candidates[place]].text for place in order)
+        repeated = distinct(readable, top_n or self._likelihoods.best(scored.totals))
+        best = [order[at] for at in repeated]
         kept = [candidates[place] for place in best]
-        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, places))
+        self._judged = {}
+        for place, others in zip(best, repeated.values(), strict=True):
+            score, details = scored[place]
+            also = tuple(self.ready.paragraphs[candidates[order[at]]].metadata for at in others)
+            self._judged[candidates[place]] = score, {**details, **({"also_at": also} if also else {})}
+        self._way.scores = dict(zip(candidates, scored.means.tolist(), strict=True))
+        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order))
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
 

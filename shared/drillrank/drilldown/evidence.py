@@ -16,7 +16,9 @@ many of the best paragraphs as make the expected F1 largest, where m paragraphs 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,9 +28,10 @@ from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
 from drillrank.passages import Passage, Ranked
-from drillrank.rerank.base import UNREAD, likelihood_explained
+from drillrank.rerank.base import UNREAD, Scored, likelihood_explained
 from drillrank.rerank.upr import UPR
-from drillrank.vectors import Embed, Floats, embedded, of_unit_length, top
+from drillrank.text import words
+from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length, top
 
 READ = 50  # paragraphs that a neural model reads, best by their words
 # Chosen on the tuning half of QASPER, with the unigram model; T hardly matters by a factor of two.
@@ -85,71 +88,62 @@ class Evidence:
             self._last = known = question, self._index.levels(question, self._mu)
         return known[1]
 
-    def scored(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
-        """S(p) divided by the question's tokens, and details: `tokens`, `total` (S), `nothing_matched`, cosines.
+    def scored(self, question: str, positions: Sequence[int]) -> Scores:
+        """S(p) divided by the question's tokens; details: `tokens`, `total` (S), `matched`, `nothing_matched`, cosines.
 
         With a neural model, also those of `UPR`; it reads the best by their words, and the others follow them in the
         order of their words (`read` is False).
         """
-        if not positions:
-            return []
-        lexical = type(self._ranker.language_model) is UnigramModel
-        return self._by_words(question, positions) if lexical else self._by_model(question, positions)
+        found, chosen = self.levels(question), np.array(positions, dtype=np.intp)
+        if positions and type(self._ranker.language_model) is not UnigramModel:
+            return self._read(question, chosen, found)
+        totals, matched = found.totals[chosen], found.matched[chosen]
+        known = {"tokens": len(found.words), "nothing_matched": not found.matched.any()}
 
-    def _by_words(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
-        found = self.levels(question)
-        totals = found.totals[list(positions)].tolist()
-        details = {"tokens": len(found.words), "nothing_matched": not found.matched.any()}
-        return self._with_meaning(question, positions, [(total, details) for total in totals])
+        def by_words(place: int) -> dict[str, Any]:
+            return known | {"matched": bool(matched[place])}
 
-    def _by_model(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, Any]]]:
-        words = self.levels(question)
-        totals = words.totals[list(positions)]
+        if self._vectors is None or not positions:
+            return Scores(totals, len(found.words), by_words)
+        bonus, cosines = self._vectors.near(question, chosen)
+        return Scores(totals + bonus, len(found.words), lambda place: by_words(place) | cosines(place))
+
+    def _read(self, question: str, positions: Integers, words: Levels) -> Scores:
+        totals = words.totals[positions]
         order = top(totals, len(positions))
         read, unread = order[:READ], order[READ:]
         ranking = self._ranker.rank(question, [self._paragraphs[positions[place]] for place in read])
-        sums: list[tuple[float, dict[str, Any]]] = []
+        tokens = ranking[0].details["tokens"]
+        followed = totals[unread] - totals[unread[:1]] - 1
+        details: dict[int, dict[str, Any]] = {}
         for item in ranking:
-            context = float(words.context[positions[read[item.details["position"]]]])
+            place = int(read[item.details["position"]])
+            context = float(words.context[positions[place]])
             # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
-            total = item.score * item.details["tokens"] + context
-            sums.append((total, {**item.details, "context": context, "read": True}))
-        places = [read[item.details["position"]] for item in ranking]
-        fused = self._with_meaning(question, [positions[place] for place in places], sums)
-        scored = dict(zip(places, fused, strict=True))
-        lowest, tokens = min(details["total"] for _, details in fused), ranking[0].details["tokens"]
-        for place in unread:
-            total = lowest + float(totals[place] - totals[unread[0]]) - 1
-            details = {"tokens": tokens, "total": total, "nothing_matched": False, "read": False}
-            scored[place] = total / max(tokens, 1), details
-        return [scored[place] for place in range(len(positions))]
-
-    def _with_meaning(
-        self, question: str, positions: Sequence[int], sums: Sequence[tuple[float, dict[str, Any]]]
-    ) -> list[tuple[float, dict[str, Any]]]:
-        """S divided by the question's tokens, and details, from what the likelihood says and its details."""
-        near = self._vectors.near(question, positions) if self._vectors else [(0.0, {})] * len(positions)
-        scored = []
-        for (total, details), (bonus, cosines) in zip(sums, near, strict=True):
-            matched = {"nothing_matched": False} if cosines else {}
-            known = {**details, **cosines, **matched, "total": total + bonus}
-            scored.append((known["total"] / max(details["tokens"], 1), known))
-        return scored
+            totals[place] = item.score * tokens + context
+            details[place] = {**item.details, "context": context, "read": True}
+        if self._vectors is not None:
+            bonus, cosines = self._vectors.near(question, positions[read])
+            totals[read] += bonus
+            details |= {int(place): details[int(place)] | cosines(at) for at, place in enumerate(read)}
+        totals[unread] = totals[read].min() + followed
+        left = {"tokens": tokens, "nothing_matched": False, "read": False}
+        return Scores(totals, tokens, lambda place: details.get(place, left))
 
     def explain(self, question: str, ranking: Sequence[Ranked[Passage]], positions: Sequence[int]) -> list[Explanation]:
         """What S of each entry is added up from, given its paragraph's position."""
         model, found = self._ranker.language_model, self.levels(question)
         by_words = [type(model) is UnigramModel or not item.details["read"] for item in ranking]
-        read = [at for at, words in zip(positions, by_words, strict=True) if not words]
+        read = [at for at, lexical in zip(positions, by_words, strict=True) if not lexical]
         likelihoods: Iterator[Likelihood] = iter(())
         if read:
             texts = [self._paragraphs[position] for position in read]
             *answers, nothing = self._ranker.likelihoods(question, [*texts, Passage("")])
             likelihoods = iter(answers)
         explained = []
-        for item, at, words in zip(ranking, positions, by_words, strict=True):
+        for item, at, lexical in zip(ranking, positions, by_words, strict=True):
             fused = _fused(item, self._paragraphs[at])
-            if words:
+            if lexical:
                 unread = item.details["total"] - float(found.totals[at]) if "read" in item.details else 0.0
                 terms = (*found.terms(at), *fused, *([Term(UNREAD, unread)] if unread else []))
                 per = max(item.details["tokens"], 1)
@@ -159,9 +153,32 @@ class Evidence:
                 explained.append(likelihood_explained(item, next(likelihoods), nothing, model=model, parts=parts))
         return explained
 
-    def best(self, totals: Sequence[float]) -> int:
+    def best(self, totals: Sequence[float] | Floats) -> int:
         """How many of the best paragraphs make the expected F1 largest, given S of all that could be chosen."""
         return expected_best(totals, temperature=TEMPERATURE if self._vectors is None else FUSED_TEMPERATURE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Of some paragraphs for one question, by their places.
+
+    Attributes:
+        totals: S, shape (paragraphs,).
+        tokens: Of the question.
+        details: From a place to details of the model.
+    """
+
+    totals: Floats
+    tokens: int
+    details: Callable[[int], Mapping[str, Any]]
+
+    @property
+    def means(self) -> Floats:
+        """S by token."""
+        return self.totals / max(self.tokens, 1)
+
+    def __getitem__(self, place: int) -> Scored:
+        return float(self.means[place]), {**self.details(place), "total": float(self.totals[place])}
 
 
 class _Vectors:
@@ -176,18 +193,20 @@ class _Vectors:
         self._sections = of_unit_length(sums)[list(section_indices)]
         self._asked: tuple[str, Floats] | None = None  # the last question and its vector
 
-    def near(self, question: str, positions: Sequence[int]) -> list[tuple[float, dict[str, float]]]:
-        """What embeddings add to S, and the cosines, by place in `positions`."""
+    def near(self, question: str, positions: Integers) -> tuple[Floats, Callable[[int], dict[str, Any]]]:
+        """What embeddings add to S, and details by place in `positions`."""
         known = self._asked
         if known is None or known[0] != question:
             self._asked = known = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
-        vector, chosen = known[1], list(positions)
-        cosines, context = self._own[chosen] @ vector, self._sections[chosen] @ vector
-        added = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[chosen]
-        return [
-            (float(bonus), {"cosine": float(own), "section_cosine": float(section)})
-            for bonus, own, section in zip(added, cosines, context, strict=True)
-        ]
+        vector = known[1]
+        cosines, context = self._own[positions] @ vector, self._sections[positions] @ vector
+        added: Floats = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[positions]
+
+        def details(place: int) -> dict[str, Any]:
+            near = {"cosine": float(cosines[place]), "section_cosine": float(context[place])}
+            return {**near, "nothing_matched": False}
+
+        return added, details
 
 
 def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:
@@ -201,6 +220,34 @@ def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:
     )
 
 
+def distinct(texts: Iterable[str], most: int) -> dict[int, list[int]]:
+    """Places of the first texts that differ, each with the places of those that repeat it, as far as was looked.
+
+    Texts with the same numbers that share nine of ten words say the same: a licence in many files, a table that is
+    printed twice. Where a number differs, they do not.
+
+    >>> distinct(["Net sales were 5 million.", "Net SALES: were 5 million", "Net sales were 6 million."], 9)
+    {0: [1], 2: []}
+    """
+    found: dict[int, list[int]] = {}
+    alike: dict[tuple[str, ...], list[tuple[int, Counter[str]]]] = {}
+    for place, text in enumerate(texts):
+        counted = Counter(words(text.casefold()))
+        numbers = tuple(sorted(word for word in counted.elements() if word[0].isdigit()))
+        others = alike.setdefault(numbers, [])
+        size = counted.total()
+        for at, other in others:
+            if 20 * (counted & other).total() >= 9 * (size + other.total()):
+                found[at].append(place)
+                break
+        else:
+            if len(found) == most:
+                break
+            found[place] = []
+            others.append((place, counted))
+    return found
+
+
 def load_evidence_model(model: str | LanguageModel = "unigram", **options: Any) -> LanguageModel:
     """As `load_language_model`; the unigram model comes with the μ that suits paragraphs under their headings.
 
@@ -210,13 +257,15 @@ def load_evidence_model(model: str | LanguageModel = "unigram", **options: Any) 
     return load_language_model(model, **({"mu": MU} if model == "unigram" else {}) | options)
 
 
-def expected_best(totals: Sequence[float], expected: float = EXPECTED, temperature: float = TEMPERATURE) -> int:
+def expected_best(
+    totals: Sequence[float] | Floats, expected: float = EXPECTED, temperature: float = TEMPERATURE
+) -> int:
     """How many of the best make the expected F1 largest, given S of every paragraph, in any order.
 
     >>> expected_best([-10.0, -30.0, -31.0]), expected_best([-10.0, -10.0, -31.0]), expected_best([])
     (1, 2, 0)
     """
-    if not totals:
+    if not len(totals):
         return 0
     scores = np.sort(np.asarray(totals, dtype=np.float64))[::-1]
     posterior = np.exp((scores - scores[0]) / temperature)

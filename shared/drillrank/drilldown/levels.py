@@ -158,11 +158,18 @@ class Levels:
         more = [Term.sum("which document", map(Term, self.words, which))] if any(which) else []
         return nothing, Term.sum(GAINS, gains), *more
 
-    def log_posteriors(self, temperature: float) -> Floats:
-        """Log of the posterior of each document, up to a constant: T log Σ exp(S(p) / T), shape (documents,)."""
-        of_documents = np.full(self._counts.names.shape[1], -np.inf)
-        np.logaddexp.at(of_documents, self._counts.document_of[self._counts.section_of], self.totals / temperature)
-        return temperature * of_documents
+    def log_posteriors(self, temperature: float, groups: Integers | None = None) -> Floats:
+        """Log of the posterior of parts of the documents, up to a constant: T log Σ exp(S(p) / T), shape (parts,).
+
+        Args:
+            temperature: T.
+            groups: The part of each paragraph, from 0; None takes documents.
+        """
+        counts = self._counts
+        groups = counts.document_of[counts.section_of] if groups is None else groups
+        sums = np.full(int(groups.max(initial=-1)) + 1, -np.inf)
+        np.logaddexp.at(sums, groups, self.totals / temperature)
+        return temperature * sums
 
 
 def _which_document(counts: Counts, holding: Floats) -> Floats:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drillrank.drilldown.evidence import Scores
 from drillrank.drilldown.outline import Entry
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.rerank.base import Scored
+from drillrank.vectors import Floats
 
 
 class Likelihoods:
@@ -16,15 +17,15 @@ class Likelihoods:
         self._ready = ready
         self._question = question
 
-    def scored(self, positions: Sequence[int]) -> list[Scored]:
+    def scored(self, positions: Sequence[int]) -> Scores:
         """Scores and details of paragraphs."""
         return self._ready.evidence.scored(self._question, positions)
 
     def totals(self, positions: Sequence[int]) -> dict[int, float]:
         """S of paragraphs."""
-        return {at: details["total"] for at, (_, details) in zip(positions, self.scored(positions), strict=True)}
+        return dict(zip(positions, self.scored(positions).totals.tolist(), strict=True))
 
-    def best(self, totals: Sequence[float]) -> int:
+    def best(self, totals: Sequence[float] | Floats) -> int:
         """How many of the best paragraphs are evidence, given S of all."""
         return self._ready.evidence.best(totals)
 

@@ -106,6 +106,7 @@ class Outline:
     Args:
         sections: What `outline` returns, or sections put together from elsewhere; those of one document stand
             together and in pre-order.
+        whole_paths: Whether names of sections begin with the sole heading above all others of a document.
 
     >>> book = Outline(outline(["# Sea\n\n## Fish\n\nCod.\n\n## Whales\n\nBlue.\n\n# Land\n\nOwls."]))
     >>> [entry.name for entry in book.top()]
@@ -114,7 +115,7 @@ class Outline:
     ['Sea > Fish', 'Sea > Whales']
     """
 
-    def __init__(self, sections: Sequence[OutlineSection]) -> None:
+    def __init__(self, sections: Sequence[OutlineSection], *, whole_paths: bool = False) -> None:
         self.sections = tuple(sections)
         self._paths = [section.path for section in self.sections]
         paths_of: dict[int | str, list[OutlinePath]] = {}
@@ -130,9 +131,12 @@ class Outline:
         }
         self._titles = titles
         several = len(paths_of) > 1
-        self._hidden = {document: int(document in titles) for document in paths_of}  # headings that are left out
-        self._prefixes = {  # what stands in their place
-            document: (titles.get(document, f"Document {number}"),) if several else ()
+        # How many of the first headings are left out, and what stands in their place.
+        self._hidden = {document: int(document in titles and not whole_paths) for document in paths_of}
+        self._prefixes = {
+            document: (titles.get(document, f"Document {number}"),)
+            if several and not (whole_paths and document in titles)
+            else ()
             for number, document in enumerate(paths_of, start=1)
         }
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
+from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
 from drillrank.drilldown.settings import AnswerBy, OnEmpty
 from drillrank.drilldown.tree import Deputy
 from drillrank.drilldown.truncation import LEAST, shortened
@@ -18,6 +18,8 @@ from drillrank.errors import InvalidInput, LLMFailure, OnFailure
 from drillrank.llm import Ask, Reply, Requests, strip_reasoning
 from drillrank.prompts import Template, filled
 from drillrank.text import TokenCount, count_tokens
+
+By = AnswerBy | Literal["yes"]
 
 _SPARE = 8  # tokens for what is put between items, and for the number after a name that is there twice
 _SHOWN = 120  # characters of an answer that could not be used
@@ -100,12 +102,12 @@ class Selection:
                 "longer prompts."
             )
 
-    def fits(self, template: Template, items: Sequence[Item], by: AnswerBy) -> bool:
+    def fits(self, template: Template, items: Sequence[Item], by: By) -> bool:
         """Whether one prompt can hold all items."""
         items = _distinct(items)
         return sum(map(self._size, items)) <= self._room(template) and self._over(template, items, by) <= 0
 
-    def holds(self, template: Template, items: Sequence[Item], by: AnswerBy) -> int:
+    def holds(self, template: Template, items: Sequence[Item], by: By) -> int:
         """How many of the first items one prompt can hold; at least one."""
         sizes = list(map(self._size, items))
         count = len(packed(sizes, range(len(items)), self._room(template))[0]) if items else 0
@@ -114,7 +116,7 @@ class Selection:
         return count
 
     def choose(
-        self, template: Template, items: Sequence[Item], likely: Fallback, *, by: AnswerBy = "ids", spare: int = 0
+        self, template: Template, items: Sequence[Item], likely: Fallback, *, by: By = "ids", spare: int = 0
     ) -> Requests[Chosen]:
         """Ask about all items, in several prompts at once if need be.
 
@@ -125,7 +127,8 @@ class Selection:
             template: With `{question}`, and `{outline}` or `{paragraphs}` where the items go.
             items: What to choose from.
             likely: The choice to fall back on.
-            by: Whether the answer holds the items' names, or their numbers, or these as JSON.
+            by: Whether the answer holds the items' names, or their numbers, or these as JSON; `"yes"` asks about each
+                item alone, and the answer is yes or no.
             spare: Calls to leave for later steps.
 
         Raises:
@@ -145,21 +148,22 @@ class Selection:
         chosen: list[int] = []
         for group, reply in zip(groups, replies, strict=True):
             names = [items[at].name for at in group]
-            choice = chosen_names(reply.text, names) if by == "names" else chosen_ids(reply.text, len(group))
+            choice = _read(reply.text, names, by)
             unusable = reply.failure is not None or not choice.usable
-            by_likelihood = unusable or (not choice.positions and self.on_empty == "likelihood")
+            by_likelihood = unusable or (not choice.positions and self.on_empty == "likelihood" and by != "yes")
             if problem := _problem(reply, choice):
                 if unusable and self.on_failure == "raise":
                     raise reply.failure or LLMFailure(f"The LLM was asked to choose: {problem}.")
                 problems.append(f"{problem}: chosen by likelihood" if by_likelihood else problem)
             if by_likelihood:
-                chosen += likely.choose(group)
+                best = likely.choose(group if by != "yes" else everything)
+                chosen += [at for at in group if at in best]
                 deputies |= dict.fromkeys(group, "failure" if unusable else "empty")
             else:
                 chosen += [group[position] for position in choice.positions]
         return Chosen(sorted(chosen), problems, deputies)
 
-    def _offered(self, template: Template, items: Sequence[Item], by: AnswerBy) -> tuple[list[Item], list[str]]:
+    def _offered(self, template: Template, items: Sequence[Item], by: By) -> tuple[list[Item], list[str]]:
         """The items under different names, those that are too long for a prompt without their middle."""
         room = self._room(template)
         names = [shortened(item.name, room // 2 - _SPARE, self.count) for item in items]
@@ -182,12 +186,17 @@ class Selection:
         items: Sequence[Item],
         likely: Fallback,
         calls: int,
-        by: AnswerBy,
+        by: By,
         problems: list[str],
     ) -> list[list[int]]:
         """Positions of the items of each prompt; fewer items if there are fewer calls left than it takes."""
         sizes = list(map(self._size, items))
         everything = range(len(items))
+        if by == "yes":
+            asked = sorted(likely.order(everything)[:calls]) if calls < len(items) else everything
+            if len(asked) < len(items):
+                problems.append(f"{len(items)} items need as many calls, {calls} are left: asked about the likeliest")
+            return [[at] for at in asked]
         groups = self._within(template, items, sizes, everything, by)
         if len(groups) <= calls:
             return groups
@@ -209,7 +218,7 @@ class Selection:
         return groups
 
     def _within(
-        self, template: Template, items: Sequence[Item], sizes: Sequence[int], positions: Sequence[int], by: AnswerBy
+        self, template: Template, items: Sequence[Item], sizes: Sequence[int], positions: Sequence[int], by: By
     ) -> list[list[int]]:
         """The positions in groups; sizes are estimates, so each prompt is counted as a whole."""
         room = self._room(template)
@@ -221,11 +230,11 @@ class Selection:
                 return groups
             room -= over
 
-    def _over(self, template: Template, items: Sequence[Item], by: AnswerBy) -> int:
+    def _over(self, template: Template, items: Sequence[Item], by: By) -> int:
         """By how many tokens the prompt with these items is above the budget."""
         return self.count(self._showing(template, items, by)) - self.max_prompt_tokens
 
-    def _showing(self, template: Template, items: Sequence[Item], by: AnswerBy) -> str:
+    def _showing(self, template: Template, items: Sequence[Item], by: By) -> str:
         return self._prompt(template, "\n".join(_shown(items, by)))
 
     def _room(self, template: Template) -> int:
@@ -271,14 +280,22 @@ def _distinct(items: Sequence[Item]) -> list[Item]:
     return distinct
 
 
-def _shown(items: Sequence[Item], by: AnswerBy) -> list[str]:
+def _shown(items: Sequence[Item], by: By) -> list[str]:
     """The lines of a prompt."""
     if by == "names":
         return [f"* Section: {item.name}\n{item.text}" for item in items]
+    if by == "yes":
+        return [item.text for item in items]
     return [
         f"[{number}] {item.name}\n{item.text}" if item.name else f"[{number}] {item.text}"
         for number, item in enumerate(items, start=1)
     ]
+
+
+def _read(answer: str, names: Sequence[str], by: By) -> Choice:
+    if by == "yes":
+        return said_yes(answer)
+    return chosen_names(answer, names) if by == "names" else chosen_ids(answer, len(names))
 
 
 def _problem(reply: Reply, choice: Choice) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from drillrank.drilldown.truncation import LEAST, shortened
+from drillrank.drilldown.answering import ANSWER_PROMPT, Reader, check_room, within
 from drillrank.errors import DrillrankWarning, InvalidInput, OnFailure, check_positive
+from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_async, run, strip_reasoning
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import Template, check_places, filled
@@ -44,14 +45,6 @@ So the final answer is: Jane Austen
 
 Question: {question}
 Are follow up questions needed here:{transcript}"""
-
-# MC-indexing, Figure 10.
-ANSWER_PROMPT = (
-    "You are a helpful question answering assistant. You are good at answering question based on provided contents."
-    "\n\nContents: {contents}\n\nQuestion: {question}\n\nInstruction: Assume you do not have any background and "
-    "internal knowledge about this given contents and question. You need to answer the question using the given "
-    "contents only. The answer need to be short and accurate."
-)
 
 _FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
@@ -139,7 +132,7 @@ class SelfAsk:
 
     def __init__(
         self,
-        llm: LLM,
+        llm: LLM | str,
         retrieve: object,
         *,
         max_steps: int = 5,
@@ -152,7 +145,7 @@ class SelfAsk:
     ) -> None:
         check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens, workers=workers)
         check_one_of(OnFailure, on_failure=on_failure)
-        self.llm = llm
+        self.llm = load_llm(llm)
         self.retrieve = retrieve
         self.max_steps = max_steps
         self.max_prompt_tokens = max_prompt_tokens
@@ -212,7 +205,13 @@ class SelfAsk:
         """The next follow-up question with its answer; at the end, the final answer."""
         question, steps, problems = progress.question, progress.steps, progress.problems
         if not steps:
-            self._check_room(question)
+            check_room(
+                check_query(question),
+                self._count,
+                self.max_prompt_tokens,
+                filled(self.prompt, question=question, transcript=""),
+                filled(self.answer_prompt, contents="", question=question),
+            )
         final = ""
         if len(steps) < self.max_steps:
             said = yield from self._ask(self._asking(question, progress.transcript), problems)
@@ -248,51 +247,19 @@ class SelfAsk:
         passages = tuple(map(_passage, found))
         answer = ""
         if passages:
-            answer = yield from self._ask(self._reading(question, passages), progress.problems)
+            reader = Reader(self.answer_prompt, self.max_prompt_tokens, self._count, cites=False)
+            prompt, _ = reader.asking(question, passages)
+            answer = yield from self._ask(prompt, progress.problems)
         return FollowUp(question, " ".join(answer.split())[:_LONGEST], passages)
 
     def _asking(self, question: str, transcript: str) -> str:
         """Asks for the next step."""
-        return self._within(transcript, lambda shown: filled(self.prompt, question=question, transcript=shown))
-
-    def _reading(self, question: str, passages: Sequence[Passage]) -> str:
-        """Asks for an answer from passages, best first: as many as fit."""
-        room = self.max_prompt_tokens - self._count(filled(self.answer_prompt, contents="", question=""))
-        asked = shortened(question, room - LEAST, self._count)  # a follow-up question may be long
-
-        def prompt(contents: str) -> str:
-            return filled(self.answer_prompt, contents=contents, question=asked)
-
-        texts = [f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages]
-        left = self.max_prompt_tokens - self._count(prompt(""))
-        shown = 0
-        while shown < len(texts) and (left := left - self._count(texts[shown]) - 1) >= 0:
-            shown += 1
-        while shown > 1 and self._count(prompt("\n".join(texts[:shown]))) > self.max_prompt_tokens:
-            shown -= 1  # rare: the whole has more tokens than its parts
-        return self._within("\n".join(texts[: max(shown, 1)]), prompt)
-
-    def _within(self, text: str, prompt: Callable[[str], str]) -> str:
-        """The prompt with the text, of which the middle is left out if it would be above its budget."""
-        limit = self._count(text)
-        shown = text
-        while (over := self._count(prompt(shown)) - self.max_prompt_tokens) > 0 and limit > 0:
-            limit = min(limit, self._count(shown)) - over
-            shown = shortened(text, limit, self._count)
-        return prompt(shown)
-
-    def _check_room(self, question: str) -> None:
-        check_query(question)
-        taken = max(
-            self._count(filled(self.prompt, question=question, transcript="")),
-            self._count(filled(self.answer_prompt, contents="", question=question)),
+        return within(
+            self.max_prompt_tokens,
+            transcript,
+            lambda shown: filled(self.prompt, question=question, transcript=shown),
+            self._count,
         )
-        if taken + LEAST > self.max_prompt_tokens:
-            raise InvalidInput(
-                f"The question has {self._count(question)} tokens, and together with its instruction {taken}: "
-                f"max_prompt_tokens={self.max_prompt_tokens} leaves no room for passages. Shorten it, or allow longer "
-                "prompts."
-            )
 
     def _ask(self, prompt: str, problems: list[str]) -> Requests[str]:
         reply: Reply

@@ -104,7 +104,8 @@ class Way:
                 depth, name = max(len(path) - 1 - hidden, 1), str(path[-1]) if len(path) > 1 else BEGINNING
                 yield Node(name, "section", depth, outcome, of_sections.get(at, ALONE), self.section_scores.get(at))
             seen |= {path[:length] for length in range(1, len(path) + 1)}
-            for position in filter(of_paragraphs.__contains__, ready.inside([at])):
+            read = ready.inside([at]) if at in opened else sorted(set(self.guarded) & set(ready.inside([at])))
+            for position in filter(of_paragraphs.__contains__, read):
                 text, id_ = beginning(ready.readable[position].text), ready.paragraphs[position].id
                 outcome = "evidence" if position in evidence else "read"
                 score = self.scores.get(position)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.evaluation._checks import check_collections
+from drillrank.evaluation.exact_match import normalised
 
 
 def recall_all(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> float:
@@ -70,6 +72,26 @@ def evidence_f1(predicted: Collection[Hashable], annotations: Sequence[Collectio
     if not annotations:
         raise InvalidInput("annotations holds the evidence of one annotator at least; an empty set if there is none.")
     return max(_f1(set(predicted), set(gold)) for gold in annotations)
+
+
+def answer_f1(answer: str, answers: Collection[str]) -> float:
+    """F1 of the words of an answer, maximum over the right ones (Rajpurkar et al. 2016; QASPER's answer F1).
+
+    Case, punctuation and articles do not count. For a question that nothing answers, QASPER has "Unanswerable" on
+    either side.
+
+    Raises:
+        InvalidInput: there is no right answer, or `answers` is a single string or no collection.
+
+    >>> answer_f1("The Rhine, of course", ["Rhine", "the Danube"])
+    0.5
+    """
+    check_collections(answers=answers)
+    if not answers:
+        raise InvalidInput("answers holds one answer at least.")
+    said = Counter(normalised(answer).split())
+    wanted = [Counter(normalised(right).split()) for right in answers]
+    return max(2 * (said & right).total() / max(said.total() + right.total(), 1) for right in wanted)
 
 
 def _f1(predicted: set[Hashable], gold: set[Hashable]) -> float:

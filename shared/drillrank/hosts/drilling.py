@@ -11,6 +11,7 @@ from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import PreparedCache
+from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, request
@@ -96,7 +97,8 @@ class Drilling(Generic[Record]):
         fields: Callable[[Iterable[Record]], Mapping[str, object]] | None = None,
     ) -> None:
         self._d3 = d3
-        self._most, self._guarded, self._explains = settings.max_documents, bool(settings.guard_tokens), explains
+        self._most, self._explains = settings.max_documents or MAX_DOCUMENTS, explains
+        self._guarded = bool(settings.guard_tokens)
         self._records = records
         self._given = given
         self._reading = reading

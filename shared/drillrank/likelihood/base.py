@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput, LacksCapability
+from drillrank.errors import InvalidInput, LacksCapability, check_number
 from drillrank.prompts import Evidence, Prompt
 from drillrank.text import check_surrogates
 from drillrank.vectors import CollectionStatistics
@@ -154,20 +154,16 @@ class LanguageModel(ABC):
     Instances are safe to share between threads.
     """
 
-    @property
-    def include_eos_by_default(self) -> bool:
-        """Whether the end-of-sequence token counts as the target's last token unless the caller says otherwise."""
-        return False
-
-    @property
-    def language(self) -> str:
-        """Whose stemmer the words of texts are matched with, by the model and beside it."""
-        return "english"
-
-    @property
-    def reads_instructions(self) -> bool:
-        """Whether a prompt's fixed wording changes the scores; False if only its documents are evidence."""
-        return True
+    include_eos_by_default: bool = False
+    """Whether the end-of-sequence token counts as the target's last token unless the caller says otherwise."""
+    language: str = "english"
+    """Whose stemmer the words of texts are matched with, by the model and beside it."""
+    reads_instructions: bool = True
+    """Whether a prompt's fixed wording changes the scores; False if only its documents are evidence."""
+    tells_next_tokens: bool = False
+    """Whether `next_tokens` may be asked; a served model is known better once it is reached."""
+    wants_fit: bool = False
+    """Whether `fit` with the collection at hand would improve the scores."""
 
     @property
     def reads_meaning(self) -> bool:
@@ -193,11 +189,6 @@ class LanguageModel(ABC):
     def _log_likelihood(
         self, requests: Sequence[Request], temperature: float, include_eos: bool
     ) -> list[Likelihood]: ...
-
-    @property
-    def tells_next_tokens(self) -> bool:
-        """Whether `next_tokens` may be asked; a served model is known better once it is reached."""
-        return False
 
     def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:  # noqa: ARG002
         raise LacksCapability(
@@ -234,13 +225,24 @@ class LanguageModel(ABC):
             InvalidInput: a request is malformed, a target is blank or holds half a character (a lone surrogate, which
                 a prompt may hold: it is read as U+FFFD), or the temperature is not a positive number.
         """
-        checked = [_as_request(request, position) for position, request in enumerate(requests)]
+        checked = []
+        for position, given in enumerate(requests):
+            match given:
+                case Request(prompt=tuple()):
+                    request = given
+                case (str(context), str(target)):
+                    request = Request((Evidence(context),), target)
+                case _:
+                    raise InvalidInput(
+                        f"Request {position} must be a (context, target) pair of strings, or a Request whose prompt is "
+                        f"a tuple of strings and Evidence; not {given!r:.200}."
+                    )
+            if not isinstance(request.target, str) or not request.target.strip():
+                raise InvalidInput(f"Request {position} has nothing to score: its target is {request.target!r:.200}.")
+            checked.append(request)
         for target in {request.target for request in checked}:
-            if not isinstance(target, str) or not target.strip():
-                position = next(position for position, request in enumerate(checked) if request.target is target)
-                raise InvalidInput(f"Request {position} has nothing to score: its target is {target!r:.200}.")
             check_surrogates(target, "A target")
-        check_temperature(temperature)
+        check_number(temperature=temperature)
         if not checked:
             return []
         return self._log_likelihood(
@@ -291,21 +293,6 @@ class LanguageModel(ABC):
         """The model itself, or, if it wants to be fitted, a copy that is; this one stays as it is."""
         return copy.copy(self).fit(texts) if self.wants_fit else self
 
-    @property
-    def wants_fit(self) -> bool:
-        """Whether `fit` with the collection at hand would improve the scores."""
-        return False
-
-
-def check_temperature(temperature: float) -> None:
-    """Reject a temperature that is not a positive, finite number.
-
-    Raises:
-        InvalidInput: as said.
-    """
-    if not isinstance(temperature, int | float) or not 0 < temperature < math.inf:
-        raise InvalidInput(f"The temperature must be a positive number, not {temperature!r:.200}.")
-
 
 def check_texts(texts: Iterable[str] | CollectionStatistics) -> list[str]:
     """The texts as a list.
@@ -320,19 +307,6 @@ def check_texts(texts: Iterable[str] | CollectionStatistics) -> list[str]:
         if not isinstance(text, str):
             raise InvalidInput(f"Text {position} is a {type(text).__name__}, not a string.")
     return checked
-
-
-def _as_request(given: object, position: int) -> Request:
-    if isinstance(given, Request) and isinstance(given.prompt, tuple):
-        return given
-    if isinstance(given, tuple | list) and len(given) == 2:
-        context, target = given
-        if isinstance(context, str) and isinstance(target, str):
-            return Request((Evidence(context),), target)
-    raise InvalidInput(
-        f"Request {position} must be a (context, target) pair of strings, or a Request whose prompt is a tuple of "
-        f"strings and Evidence; not {given!r:.200}."
-    )
 
 
 def read_trained_answers(name: str, revision: str | None = None) -> TrainedAnswers | None:

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import os
 import threading
 import warnings
-from collections import ChainMap
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import DrillrankWarning, InvalidInput, invalid_input, require
+from drillrank.errors import DrillrankWarning, InvalidInput, check_number, invalid_input, require
 from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.process import require_torch, settle_threads
-from drillrank.likelihood.unigram import UNSAVED, Documents, UnigramModel
+from drillrank.likelihood.unigram import UNSAVED, UnigramModel, documents_of
 from drillrank.vectors import CollectionStatistics, Embed
 
 if TYPE_CHECKING:
@@ -93,21 +92,16 @@ class EmbeddingModel(LanguageModel):
     ) -> None:
         if not callable(embed):
             raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
-        number = isinstance(kappa, int | float) and not isinstance(kappa, bool) and 0 < kappa < math.inf
-        if kappa != "fit" and not number:
-            raise InvalidInput(f'kappa is a positive number, or "fit"; not {kappa!r:.200}.')
+        if kappa != "fit":
+            check_number(kappa=kappa)
         self.kappa = KAPPA if kappa == "fit" else float(kappa)
         self._kappa_given = kappa
         self._embed = embed
         self._words = words or UnigramModel()
+        self.language, self.wants_fit = self._words.language, self._words.wants_fit
         self._directory = None if directory is None else os.fspath(directory)
         self._targets = SentenceVectors(getattr(embed, "questions", embed))
         self._documents = SentenceVectors(embed, self._directory)
-
-    @property
-    def language(self) -> str:
-        """That of the words."""
-        return self._words.language
 
     @property
     def spec(self) -> str:
@@ -124,11 +118,6 @@ class EmbeddingModel(LanguageModel):
         of_words = {"mu": self._words.mu, "language": self.language}
         return {"kappa": self._kappa_given, **of_words, "directory": self._directory, **self._embed.options}
 
-    @property
-    def wants_fit(self) -> bool:
-        """True until `fit` has been called."""
-        return self._words.wants_fit
-
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
         """Take p(w|C) from these texts, and encode them; with `kappa="fit"`, find κ.
 
@@ -141,12 +130,12 @@ class EmbeddingModel(LanguageModel):
         if isinstance(texts, CollectionStatistics):
             if self._kappa_given == "fit":
                 raise InvalidInput('kappa="fit" needs texts, and there are statistics alone: fit before, or say 20.')
-            self._words = words.fit(texts)
+            self._words, self.wants_fit = words.fit(texts), False
             return self
         checked = check_texts(texts)
         words.fit(checked)
         self._documents.index(checked)  # may fail: then the model is as it was
-        self._words = words
+        self._words, self.wants_fit = words, False
         if self._kappa_given == "fit":
             self.kappa = fitted_concentration(checked, self._targets.of, self._documents.of, otherwise=KAPPA)
             logger.info("The concentration on %d texts is %.1f.", len(checked), self.kappa)
@@ -175,15 +164,13 @@ class EmbeddingModel(LanguageModel):
         if include_eos:
             raise InvalidInput("A model of words and meaning has no end-of-sequence token: leave include_eos out.")
         words = self._words.log_likelihood(requests, temperature=temperature)
-        documents = Documents.of(requests)
+        texts, sizes, _ = documents_of(requests)
         row = {target: number for number, target in enumerate(dict.fromkeys(request.target for request in requests))}
-        place = {text: number for number, text in enumerate(dict.fromkeys(documents.texts))}
+        place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         cosines = self._documents.of([*place]).astype(np.float64) @ self._targets.of([*row]).astype(np.float64).T
-        targets = np.repeat([row[request.target] for request in requests], documents.sizes)
-        of_each = np.clip(cosines[[place[text] for text in documents.texts], targets], -1.0, 1.0)
-        logs = np.logaddexp.reduceat(
-            self.kappa / temperature * (of_each - 1.0), np.cumsum([0, *documents.sizes[:-1]])
-        ) - np.log(documents.sizes)
+        targets = np.repeat([row[request.target] for request in requests], sizes)
+        of_each = self.kappa / temperature * (np.clip(cosines[[place[text] for text in texts], targets], -1, 1) - 1)
+        logs = np.logaddexp.reduceat(of_each, np.cumsum([0, *sizes[:-1]])) - np.log(sizes)
         return [
             Likelihood([*word.tokens, MEANING], np.append(word.log_probs, log), word.total + log, word.cut_tokens)
             for word, log in zip(words, np.minimum(logs, 0.0).tolist(), strict=True)  # rounding may lift it above 0
@@ -194,15 +181,6 @@ class EmbeddingModel(LanguageModel):
         own = type(self).__new__(type(self))
         own.__dict__ |= self.__dict__ | {"_documents": self._documents.branch()}
         return own
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without vectors: they are made again, or read in their directory."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_targets", "_documents")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._targets = SentenceVectors(getattr(self._embed, "questions", self._embed))
-        self._documents = SentenceVectors(self._embed, self._directory)
 
 
 def sentence_transformer(
@@ -321,11 +299,8 @@ class Encoder:
         options = {"batch_size": self.options["batch_size"], "show_progress_bar": False, "convert_to_numpy": True}
         return getattr(self.model, method)(texts, **options)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"kind": self.kind, "name": self.name, "options": self.options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["kind"], state["name"], **state["options"])  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Encoder, self.kind, self.name, **self.options), ()
 
 
 class SentenceVectors:
@@ -350,12 +325,16 @@ class SentenceVectors:
     def __init__(self, encode: Encode, directory: str | os.PathLike[str] | None = None) -> None:
         self._encode = encode
         self._directory = None if directory is None else Path(directory)
-        self._indexed: MutableMapping[bytes, Floats32] = {}
+        self._indexed: dict[bytes, Floats32] = {}
         self._latest: dict[bytes, Floats32] = {}  # those that were looked up last at the end
         self._lock = threading.Lock()
         if self._directory is not None and self._directory.is_dir():
             for file in sorted(self._directory.glob(f"*{_SUFFIX}")):
                 self._indexed.update(_read(file))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without vectors: they are made again, or read in their directory."""
+        return SentenceVectors, (self._encode, self._directory)
 
     def branch(self) -> SentenceVectors:
         """The same vectors for a collection of its own: what it indexes is kept as long as it is used itself.
@@ -366,8 +345,8 @@ class SentenceVectors:
         >>> vectors.branch().of(["a"]).tolist(), asked
         ([[1.0]], ['a'])
         """
-        own = copy(self)  # with the same latest ones, and the same lock
-        own._indexed = ChainMap({}, self._indexed)
+        own = object.__new__(SentenceVectors)  # with the same latest ones, and the same lock
+        own.__dict__ |= self.__dict__ | {"_indexed": dict(self._indexed)}
         return own
 
     def index(self, texts: Iterable[str]) -> None:
@@ -390,7 +369,8 @@ class SentenceVectors:
         """Vectors by key; those that are new are encoded, and remembered."""
         known = {key: self._indexed.get(key, self._latest.get(key)) for key in texts}
         found = {key: vector for key, vector in known.items() if vector is not None}
-        found |= self._encoded({key: text for key, text in texts.items() if key not in found})
+        if new := {key: text for key, text in texts.items() if key not in found}:
+            found |= zip(new, self._encoded(list(new.values())), strict=True)
         for key in texts:
             if key in self._latest or key not in self._indexed:
                 self._latest[key] = self._latest.pop(key, found[key])
@@ -398,10 +378,9 @@ class SentenceVectors:
             del self._latest[next(iter(self._latest))]
         return found
 
-    def _encoded(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
-        if not texts:
-            return {}
-        vectors = np.array(self._encode(list(texts.values())), dtype=np.float32)
+    def _encoded(self, texts: list[str]) -> Floats32:
+        """Unit vectors, checked."""
+        vectors = np.array(self._encode(texts), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise InvalidInput(
                 f"The encoder gave an array of shape {vectors.shape} for {len(texts)} texts: one vector of finite "
@@ -414,9 +393,9 @@ class SentenceVectors:
                 "encoder a directory of its own."
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        written = np.array([bool(text.strip()) for text in texts.values()])[:, None]
-        unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=(lengths > 0) & written)
-        return dict(zip(texts, unit, strict=True))
+        written = np.array([bool(text.strip()) for text in texts])[:, None]
+        unit: Floats32 = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=(lengths > 0) & written)
+        return unit
 
 
 def fitted_concentration(

@@ -137,7 +137,7 @@ class LocalModel(TokenModel, Generic[Loaded]):
         return f"{self.kind}:{self._name}"
 
     @property
-    def include_eos_by_default(self) -> bool:
+    def include_eos_by_default(self) -> bool:  # type: ignore[override]  # loads the model
         """True for encoder-decoder models, whose training targets end with the end-of-sequence token."""
         return self.engine.start is not None
 

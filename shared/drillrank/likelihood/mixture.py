@@ -15,7 +15,7 @@ from copy import copy
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_number
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike, check_texts
 from drillrank.vectors import CollectionStatistics
 
@@ -60,8 +60,7 @@ class SumOfExperts(LanguageModel):
                 f"A sum needs language models, and a weight for each; not {given!r:.200}, {factors!r:.200}."
             )
         for weight in factors:
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-                raise InvalidInput(f"The weight of an expert is a positive number, not {weight!r:.200}.")
+            check_number(weight=weight)
         pairs = [
             (expert, float(weight) * factor)
             for one, weight in zip(given, factors, strict=True)
@@ -71,9 +70,11 @@ class SumOfExperts(LanguageModel):
         ]
         self.experts: tuple[LanguageModel, ...] = tuple(expert for expert, _ in pairs)
         self.weights: tuple[float, ...] = tuple(weight for _, weight in pairs)
-        languages = {expert.language for expert in self.experts if not expert.reads_instructions}
-        if len(languages) > 1:
-            raise InvalidInput(f"The experts of a sum count words in one language, not in {sorted(languages)}.")
+        self.reads_instructions = any(expert.reads_instructions for expert in self.experts)
+        languages = [expert.language for expert in self.experts if not expert.reads_instructions]
+        if len(set(languages)) > 1:
+            raise InvalidInput(f"The experts of a sum count words in one language, not in {sorted(set(languages))}.")
+        self.language = languages[0] if languages else self.experts[0].language
 
     @property
     def spec(self) -> str:
@@ -95,22 +96,12 @@ class SumOfExperts(LanguageModel):
         return {"experts": [expert.options for expert in self.experts]}
 
     @property
-    def language(self) -> str:
-        """That of the experts that count words, if there are any."""
-        return next((expert for expert in self.experts if not expert.reads_instructions), self.experts[0]).language
-
-    @property
-    def reads_instructions(self) -> bool:
-        """Whether one of the experts does."""
-        return any(expert.reads_instructions for expert in self.experts)
-
-    @property
     def reads_meaning(self) -> bool:
         """Whether one of the experts does."""
         return any(expert.reads_meaning for expert in self.experts)
 
     @property
-    def wants_fit(self) -> bool:
+    def wants_fit(self) -> bool:  # type: ignore[override]  # they may be fitted at any time
         """Whether one of the experts does."""
         return any(expert.wants_fit for expert in self.experts)
 

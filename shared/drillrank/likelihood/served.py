@@ -16,9 +16,10 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from operator import getitem
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -26,7 +27,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from drillrank import limits
-from drillrank.errors import InvalidInput, LacksCapability, ServerFailure, check_positive, invalid_input, require
+from drillrank.errors import (
+    InvalidInput,
+    LacksCapability,
+    ServerFailure,
+    check_number,
+    check_positive,
+    invalid_input,
+    require,
+)
 from drillrank.likelihood.base import (
     Likelihood,
     NextTokenRequest,
@@ -36,7 +45,7 @@ from drillrank.likelihood.base import (
     read_trained_answers,
 )
 from drillrank.likelihood.tokenizer import TextTokenizer, TokenModel, as_one_string, fit_to_budgets
-from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
+from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.text import without_surrogates
 
 if TYPE_CHECKING:
@@ -352,6 +361,7 @@ class HTTPClient:
                     return text
                 advice = f" Set the environment variable {self.api_key_env}." if status in (401, 403) else ""
                 failure = self._failure(f"{path} answered {status}: ", text or "nothing", advice)
+                failure.status = status
                 if status not in _TRANSIENT:
                     raise failure
                 pause = wished or pause
@@ -442,20 +452,17 @@ class ServedModel(TokenModel):
     ) -> None:
         require("httpx", "server")
         require("transformers", "server")
-        url, _, self._model = address.partition("#")
-        if not _is_address(url):
-            raise InvalidInput("A server's address is http://host:port/v1#model, or https, without a login or a query.")
+        self._root, self._model = split_address(address)
         if engine is not None and engine not in _SERVERS:
             raise InvalidInput(f"engine is one of {', '.join(_SERVERS)}; not {engine!r:.200}.")
         check_positive(prompts_per_request=prompts_per_request, concurrency=concurrency)
         if not isinstance(retries, int) or retries < 0:
             raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.200}.")
-        if not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
-            raise InvalidInput(f"timeout is a number of seconds above 0; not {timeout!r:.200}.")
+        check_number(timeout=timeout)
         super().__init__(address, locals())
-        self._root = url.rstrip("/").removesuffix("/v1")
         self._clients: dict[int, HTTPClient] = {}
-        self._made: dict[str, Any] = {}
+        self._loaded: TextTokenizer | None = None
+        self._known: dict[str, Any] | None = None
 
     @property
     def _client(self) -> HTTPClient:
@@ -517,9 +524,8 @@ class ServedModel(TokenModel):
         elif self._options["tokenizer"] is None:
             prompts = [self._as_it_is(request) for request in requests]
         else:
-            safe = [
-                replace(request, prompt=_defused(request.prompt, self.tokenizer), chat=False) for request in requests
-            ]
+            part = partial(_defused, self.tokenizer)
+            safe = [replace(request, prompt=tuple(map(part, request.prompt)), chat=False) for request in requests]
             fitted = fit_to_budgets(safe, self.tokenizer, self._window, with_targets=False)
             answers = [tuple(map(self.tokenizer.answer_text, request.answers)) for request in requests]
             prompts = [
@@ -574,18 +580,25 @@ class ServedModel(TokenModel):
         Raises:
             InvalidInput: it cannot be loaded.
         """
-        return self._once("tokenizer", self._load_tokenizer)  # type: ignore[no-any-return]
+        with self._client.lock:
+            if self._loaded is None:
+                import transformers
+
+                name = self._tokenizer_name
+                with invalid_input(
+                    f"The tokenizer of {self._name!r:.200} cannot be loaded as {name!r:.200}",
+                    'Give the option tokenizer="<model id or directory>".',
+                ):
+                    self._loaded = TextTokenizer(transformers.AutoTokenizer.from_pretrained(name))
+            return self._loaded
 
     @property
     def _card(self) -> dict[str, Any]:
-        return self._once("card", self._read_card)  # type: ignore[no-any-return]
-
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        """What is made at the first use."""
+        """What the server says of the model, asked once."""
         with self._client.lock:
-            if name not in self._made:
-                self._made[name] = make()
-            return self._made[name]
+            if self._known is None:
+                self._known = self._read_card()
+            return self._known
 
     def _read_card(self) -> dict[str, Any]:
         """What the server says of the model; nothing where its engine is named and it lists no models."""
@@ -597,9 +610,9 @@ class ServedModel(TokenModel):
         try:
             [cards] = self._client.send([("/v1/models", None)], by_name, "a server that lists its models")
         except ServerFailure:
-            if engine is None or not self._model:
-                raise
-            return {}
+            if engine and self._model:
+                return {}
+            raise
         names = f"{', '.join(cards):.200}" or "nothing"
         if not self._model and len(cards) != 1:
             raise InvalidInput(f"{self._name!r:.200} serves {names}: name one behind a #.")
@@ -624,35 +637,31 @@ class ServedModel(TokenModel):
         name: str | None = self._options["tokenizer"]
         return name if name or not self.server.takes_ids else str(self._card.get("root") or self._served_name)
 
-    def _load_tokenizer(self) -> TextTokenizer:
-        import transformers
 
-        name = self._tokenizer_name
-        with invalid_input(
-            f"The tokenizer of {self._name!r:.200} cannot be loaded as {name!r:.200}",
-            'Give the option tokenizer="<model id or directory>".',
-        ):
-            return TextTokenizer(transformers.AutoTokenizer.from_pretrained(name))
+def split_address(address: str) -> tuple[str, str]:
+    """Root and model of a server's address; the model may be empty.
 
+    Raises:
+        InvalidInput: it is no address.
+        MissingExtra: httpx is not installed.
 
-def _is_address(url: str) -> bool:
-    import httpx
-
-    try:
+    >>> split_address("http://localhost:8000/v1#qwen")
+    ('http://localhost:8000', 'qwen')
+    """
+    httpx = require("httpx", "server")
+    url, _, model = address.partition("#")
+    known = False
+    with suppress(httpx.InvalidURL):
         parts = httpx.URL(url)
-    except httpx.InvalidURL:
-        return False
-    known = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
-    return known and not parts.userinfo and not parts.query
+        known = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
+        known = known and not parts.userinfo and not parts.query
+    if not known:
+        raise InvalidInput("A server's address is http://host:port/v1#model, or https, without a login or a query.")
+    return url.rstrip("/").removesuffix("/v1"), model
 
 
-def _defused(prompt: Prompt, tokenizer: TextTokenizer) -> Prompt:
-    """The prompt with no control tokens but those of its wording."""
-    return tuple(
-        Evidence(tokenizer.defused(part.text), part.max_tokens)
-        if isinstance(part, Evidence)
-        else part
-        if isinstance(part, Wording)
-        else tokenizer.defused(part)
-        for part in prompt
-    )
+def _defused(tokenizer: TextTokenizer, part: str | Evidence) -> str | Evidence:
+    """A part of a prompt without control tokens, unless it is wording."""
+    if isinstance(part, Evidence):
+        return replace(part, text=tokenizer.defused(part.text))
+    return part if isinstance(part, Wording) else tokenizer.defused(part)

@@ -18,7 +18,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -355,56 +355,51 @@ def _fitted(
     """One prompt within its budgets; what a document keeps is counted in tokens of the whole, uncut string."""
     limits = [part.max_tokens for part in request.prompt if isinstance(part, Evidence)]
     spans, ends = _token_spans(request.prompt, tokens), tokens.ends
-
-    def measured(prompt: Prompt, tokens: Tokenised) -> Fitted:
-        text = prompt_text(prompt)
-        in_prompt = int(np.searchsorted(tokens.ends, len(text), side="right"))
-        lengths = [last - first for first, last in _token_spans(prompt, tokens)]
-        pairs = [*zip(lengths, limits, strict=True), (in_prompt, request.max_tokens), (len(tokens.ids), window)]
-        over = max((length - limit for length, limit in pairs if limit is not None), default=0)
-        return Fitted(text, tokens, in_prompt, lengths, over)
+    lengths = [last - first for first, last in spans]
 
     def complete(number: int, keep: int) -> int:
         """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
-        first, last = spans[number]
-        if keep == last - first:
-            return keep
-        return int(np.searchsorted(ends, ends[first + keep])) - first  # where that token's character begins
+        first = spans[number][0]  # where the character of the first token that is left out begins
+        return keep if keep == lengths[number] else int(np.searchsorted(ends, ends[first + keep])) - first
 
     @cache
     def keeping(*keep: int) -> Fitted:
         """The prompt with so many tokens of each document."""
-        parts: list[str | Evidence] = []
-        at, numbers = 0, iter(range(len(spans)))
-        for part in request.prompt:
-            if isinstance(part, Evidence):
-                number = next(numbers)
-                first, last = spans[number]
-                kept = complete(number, keep[number])
-                end = len(part.text) if kept == last - first else int(ends[first + kept - 1]) - at if kept else 0
-                parts.append(Evidence(part.text[:end]))
-            else:
-                parts.append(part)
-            at += len(_text(part))
-        prompt = tuple(parts)
-        return measured(prompt, tokenizer(*_string(prompt, request, tokenizer, with_target)))
+        prompt, read = request.prompt, tokens
+        if list(keep) != lengths:
+            parts: list[str | Evidence] = []
+            at, numbers = 0, iter(range(len(spans)))
+            for part in request.prompt:
+                if isinstance(part, Evidence):
+                    number = next(numbers)
+                    kept, last = complete(number, keep[number]), spans[number][0] - 1
+                    end = len(part.text) if kept == lengths[number] else int(ends[last + kept]) - at if kept else 0
+                    parts.append(Evidence(part.text[:end]))
+                else:
+                    parts.append(part)
+                at += len(_text(part))
+            prompt = tuple(parts)
+            read = tokenizer(*_string(prompt, request, tokenizer, with_target))
+        text = prompt_text(prompt)
+        in_prompt = int(np.searchsorted(read.ends, len(text), side="right"))
+        found = [last - first for first, last in _token_spans(prompt, read)]
+        pairs = [*zip(found, limits, strict=True), (in_prompt, request.max_tokens), (len(read.ids), window)]
+        over = max((length - limit for length, limit in pairs if limit is not None), default=0)
+        return Fitted(text, read, in_prompt, found, over)
 
-    def refusal() -> InvalidInput:
-        return _too_long(request, keeping(*[0] * len(spans)), window)
-
-    whole = measured(request.prompt, tokens)
+    whole = keeping(*lengths)
     if whole.over <= 0:
         return whole
-    if not any(whole.lengths):
-        raise refusal()
-    keep = allot(whole.lengths, limits, None)
+    if not any(lengths):
+        raise _too_long(request, whole, window)
+    keep = allot(lengths, limits, None)
     for number, limit in enumerate(limits):
-        if limit is not None and whole.lengths[number] > limit:
+        if limit is not None and lengths[number] > limit:
 
             def over_limit(size: int, number: int = number, limit: int = limit) -> int:
                 return keeping(*keep[:number], size, *keep[number + 1 :]).lengths[number] - limit
 
-            keep[number] = longest(over_limit, 0, whole.lengths[number] - 1, limit)
+            keep[number] = longest(over_limit, 0, lengths[number] - 1, limit)
     if (over := keeping(*keep).over) > 0:  # then all of them share what there is; each that has something keeps some
 
         def shared(total: int) -> list[int]:
@@ -413,9 +408,9 @@ def _fitted(
         least = sum(size > 0 for size in keep)
         total = longest(lambda total: keeping(*shared(total)).over, least - 1, sum(keep) - 1, sum(keep) - over)
         if total < least:
-            raise refusal()
+            raise _too_long(request, keeping(*[0] * len(spans)), window)
         keep = shared(total)
-    left_out = sum(whole.lengths) - sum(map(complete, range(len(keep)), keep))
+    left_out = sum(lengths) - sum(map(complete, range(len(keep)), keep))
     return replace(keeping(*keep), cut_tokens=left_out)
 
 
@@ -575,9 +570,6 @@ class TokenModel(LanguageModel):
             raise InvalidInput("This model has no end-of-sequence token: pass include_eos=False.")
         return [self.tokenizer.eos_id] if include_eos and self.tokenizer.eos_id is not None else []
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Without weights and connections: they are loaded and made again."""
-        return {"name": self._name, "options": self._options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["name"], **state["options"])  # type: ignore[misc]
+        return partial(type(self), self._name, **self._options), ()

@@ -23,15 +23,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, islice, repeat
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from drillrank.data import read_table
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, check_number
 from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.tokenizer import allot
@@ -77,14 +76,13 @@ class UnigramModel(LanguageModel):
     """
 
     reads_instructions = False  # they say nothing about a word's probability
-    language = "english"
+    wants_fit = True  # until `fit` has been called
 
     def __init__(self, mu: float = 300.0, language: str = "english") -> None:
-        if not isinstance(mu, int | float) or not 1e-6 <= mu < math.inf:
-            raise InvalidInput(f"mu must be a positive number of words, not {mu!r:.200}.")
+        check_number(1e-7, mu=mu)
         self.mu = float(mu)
         self.language = check_language(language)
-        self._collection: Collection | None = None
+        self.collection: Collection | None = None  # p(w|C), once fitted
         self._directory: str | None = None  # where this collection is saved
 
     @classmethod
@@ -111,7 +109,7 @@ class UnigramModel(LanguageModel):
                 f"The unigram model in {directory!r:.200} was fitted on {collection.language}: not {language!r:.200}."
             )
         model = cls(saved_mu if mu is None else mu, collection.language)
-        model._collection, model._directory = collection, str(folder)
+        model.collection, model.wants_fit, model._directory = collection, False, str(folder)
         return model
 
     def save(self, directory: str | os.PathLike[str]) -> str:
@@ -127,11 +125,11 @@ class UnigramModel(LanguageModel):
         ...     load_language_model(spec).spec == spec == f"unigram:{directory}"
         True
         """
-        if self._collection is None:
+        if self.collection is None:
             raise InvalidInput('There is nothing to save before fit(texts): "unigram" names an unfitted model.')
         folder = Path(directory).expanduser().absolute()
         content = {"format": FORMAT, "version": VERSION, "analyzer": ANALYZER, "language": self.language}
-        content |= {"mu": self.mu, "counts": dict(self._collection.frequencies)}
+        content |= {"mu": self.mu, "counts": dict(self.collection.frequencies)}
         try:
             with whole_file(folder / FILE) as file:
                 file.write(json.dumps(content).encode())
@@ -143,7 +141,7 @@ class UnigramModel(LanguageModel):
     @property
     def spec(self) -> str:
         """`"unigram"`; once fitted and saved `"unigram:<directory>"`; in between a name that cannot be loaded."""
-        return "unigram" if self._collection is None else f"unigram:{self._directory or UNSAVED}"
+        return "unigram" if self.collection is None else f"unigram:{self._directory or UNSAVED}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -159,23 +157,13 @@ class UnigramModel(LanguageModel):
             InvalidInput: an item is not a string, or the statistics are of another language.
         """
         if not isinstance(texts, CollectionStatistics):
-            self._collection = Collection.of(check_texts(texts), self.language)
+            self.collection = Collection.of(check_texts(texts), self.language)
         elif texts.language == self.language:
-            self._collection = Collection(texts.occurrences, self.language)
+            self.collection = Collection(texts.occurrences, self.language)
         else:
             raise InvalidInput(f"The model is {self.language}, and the words were counted as {texts.language}.")
-        self._directory = None
+        self.wants_fit, self._directory = False, None
         return self
-
-    @property
-    def wants_fit(self) -> bool:
-        """True until `fit` has been called."""
-        return self._collection is None
-
-    @property
-    def collection(self) -> Collection | None:
-        """p(w|C), once fitted."""
-        return self._collection
 
     def first_tokens(self, text: str, count: int) -> str:
         """The text up to the end of its word number `count`; punctuation is no word.
@@ -203,14 +191,14 @@ class UnigramModel(LanguageModel):
         results: dict[int, Likelihood] = {}
         for target, positions in by_target.items():
             of_target = terms(target, self.language)
-            documents = Documents.of([requests[position] for position in positions])
-            log_probs, matched = self._document_log_probs(of_target, documents.texts, temperature)
+            texts, sizes, cut = documents_of([requests[position] for position in positions])
+            log_probs, matched = self._document_log_probs(of_target, texts, temperature)
             if len(log_probs) > len(positions):
-                starts = np.cumsum([0, *documents.sizes[:-1]])
-                log_probs = np.logaddexp.reduceat(log_probs, starts) - np.log(documents.sizes)[:, None]
+                starts = np.cumsum([0, *sizes[:-1]])
+                log_probs = np.logaddexp.reduceat(log_probs, starts) - np.log(sizes)[:, None]
                 matched = np.logical_or.reduceat(matched, starts)
             totals = log_probs.sum(axis=1).tolist()
-            found = map(Likelihood, repeat(of_target), log_probs, totals, documents.cut, matched.tolist())
+            found = map(Likelihood, repeat(of_target), log_probs, totals, cut, matched.tolist())
             results.update(zip(positions, found, strict=True))
         return [results[position] for position in range(len(requests))]
 
@@ -218,7 +206,7 @@ class UnigramModel(LanguageModel):
         self, of_target: list[str], texts: Sequence[str], temperature: float
     ) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Log p(w|d), shape (texts, words), and whether a text holds one of the words, shape (texts,)."""
-        language, collection = self.language, self._collection
+        language, collection = self.language, self.collection
         distinct = dict.fromkeys(texts)
         new = [text for text in distinct if text not in collection.rows] if collection else list(distinct)
         tokens = [terms(text, language) for text in new]
@@ -379,32 +367,29 @@ def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
     return float(mu), Collection(counts, str(language))
 
 
-class Documents(NamedTuple):
-    """The documents of all requests in one flat list, shortened to their budgets; at least one each."""
+def documents_of(requests: Sequence[Request]) -> tuple[list[str], list[int], list[int]]:
+    """The documents of all prompts in one flat list, shortened to their budgets, an empty one where there is none.
 
-    texts: list[str]
-    sizes: list[int]
-    cut: list[int]
-
-    @classmethod
-    def of(cls, requests: Sequence[Request]) -> Documents:
-        """The documents of the requests' prompts, in order; an empty one stands for none."""
-        parts = [[part for part in request.prompt if isinstance(part, Evidence)] or [_NOTHING] for request in requests]
-        flat, sizes = list(chain.from_iterable(parts)), list(map(len, parts))
-        limits = {*map(attrgetter("max_tokens"), requests), *map(attrgetter("max_tokens"), flat)}
-        if limits == {None}:
-            return cls(list(map(attrgetter("text"), flat)), sizes, [0] * len(requests))
-        shortened = list(map(_shortened, requests, parts))
-        return cls([text for texts, _ in shortened for text in texts], sizes, [cut for _, cut in shortened])
-
-
-def _shortened(request: Request, parts: Sequence[Evidence]) -> tuple[list[str], int]:
-    lengths = [_count_words(part.text) for part in parts]
-    room = request.max_tokens
-    if room is not None:
-        room -= sum(_count_words(part) for part in request.prompt if isinstance(part, str))
-    kept = allot(lengths, [part.max_tokens for part in parts], room)
-    return [_first_words(part.text, keep) for part, keep in zip(parts, kept, strict=True)], sum(lengths) - sum(kept)
+    Returns:
+        Their texts; how many each prompt has; and how many words of each prompt's were left out.
+    """
+    texts: list[str] = []
+    sizes, cut = [], []
+    for request in requests:
+        parts = [part for part in request.prompt if isinstance(part, Evidence)] or [_NOTHING]
+        sizes.append(len(parts))
+        room, limits = request.max_tokens, [part.max_tokens for part in parts]
+        if room is None and set(limits) == {None}:
+            texts += [part.text for part in parts]
+            cut.append(0)
+            continue
+        lengths = [_count_words(part.text) for part in parts]
+        if room is not None:
+            room -= sum(_count_words(part) for part in request.prompt if isinstance(part, str))
+        kept = allot(lengths, limits, room)
+        texts += [_first_words(part.text, keep) for part, keep in zip(parts, kept, strict=True)]
+        cut.append(sum(lengths) - sum(kept))
+    return texts, sizes, cut
 
 
 @lru_cache(maxsize=10_000)  # a search puts the same documents and instructions into many prompts

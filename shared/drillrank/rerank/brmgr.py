@@ -24,7 +24,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, Literal
 
-from drillrank.errors import InvalidInput, check_limits, check_positive
+from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Request, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
@@ -35,7 +35,6 @@ from drillrank.rerank.prior import (
     RetrievalScores,
     check_paired,
     check_prior,
-    check_prior_weight,
     scores_by_question,
 )
 from drillrank.rerank.upr import UPR, UPR_PROMPT, split_template
@@ -90,7 +89,7 @@ class BRMGRSettings:
     def __post_init__(self) -> None:
         split_template(self.template)
         check_limits(max_passage_tokens=self.max_passage_tokens)
-        check_prior_weight(self.prior_weight)
+        check_number(prior_weight=self.prior_weight)
         check_question_templates([self.generated_template])
         check_positive(max_generated_tokens=self.max_generated_tokens)
         check_one_of(Origin, first=self.first)

@@ -62,16 +62,6 @@ def check_prior(prior: Prior | None) -> Prior | None:
     return prior
 
 
-def check_prior_weight(weight: float) -> None:
-    """Refuse what is no positive number.
-
-    Raises:
-        InvalidInput: says what was given.
-    """
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-        raise InvalidInput(f"prior_weight is a positive number, 1 for the prior as it is; not {weight!r:.200}.")
-
-
 class FirstStage(NamedTuple):
     """What the first stage says of documents: the candidates of one question, or what its paths begin with.
 
@@ -114,7 +104,7 @@ class FirstStage(NamedTuple):
             if not finite or (prior == "cosine" and abs(score) > 1 + _COSINE):
                 why = ', which is no cosine: give prior="retrieval" for scores on other scales.'
                 why = why if finite else ": give a finite number, or None where there is none."
-                named = f"passage {place} (id {passages[place].id!r})"
+                named = f"passage {place} (id {passages[place].id!r:.200})"
                 raise InvalidInput(f"The first stage's score of {named} is {score!r:.200}{why}")
         places = [place for place, score in enumerate(scores) if score is not None]
         if prior == "cosine" and passages and not places:

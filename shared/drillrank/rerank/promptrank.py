@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.errors import InvalidInput, check_limits, check_positive
+from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.likelihood.base import check_temperature
 from drillrank.passages import Passage, Path, check_query
 from drillrank.prompts import Prompt
 from drillrank.rerank.base import Ensemble as Ensemble
@@ -36,7 +35,7 @@ from drillrank.rerank.demonstrations import (
     path_prompt,
     shown_demonstration,
 )
-from drillrank.rerank.prior import Prior, check_prior, check_prior_weight
+from drillrank.rerank.prior import Prior, check_prior
 from drillrank.settings import as_settings, check_one_of
 
 # Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
@@ -103,7 +102,7 @@ class PromptRankSettings:
             max_document_tokens=self.max_document_tokens,
         )
         check_limits(max_prompt_tokens=self.max_prompt_tokens)
-        check_prior_weight(self.prior_weight)
+        check_number(prior_weight=self.prior_weight)
 
 
 class PromptRank(LikelihoodRanker[Path, Path]):
@@ -152,7 +151,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         settings: PromptRankSettings | Mapping[str, Any] = PromptRankSettings(),
     ) -> None:
         check_one_of(Ensemble, ensemble=ensemble)
-        check_temperature(temperature)
+        check_number(temperature=temperature)
         self.instructions = check_instructions(instructions)
         self.ensemble, self.temperature = ensemble, temperature
         self.demonstrations = check_demonstrations(demonstrations)

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, check_limits
+from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, check_limits, check_number
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
@@ -140,12 +140,10 @@ class RelevanceSettings:
             answer = getattr(self, name)
             if not (answer is None or (isinstance(answer, str) and answer) or (type(answer) is int and answer >= 0)):
                 raise InvalidInput(f"{name} is a token's text or its id, not {answer!r:.200}.")
-        for name in ("scale", "shift"):
-            number = getattr(self, name)
-            if not (number is None or (isinstance(number, int | float) and math.isfinite(number))):
-                raise InvalidInput(f"{name} is a finite number, not {number!r:.200}.")
-        if self.scale is not None and self.scale <= 0:
-            raise InvalidInput(f"scale is above 0, or the order would turn around; not {self.scale!r}.")
+        if self.scale is not None:  # or the order would turn around
+            check_number(scale=self.scale)
+        if self.shift is not None:
+            check_number(-math.inf, shift=self.shift)
         if self.transform is not None:
             check_one_of(Transform, transform=self.transform)
         if not isinstance(self.chat, bool | None):
@@ -243,7 +241,7 @@ class Relevance(Ranker[Passage | str, Passage]):
         if preset.transform != "logit" and preset.negative is None:
             raise InvalidInput(f'transform="{preset.transform}" compares two answers: give negative, too.')
         if preset.positive == preset.negative:
-            raise InvalidInput(f"Both answers are {preset.positive!r}: nothing can be told by them.")
+            raise InvalidInput(f"Both answers are {preset.positive!r:.200}: nothing can be told by them.")
         return preset
 
     def _answers(

@@ -62,8 +62,8 @@ def generate_instructions(
         if len(found) >= count:
             return list(found)[:count]
     if not found:
-        raise InvalidInput(f"{filler.spec!r} wrote no instruction: it fills no spans. Take one that does, such as T5.")
-    message = f"{filler.spec!r} wrote {len(found)} different instructions, not {count}; a larger top_k brings more."
+        raise InvalidInput(f"{filler.spec!r:.200} wrote no instruction: it fills no spans. Take a T5, which does.")
+    message = f"{filler.spec!r:.200} wrote {len(found)} different instructions, not {count}: a larger top_k may help."
     warnings.warn(message, DrillrankWarning, stacklevel=2)
     return list(found)
 
@@ -81,7 +81,7 @@ def _filler(lm: HuggingFaceModel, top_k: int) -> Callable[[str, int], list[tuple
     )
     known = tokenizer.get_vocab()
     if not engine.model.config.is_encoder_decoder or any(name not in known for name in _SENTINELS):
-        raise InvalidInput(f"{lm.spec!r} is no encoder-decoder model with T5's sentinel tokens <extra_id_0> ....")
+        raise InvalidInput(f"{lm.spec!r:.200} is no encoder-decoder model with T5's sentinel tokens <extra_id_0> ....")
     first, second, third = (known[name] for name in _SENTINELS)
 
     def draw(template: str, seed: int) -> list[tuple[str, str]]:

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from drillrank.errors import InvalidInput, check_limits
+from drillrank.errors import InvalidInput, check_limits, check_number
 from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, load_language_model
 from drillrank.passages import Passage, as_passages, check_query
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.base import LikelihoodFormula, LikelihoodRanker, first_expert, preset_formula, warn_unread
-from drillrank.rerank.prior import Prior, check_prior, check_prior_weight
+from drillrank.rerank.prior import Prior, check_prior
 
 # Sachan et al. (2022), as BRMGR (Du et al.) section II uses it for retrieved passages.
 UPR_PROMPT = "Passage: {title} {text}. Please write a question based on this passage."
@@ -94,7 +94,7 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
     ) -> None:
         self._pieces = split_template(template)
         check_limits(max_passage_tokens=max_passage_tokens, read=None if read == "all" else read)
-        check_prior_weight(prior_weight)
+        check_number(prior_weight=prior_weight)
         if preset is not None and (template != UPR_PROMPT or max_passage_tokens is not None):
             raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
         self.language_model = lm = load_language_model(model)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
-from itertools import takewhile
 from typing import Literal
 
 from drillrank import limits
@@ -91,14 +90,8 @@ class Document:
     pages: Pages | None = None
 
     @cached_property
-    def _positions(self) -> dict[Section, int]:
-        return {section: position for position, section in enumerate(self._sections)}
-
-    def _position(self, section: Section) -> int:
-        try:
-            return self._positions[section]
-        except (KeyError, TypeError):
-            raise InvalidInput(f"{section!r:.200} is not a section of this document.") from None
+    def _blocks_of(self) -> dict[Section, tuple[Block, ...]]:
+        return dict(zip(self._sections, self._blocks, strict=True))
 
     def sections(self) -> list[Section]:
         """All sections in pre-order."""
@@ -110,7 +103,10 @@ class Document:
         Raises:
             InvalidInput: `section` does not belong to this document.
         """
-        return list(self._blocks[self._position(section)])
+        try:
+            return list(self._blocks_of[section])
+        except (KeyError, TypeError):
+            raise InvalidInput(f"{section!r:.200} is not a section of this document.") from None
 
     def paragraphs(self) -> list[tuple[Section, Block]]:
         r"""What there is to read, under its section: what shows some text, and a heading that nothing stands under.
@@ -163,25 +159,6 @@ class Document:
     def page_numbers(self, start: int, end: int) -> tuple[int, int] | None:
         """Numbers of the first and the last page of a span; None where pages are not known."""
         return None if self.pages is None else self.pages.between(start, trimmed_end(self.text, start, end))
-
-    def children(self, section: Section) -> Sequence[Section]:
-        """The sections directly below `section`, in order.
-
-        Raises:
-            InvalidInput: `section` does not belong to this document.
-        """
-        return [below for below in self.descendants(section) if len(below.path) == len(section.path) + 1]
-
-    def descendants(self, section: Section) -> Sequence[Section]:
-        """All sections below `section`, in pre-order; all others lie below the section with the empty path.
-
-        Raises:
-            InvalidInput: `section` does not belong to this document.
-        """
-        position = self._position(section)
-        depth = len(section.path)
-        following = (self._sections[at] for at in range(position + 1, len(self._sections)))
-        return list(takewhile(lambda below: len(below.path) > depth, following))
 
 
 def breadcrumb(path: Sequence[str], separator: str = " > ") -> str:

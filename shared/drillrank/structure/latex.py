@@ -102,7 +102,6 @@ _LETTER = re.compile(r"\s*\{\s*(\\[ij](?![a-zA-Z])|[^\W\d_])\s*\}|\s*(\\[ij](?![
 _CITE = re.compile(r"[cC]ite|.*[cC]ites?$")
 _ESCAPED = re.compile(r"\\([%#_&~{}])")
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
-_MARKUP = re.compile(r"\\[a-zA-Z@]+\*?\s*|[{}]")
 _DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
 _MAX_NESTING = 20
 
@@ -112,17 +111,11 @@ def scan_latex(text: str) -> Scan:
     return spread(text, _Reader(text).shown())
 
 
-def latex_links(text: str) -> list[tuple[int, str, str]]:
-    """Offset, address and text of all `href` and `url` commands."""
-    return _Reader(text).links
-
-
 class _Reader(Rendering):
     """Reads a source from its first character to the end of the document, and writes its visible blocks."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.links: list[tuple[int, str, str]] = []
         self._blocks: list[Shown] = []  # so far, those that show something, and all headings; levels are not set
         self._kind: BlockKind = "paragraph"  # of the block that is being written
         self._start = -1  # of it, where it was touched first
@@ -262,7 +255,7 @@ class _Reader(Rendering):
         if plain in ("verb", "lstinline"):
             return self._verb(end)
         if plain in ("href", "url"):
-            return self._link(at, plain, end)
+            return self._link(plain, end)
         if plain in ("item", "bibitem"):
             return self._item(at, plain, end)
         if plain in _FILES:
@@ -358,15 +351,12 @@ class _Reader(Rendering):
             self.add(found[found.lastindex or 0])
         return found.end() if found else end
 
-    def _link(self, at: int, name: str, end: int) -> int:
+    def _link(self, name: str, end: int) -> int:
         target = _GROUP.match(self._text, end)
         if not target:
             return end
-        address = _ESCAPED.sub(r"\1", target[1].strip())
-        label = _GROUP.match(self._text, target.end()) if name == "href" else None
-        self.links.append((at, address, " ".join(_MARKUP.sub(" ", label[1]).split()) if label else address))
         if name == "url":
-            self.add(address)
+            self.add(_ESCAPED.sub(r"\1", target[1].strip()))
         return target.end()
 
     def _item(self, at: int, name: str, end: int) -> int:

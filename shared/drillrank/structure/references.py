@@ -1,22 +1,8 @@
-"""What a document points to: links, references such as "see Section 8" and what they name, bibliographies."""
+"""References in a text such as "see Section 8", and what they name."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable
-from typing import NamedTuple
-
-from drillrank.structure.document import Document, Section
-from drillrank.structure.html import html_links
-from drillrank.structure.latex import latex_links
-from drillrank.structure.markdown import markdown_links
-
-_FINDERS: dict[str, Callable[[str], list[tuple[int, str, str]]]] = {
-    "markdown": markdown_links,
-    "html": html_links,
-    "latex": latex_links,
-}
 
 Label = tuple[str, str]
 """What is labelled, and its number or title in lower case."""
@@ -33,41 +19,6 @@ _REFERENCE = re.compile(
     r"|[\"“](?P<title>[^\"”\n]{1,80})[\"”])"
 )
 _LABEL = re.compile(rf"\s*(?:(?i:{_NAME})\s*(?P<number>{_NUMBER})|(?P<plain>\d{{1,3}}(?:\.\d{{1,3}})*)\.?\s+\S)")
-_HEADING_NUMBER = re.compile(r"^(?:[\d.]+|[IVX]+\.)\s+")
-_BIBLIOGRAPHIES = frozenset({
-    "bibliography", "citations", "external links", "footnotes", "further reading", "notes", "notes and references",
-    "references", "references and notes", "see also", "works cited",
-})  # fmt: skip
-
-
-class Link(NamedTuple):
-    """A link as the author wrote it.
-
-    Attributes:
-        target: The address, relative or absolute; nothing is resolved.
-        text: What a reader sees of it.
-    """
-
-    target: str
-    text: str
-
-
-def section_links(document: Document) -> list[list[Link]]:
-    r"""The links of every section, in the order of `document.sections()`.
-
-    Markdown's links and autolinks, HTML's visible anchors, LaTeX's `\href` and `\url`. Plain text has none. The text is
-    searched anew at every call.
-
-    >>> from drillrank.structure import parse_document
-    >>> section_links(parse_document("# Foxes\n\nSee [whales](/whales) and <http://a.b>.\n\n# Whales\n"))
-    [[Link(target='/whales', text='whales'), Link(target='http://a.b', text='http://a.b')], []]
-    """
-    starts = [section.start for section in document.sections()]
-    links: list[list[Link]] = [[] for _ in starts]
-    finder = _FINDERS.get(document.format)
-    for at, target, text in finder(document.text) if finder else ():
-        links[bisect_right(starts, at) - 1].append(Link(target, text))
-    return links
 
 
 def references(text: str) -> list[Label]:
@@ -121,14 +72,3 @@ def _kind(name: str) -> str:
 
 def _folded(title: str) -> str:
     return " ".join(title.lower().split())
-
-
-def is_reference_section(section: Section) -> bool:
-    """Whether a section, or one above it, has a heading such as "See also", "Notes" or "7. References".
-
-    MC-indexing (section 3.2) leaves such sections out of its index.
-
-    >>> is_reference_section(Section(("Foxes", "External links"), 2, 0, 9))
-    True
-    """
-    return any(_HEADING_NUMBER.sub("", heading).strip(" .:").casefold() in _BIBLIOGRAPHIES for heading in section.path)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+import re
 
 from sentencex import get_sentence_boundaries
 
-from drillrank.errors import DrillrankWarning
-from drillrank.structure.lines import line_starts, paragraphs
+from drillrank.structure.lines import paragraphs
 from drillrank.text import without_surrogates
 
 # The library takes quadratic time on unbalanced quotation marks, so it never sees more than this at once.
 _WINDOW = 5000
+# It panics over "A" and a full stop with one of these between them.
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -22,8 +23,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
     Returns:
         Start and end offsets of the sentences, in order and disjoint, without white space around them. All other
-        characters lie in one of them. Where the sentence splitter fails, every line counts as a sentence, and a
-        `DrillrankWarning` says so.
+        characters lie in one of them.
 
     >>> text = "Dr. Smith agreed. He left!\n\nThe end"
     >>> [text[start:end] for start, end in sentences(text)]
@@ -56,15 +56,6 @@ def _sentence_ends(paragraph: str) -> list[int]:
 
 
 def _boundaries(window: str) -> list[int]:
-    """Ends of the sentences of a short text, as the library sees them."""
-    problem = "offsets that do not match the text"
-    try:
-        # A lone surrogate has no UTF-8 form; one character stands in for another, so that offsets stay.
-        found = get_sentence_boundaries("en", without_surrogates(window))
-        ends = [int(boundary["end_index"]) for boundary in found]
-        if ends == sorted(set(ends)) and ends[-1:] == [len(window)]:
-            return ends
-    except Exception as error:
-        problem = repr(error)
-    warnings.warn(f"sentencex failed ({problem}); every line counts as a sentence.", DrillrankWarning, stacklevel=4)
-    return line_starts(window)[1:]
+    """Ends of the sentences of a short text, as the library sees them; what stands in for characters is as long."""
+    found = get_sentence_boundaries("en", _WIDE_SPACE.sub(" ", without_surrogates(window)))
+    return [boundary["end_index"] for boundary in found]

@@ -27,9 +27,9 @@ from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
 from drillrank.prompts import Template, check_places, filled
-from drillrank.structure import breadcrumb, sentences
+from drillrank.structure import breadcrumb, parse_document
 from drillrank.text import WORD, count_tokens
-from drillrank.views.chunks import Chunk
+from drillrank.views.chunks import Chunk, Chunker
 from drillrank.views.extractive import SHORT_SECTION, VIEWS, View, extractive_texts, is_short
 
 # MC-indexing, Figure 8 (summary view) and Figure 9 (keyword view).
@@ -269,15 +269,18 @@ class HuggingFaceSummarizer:
         Raises:
             InvalidInput: there is no such model.
         """
-        found = list(texts)
-        long = [position for position, text in enumerate(texts) if count_tokens(text) > self.min_tokens]
+        long = {place: [text] for place, text in enumerate(texts) if count_tokens(text) > self.min_tokens}
+        written: dict[str, str] = {}  # by the part of a text that the model read at once
         if long:
             with _lock:
-                windows = [self._windows(texts[position]) for position in long]
-                written = iter(self._generate([window for of_text in windows for window in of_text]))
-            for position, of_text in zip(long, windows, strict=True):
-                found[position] = " ".join(filter(None, (next(written).strip() for _ in of_text)))
-        return found
+                tokenizer, _, limit = self._loaded
+                if limit is not None:
+                    chunker = Chunker("fixed", limit - tokenizer.num_special_tokens_to_add(), tokens=tokenizer)
+                    for place, [text] in long.items():
+                        long[place] = [part.text.strip() for part in chunker(parse_document(text, "text"))]
+                written = self._generated({part for parts in long.values() for part in parts})
+        summaries = {place: " ".join(filter(None, map(written.__getitem__, parts))) for place, parts in long.items()}
+        return [summaries.get(place, text) for place, text in enumerate(texts)]
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, int | None]:
@@ -294,41 +297,19 @@ class HuggingFaceSummarizer:
         model = pretrained(kind, self.name, revision=self.revision, dtype=dtype, use_safetensors=True).to(device)
         return tokenizer, model, longest_input(model.config, tokenizer)
 
-    def _windows(self, text: str) -> list[str]:
-        """The text in parts that the model can read, cut between sentences where that is possible."""
-        tokenizer, _, limit = self._loaded
-        if limit is None:
-            return [text]
-        room = limit - tokenizer.num_special_tokens_to_add()
-        windows: list[str] = []
-        left = 0
-        starts = [start for start, _ in sentences(text)]
-        for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-            ids = tokenizer(text[start:end], add_special_tokens=False, verbose=False)["input_ids"]
-            if len(ids) <= left:
-                windows[-1] += text[start:end]
-            elif len(ids) <= room:
-                windows.append(text[start:end])
-            else:
-                windows += [tokenizer.decode(ids[at : at + room]) for at in range(0, len(ids), room)]
-            left = left - len(ids) if len(ids) <= left else max(room - len(ids), 0)
-        return windows
-
-    def _generate(self, windows: Sequence[str]) -> list[str]:
+    def _generated(self, parts: Collection[str]) -> dict[str, str]:
         import torch
 
-        tokenizer, model, limit = self._loaded
-        # Cut and padded here: a tokenizer that is asked to does so by changing its own state.
-        ids = [tokenizer(window, verbose=False)["input_ids"] for window in windows]
-        ids = [own if limit is None or len(own) <= limit else [*own[: limit - 1], own[-1]] for own in ids]
-        order = sorted(range(len(ids)), key=lambda position: len(ids[position]))
+        tokenizer, model, _ = self._loaded
         longest = {} if self.max_tokens is None else {"max_new_tokens": self.max_tokens, "min_length": 0}
-        written: dict[int, str] = {}
+        order = sorted(parts, key=lambda part: (len(part), part))
+        written: dict[str, str] = {}
         for first in range(0, len(order), self.batch_size):
             batch = order[first : first + self.batch_size]
-            padded = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, return_tensors="pt", verbose=False)
+            padded = tokenizer(batch, padding=True, return_tensors="pt", verbose=False)
             inputs = {name: padded[name].to(model.device) for name in ("input_ids", "attention_mask")}
             with torch.inference_mode():
                 answers = model.generate(**inputs, do_sample=False, **longest)
-            written.update(zip(batch, tokenizer.batch_decode(answers, skip_special_tokens=True), strict=True))
-        return [written[position] for position in range(len(windows))]
+            texts = tokenizer.batch_decode(answers, skip_special_tokens=True)
+            written |= zip(batch, map(str.strip, texts), strict=True)
+        return written

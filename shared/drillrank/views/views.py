@@ -106,23 +106,11 @@ def section_chunks(
     '## Red foxes\n\nThey are orange.\n'
     'Red foxes\norange'
     """
-    return _in_views(document, document_id, (chunker or Chunker())(document), views, context, texts, language)
-
-
-def _in_views(
-    document: Document,
-    document_id: str,
-    chunks: Sequence[Chunk],
-    views: Collection[View],
-    context: Collection[Context],
-    texts: Mapping[View, Sequence[str]] | None,
-    language: str,
-) -> list[SectionChunk]:
-    """The chunks of a document in their views; the arguments are those of `section_chunks`."""
     check_views(views)
     check_context(context)
     if not isinstance(document_id, str):
         raise InvalidInput(f"document_id must be a string, not {document_id!r:.200}.")
+    chunks = (chunker or Chunker())(document)
     given = {view: of_view for view, of_view in (texts or {}).items() if view in views}
     shown = {**extractive_texts(chunks, set(views) - given.keys(), language), **given}
     for view, of_view in shown.items():
@@ -328,8 +316,17 @@ class MultiViewChunker:
         for (id_, document), chunks, written in zip(documents, cut, texts, strict=True):
             if self.summarizer and "summary" in self.views:
                 written = {**written, "summary": summarized(self.summarizer, [chunk.body for chunk in chunks])}
-            language = self.settings.language
-            made.append(_in_views(document, id_, chunks, self.views, self.context, written, language))
+            made.append(
+                section_chunks(
+                    document,
+                    id_,
+                    self.views,
+                    chunker=lambda _, chunks=chunks: chunks,  # type: ignore[misc]  # as cut above
+                    context=self.context,
+                    texts=written,
+                    language=self.settings.language,
+                )
+            )
         return made
 
 

@@ -271,7 +271,7 @@ BAD = [
     ({"negative": True}, "negative is a token's text or its id"),
     ({"negative": -1}, "negative is a token's text or its id"),
     ({"transform": "sigmoid"}, 'transform is "softmax", "margin" or "logit"'),
-    ({"scale": 0}, "scale is above 0"),
+    ({"scale": 0}, "scale is a finite number above 0"),
     ({"scale": math.nan}, "scale is a finite number"),
     ({"shift": "1"}, "shift is a finite number"),
     ({"max_passage_tokens": 0}, "max_passage_tokens"),
