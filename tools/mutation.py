@@ -45,9 +45,8 @@ AREAS = {
         "budget prompts d3_budget neural/budgets neural/prompt_tokens",
     ),
     "paths": Area(
-        "multihop/search multihop/search_state multihop/residual multihop/first_hop multihop/link_prior"
-        " multihop/scoring multihop/path_ranking multihop/missing rerank/prior",
-        "path_search search_state path_prior path_pairs path_scoring path_ranking path_missing path_scope"
+        "multihop/search multihop/state multihop/prior multihop/mentions multihop/missing rerank/prior",
+        "path_search path_signals path_prior path_pairs path_scoring path_ranking path_missing path_scope"
         " path_starts scale_order unmatched",
     ),
     "merging": Area(

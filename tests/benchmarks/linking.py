@@ -16,8 +16,7 @@ from rich.table import Table
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
 from drillrank.multihop.links import LinkSource, RetrievedLinks, given_links
-from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.text import name_tokens
 
 from .data import multihop_pool, read

@@ -23,9 +23,9 @@ from drillrank.evaluation.exact_match import exact_match
 from drillrank.evaluation.metrics import recall_all
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
-from drillrank.multihop.name_mentions import NameMentions
+from drillrank.multihop.mentions import NameMentions, TitleMentions
+from drillrank.multihop.prior import PathPrior
 from drillrank.vectors import BM25Index, TextIndex, TfidfIndex, top
 
 from .data import multihop_pool, read
@@ -33,13 +33,14 @@ from .minilm import minilm
 
 DATASETS = ("hotpotqa", "2wiki", "musique")
 FIRST_STAGE = 100
-SHARES, CUTS = (2, 5), (2, 10)
+SHARES, CUTS, ANSWERS = (2, 5), (2, 10, 20), (2, 10, 20)
 LINKED = ((0, 0), (1, 1), (2, 4), (5, 10**9))  # incoming links, least and most
 NOBODY_NAMED = PathPrior(named=1e-12)
 
-PAPER: dict[str, Any] = {"hops": 2, "beam": 5, "branch": 3, "pairs": 0, "link_prior": None}
-TWO_HOPS: dict[str, Any] = {"hops": 2}
-NAMES = [given_links, NameMentions()]
+TITLES: dict[str, Any] = {"links": given_links}
+PAPER: dict[str, Any] = TITLES | {"hops": 2, "beam": 5, "branch": 3, "pairs": 0, "link_prior": None, "prune": "tfidf"}
+TWO_HOPS: dict[str, Any] = TITLES | {"hops": 2}
+NAMES = [given_links, TitleMentions(), NameMentions()]
 SEARCHES: dict[str, dict[str, Any]] = {
     "path search as in the paper (K1 = 5, L = 3)": PAPER,
     "  K1 = 10, L = 8": TWO_HOPS | {"pairs": 0, "link_prior": None},
@@ -55,9 +56,8 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "  four hops": {"hops": 4},
     "  first instruction only": {"instructions": 1},
     "  mean over instructions": {"ensemble": "mean"},
-    "  + second retrieval": {"links": [given_links, RetrievedLinks()]},
-    "  + names": {"links": NAMES},
-    "  + names, two hops": TWO_HOPS | {"links": NAMES},
+    "  + second retrieval": {"links": [*NAMES, RetrievedLinks()]},
+    "  titles alone": TITLES,
     "  names alone": {"links": NameMentions()},
 }
 NEURAL_ONLY = ("  first instruction only", "  mean over instructions")  # to a unigram model, instructions say nothing
@@ -73,7 +73,7 @@ def main(model: str = "unigram", questions: int | None = None, vectors: str | No
         asked = read(f"multihop/{dataset}")[:questions]
         pool = multihop_pool(dataset)
         table = Table(
-            "method", *(f"recall@{k}" for k in SHARES), *(f"R@{k}" for k in CUTS), "AR@10", "ms a question",
+            "method", *(f"recall@{k}" for k in SHARES), *(f"R@{k}" for k in CUTS), *(f"AR@{k}" for k in ANSWERS), "ms",
             title=f"{dataset}: {len(asked)} questions, {len(pool):,} passages; paths scored by {lm.spec}",
         )  # fmt: skip
         for name, ranking in methods(lm, pool, asked, embed):
@@ -145,7 +145,7 @@ def recall_share(ranking: Sequence[str], gold: Sequence[str], k: int) -> float:
 
 
 def figures(asked: Sequence[dict[str, Any]], rankings: Sequence[Sequence[Passage]]) -> list[str]:
-    """recall@k, the mean share of gold; R@k, the share of questions with all of it; AR@10 over answers in words."""
+    """recall@k, the mean share of gold; R@k, the share of questions with all of it; AR@k over answers in words."""
     spans = [
         (item, ranking)
         for item, ranking in zip(asked, rankings, strict=True)
@@ -154,11 +154,15 @@ def figures(asked: Sequence[dict[str, Any]], rankings: Sequence[Sequence[Passage
     pairs = [([p.id for p in ranking], item["gold"]) for item, ranking in zip(asked, rankings, strict=True)]
     shares = [sum(recall_share(ids, gold, k) for ids, gold in pairs) / len(asked) for k in SHARES]
     recalls = [sum(recall_all(ids, gold, k) for ids, gold in pairs) / len(asked) for k in CUTS]
-    answered = sum(
-        exact_match([p.titled_text for p in ranking[:10]], [item["answer"], *item.get("answer_aliases", ())], 10)
-        for item, ranking in spans
-    ) / max(len(spans), 1)
-    return [f"{value:.3f}" for value in (*shares, *recalls, answered)]
+    answered = [
+        sum(
+            exact_match([p.titled_text for p in ranking[:k]], [item["answer"], *item.get("answer_aliases", ())], k)
+            for item, ranking in spans
+        )
+        / max(len(spans), 1)
+        for k in ANSWERS
+    ]
+    return [f"{value:.3f}" for value in (*shares, *recalls, *answered)]
 
 
 def isolation(lm: LanguageModel, pool: list[Passage], asked: list[dict[str, Any]]) -> Table:
@@ -178,7 +182,7 @@ def isolation(lm: LanguageModel, pool: list[Passage], asked: list[dict[str, Any]
         "BM25": partial(by_words, linked_only=False),
         "BM25, linked only": partial(by_words, linked_only=True),
         "path search": partial(found_by, path_search(lm, pool)),
-        "+ names": partial(found_by, path_search(lm, pool, links=NAMES)),
+        "titles alone": partial(found_by, path_search(lm, pool, links=given_links)),
     }
     found = {
         name: [{passage.id for passage in ranking(item["question"])[:5]} for item in asked]

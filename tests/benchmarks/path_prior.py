@@ -1,11 +1,12 @@
-"""The path prior on training questions: how much its shares matter, and what the first stage's order adds.
+"""The path prior: what each of its terms adds, on training questions and on the development questions.
 
-HotpotQA: the demonstrations' questions, their passages added to the development pool. MuSiQue: the tuning questions;
-for the length of paths the demonstrations', too.
+HotpotQA: the demonstrations' questions, their passages added to the development pool. MuSiQue: the tuning questions and
+the demonstrations'. 2Wiki has no training questions here.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,48 +16,62 @@ from rich.table import Table
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import given_links
-from drillrank.multihop.name_mentions import NameMentions
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.mentions import NameMentions, TitleMentions
+from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.prior import PathPrior
 
 from .data import multihop_pool, read
 
 Floats = npt.NDArray[np.float64]
+NONE = 1e-12
 
-SHARES = (0.1, 0.5, 0.9)
-SINGLES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.001)  # shares of questions that one passage answers
-LINKS: dict[str, Any] = {"titles": None, "titles and names": [given_links, NameMentions()]}
+WITHOUT: dict[str, dict[str, Any]] = {
+    "the default": {},
+    "no prior": {"link_prior": None},
+    "no namesakes (β = 0)": {"namesake": 0},
+    "words alike in each passage of a path (α = 0)": {"aligned": 0},
+    "prior as probable as it says (λ = 1)": {"weight": 1},
+    "one passage answers half (σ = 0.5)": {"single": 0.5},
+    "no price of longer paths (ρ = 0.5)": {"longer": 0.5},
+    "half of the steps jump (γ = 0.5)": {"jump": 0.5},
+    "the question names nothing (ν = 0)": {"named": NONE},
+    "no words around links (a = 0)": {
+        "links": [given_links, TitleMentions(context=0), NameMentions(context=0)],
+    },
+    "names in titles are as others (1)": {"links": [given_links, TitleMentions(), NameMentions(titled=1)]},
+    "titles alone": {"links": [given_links, TitleMentions()]},
+}
 
 
-def main() -> None:
-    """Print R@2 and R@10 for pairs of shares, with the order of TF-IDF's candidates, and for the length of paths."""
-    hotpotqa, asked = with_demonstrations("hotpotqa")
-    tuning = read("multihop/musique_tune")
-    table = Table("data", "questions", "jump", "named", "R@2", "R@10", title="The prior on training questions")
-    for name, pool, questions in (("HotpotQA", hotpotqa, asked), ("MuSiQue", multihop_pool("musique"), tuning)):
-        shares = [PathPrior(jump, named) for jump in SHARES for named in SHARES]
-        for prior, first_stage in [(None, None), *((one, None) for one in shares), (PathPrior(), "retrieval")]:
-            search = PathSearch(PromptRank(prior=first_stage), pool, settings={"link_prior": prior})
-            found = recalls(search, questions).mean(axis=0)[[0, 2]]
-            jump, named = ("no prior", "") if prior is None else (str(prior.jump), str(prior.named))
-            if first_stage is not None:
-                jump = f"{jump}, {first_stage}"
-            table.add_row(name, str(len(questions)), jump, named, *(f"{value:.3f}" for value in found))
-    Console().print(table)
-    musique, of_musique = with_demonstrations("musique")
-    lengths = Table(
-        "data", "links", "single", "R@2", "recall@5", "R@10", title="How many questions one passage answers"
-    )
-    for name, pool, questions in (("HotpotQA", hotpotqa, asked), ("MuSiQue", musique, [*of_musique, *tuning])):
-        for of, links in LINKS.items():
-            as_it_was: Floats | None = None
-            for single in SINGLES:
-                search = PathSearch(PromptRank(), pool, links=links, settings={"link_prior": PathPrior(single=single)})
-                each = recalls(search, questions)
-                as_it_was = each if as_it_was is None else as_it_was
-                lengths.add_row(f"{name}, {len(questions)}", of, f"{single}", *compared(each, as_it_was))
-    Console().print(lengths)
+def main(questions: int | None = None) -> None:
+    """Print R@2, recall@5 and R@10 of the default, and without each term, with intervals of the difference."""
+    for name, (pool, asked) in data().items():
+        table = Table("path search", "R@2", "recall@5", "R@10", title=f"{name}, {len(asked[:questions])} questions")
+        default: Floats | None = None
+        default_search = PathSearch(PromptRank(), pool)
+        for what, change in WITHOUT.items():
+            shares = {key: value for key, value in change.items() if key not in ("links", "link_prior")}
+            settings = PathSettings(link_prior=change.get("link_prior", PathPrior(**shares)))
+            if "links" in change:
+                search = PathSearch(PromptRank(), pool, links=change["links"], settings=settings)
+            else:
+                search = copy(default_search)  # with the same index
+                search.settings = settings
+            each = recalls(search, asked[:questions])
+            default = each if default is None else default
+            table.add_row(what, *compared(each, default))
+        Console(width=120).print(table)
+
+
+def data() -> dict[str, tuple[list[Passage], list[dict[str, Any]]]]:
+    """Pools and questions: first those that parameters are chosen on."""
+    musique, asked = with_demonstrations("musique")
+    found = {
+        "training, HotpotQA": with_demonstrations("hotpotqa"),
+        "training, MuSiQue": (musique, [*asked, *read("multihop/musique_tune")]),
+    }
+    return found | {name: (multihop_pool(name), read(f"multihop/{name}")) for name in ("hotpotqa", "2wiki", "musique")}
 
 
 def recalls(search: PathSearch, questions: list[dict[str, Any]]) -> Floats:

@@ -1,12 +1,13 @@
-"""SQuAD and NQ: UPR with the unigram model, or any other, over the first 5 and 50 of BM25."""
+"""SQuAD and NQ: UPR with the unigram model, or any other, and path search, over the first 5 and 50 of BM25."""
 
 from __future__ import annotations
 
 from rich.console import Console
 from rich.table import Table
 
-from drillrank import UPR, Passage, load_language_model
+from drillrank import UPR, Passage, PromptRank, load_language_model
 from drillrank.evaluation.metrics import hit
+from drillrank.multihop.path_rerank import PathRerank
 
 from .data import read
 
@@ -29,6 +30,12 @@ def main(model: str = "unigram", questions: int | None = None) -> None:
                 candidates = [[passages[id_] for id_ in item["bm25_top"][:depth]] for item in asked]
                 ranked_lists = UPR(scorer).rank_many([item["question"] for item in asked], candidates)
                 rankings[f"UPR over {depth}, {state}"] = [[r.passage.id for r in ranked] for ranked in ranked_lists]
+                if state == "fitted":  # questions that one passage answers are unharmed by paths
+                    paths = PathRerank(PromptRank(scorer), corpus=passages.values())
+                    rankings[f"paths over {depth}, {state}"] = [
+                        [r.passage.id for r in paths.rank(item["question"], given) if r.passage.id in item["bm25_top"]]
+                        for item, given in zip(asked, candidates, strict=True)
+                    ]
         for name, ranked in rankings.items():
             hits = [
                 sum(hit(ranking, item["gold"], k) for ranking, item in zip(ranked, asked, strict=True)) / len(asked)

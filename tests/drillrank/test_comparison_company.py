@@ -17,8 +17,8 @@ from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.corpus import read_corpus
 from drillrank.evaluation.records import spec_of
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.prior import PathPrior
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
 from tests.drillrank.test_comparison import BACKWARDS, CORPUS, QUESTIONS, WORDS, last_first

@@ -20,7 +20,7 @@ from drillrank.corpus import CorpusError, bm25, documents
 from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.title_mentions import TitleIndex
+from drillrank.multihop.mentions import TitleIndex
 from drillrank.structure import Document, file_key, parse_document, read_document
 from drillrank.structure.pages import Pages
 from drillrank.text import name_tokens, terms

@@ -14,9 +14,10 @@ from drillrank import Corpus, Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
-from drillrank.multihop.link_prior import PathPrior
-from drillrank.multihop.lookups import Nowhere, handlers
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.links import given_links
+from drillrank.multihop.mentions import TitleMentions
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.search import Nowhere, handlers
 from drillrank.vectors import BM25Index, top
 from tests.drillrank.conftest import HashModel
 from tests.linked_passages import linked_passages, questions
@@ -63,8 +64,10 @@ def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
     passages = list(linked_passages(60, seed=seed))
     passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
     ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
-    alone = PathSearch(ranker, passages, first_stage=first_stage(passages), settings={"pool": 12, **options})
-    stored = PathSearch(ranker, first_stage=corpus_of(passages), settings={"pool": 12, **options})
+    alone = PathSearch(
+        ranker, passages, first_stage=first_stage(passages), links=given_links, settings={"pool": 12, **options}
+    )
+    stored = PathSearch(ranker, first_stage=corpus_of(passages), links=given_links, settings={"pool": 12, **options})
     for question in questions(passages, 3, seed=seed):
         same(stored.search_paths(question), alone.search_paths(question))
 
@@ -72,7 +75,8 @@ def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
 def test_a_corpus_in_a_file_is_searched_by_threads_and_after_it_was_sent(tmp_path):
     passages = list(linked_passages(300))
     corpus = pickle.loads(pickle.dumps(corpus_of(passages, tmp_path / "corpus.db")))
-    stored, in_memory = PathSearch(PromptRank(), first_stage=corpus), PathSearch(PromptRank(), passages)
+    stored = PathSearch(PromptRank(), first_stage=corpus, links=given_links)
+    in_memory = PathSearch(PromptRank(), passages, links=given_links)
     asked = questions(passages, 6)
     with ThreadPoolExecutor(3) as threads:
         found = list(threads.map(stored.search_paths, asked))
@@ -94,9 +98,16 @@ def test_meaning_scores_and_chooses_links_as_in_memory(seed, kind):
     ranker = PromptRank({"embed": EmbeddingModel(by_letters), "unigram": "unigram", "hash": HashModel()}[kind])
     embed = None if kind == "embed" else by_letters
     alone = PathSearch(
-        ranker, passages, first_stage=first_stage(passages), embed=embed, settings={"pool": 12, "branch": 2}
+        ranker,
+        passages,
+        first_stage=first_stage(passages),
+        embed=embed,
+        links=given_links,
+        settings={"pool": 12, "branch": 2},
     )
-    stored = PathSearch(ranker, first_stage=corpus_of(passages), embed=embed, settings={"pool": 12, "branch": 2})
+    stored = PathSearch(
+        ranker, first_stage=corpus_of(passages), embed=embed, links=given_links, settings={"pool": 12, "branch": 2}
+    )
     for question in questions(passages, 2, seed=seed):
         same(stored.search_paths(question), alone.search_paths(question))
 

@@ -25,8 +25,8 @@ from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.explanation import Explanation, Explanations, Node, Term
 from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, ODDS, PATH, on_one_line
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.links import RetrievedLinks
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.mentions import TitleMentions
 from tests.drillrank.conftest import HashModel
 
 QUERY = "Where does the red fox live?"
@@ -127,7 +127,7 @@ def test_of_several_prompts_the_one_that_counts_is_compared_with_itself(ensemble
 
 
 def test_of_path_search_with_the_document_that_brings_each_word():
-    search = PathSearch(PromptRank(), CHAIN)
+    search = PathSearch(PromptRank(), CHAIN, links=given_links)
     ranking = search.search(BIRTH)
     found = ranking.explain()
     add_up(found, ranking)
@@ -136,7 +136,8 @@ def test_of_path_search_with_the_document_that_brings_each_word():
     assert by_document["ture"]["Turing"] > 9 * by_document["ture"]["Maida Vale"] > 0
     assert by_document["district"]["Maida Vale"] > 9 * by_document["district"]["Turing"] > 0
     steps = found[0].term(PATH).terms
-    assert [(step.name, step.text) for step in steps] == [("Turing", "start"), ("Maida Vale", "link")]
+    assert [(step.name, step.text) for step in steps[:2]] == [("Turing", "start"), ("Maida Vale", "link")]
+    assert [step.name for step in steps[2:]] == ["length of the path", "which passage explains which word"]
     assert found[0].term(PATH).value == pytest.approx(ranking[0].details["log_prior"])
     assert "─ link →" in str(found)
     paths = search.search_paths(BIRTH)
@@ -173,14 +174,15 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
     paths = search.search_paths(BIRTH)
     found = paths.explain()
     add_up(found, paths)
-    known = {"start", "title mention", "second retrieval", "<lambda>", "jump", "named as missing"}
+    known = {"start", "title mention", "second retrieval", "<lambda>", "jump", "named as missing", "and"}
     for item, entry in zip(found, paths, strict=True):
         if item.note:
             assert entry.details["model"] == "unigram"
             continue
         steps = item.term(PATH)
         assert {step.text for step in steps.terms} <= known
-        assert len(steps.terms) == len(entry.passage.passages)
+        length = len(entry.passage.passages)
+        assert len(steps.terms) == length + prior * (1 + (length > 1))  # its length, and the alignment
         others = item.term("prior of the first stage").value
         assert steps.value + others == pytest.approx(entry.details["log_prior"])
         assert first is not None or not others
@@ -194,7 +196,7 @@ def test_the_kinds_of_links_along_a_path():
     def steps(ids, **settings):
         paths = PathSearch(PromptRank(), linked, **keyword_arguments(PathSearch, settings)).search_paths(BIRTH)
         [place] = [place for place, item in enumerate(paths) if item.passage.ids == ids]
-        return [step.text for step in paths.explain()[place].term(PATH).terms]
+        return [step.text for step in paths.explain()[place].term(PATH).terms if step.text != "and"]
 
     assert steps(("turing", "vale")) == ["start", "link"]
     assert steps(("turing", "vale"), links=TitleMentions()) == ["start", "title mention"]
@@ -203,7 +205,10 @@ def test_the_kinds_of_links_along_a_path():
     assert steps(("vale", "basel"), links=lambda passage: (), pairs=4)[1] == "jump"
     apart = {"links": RetrievedLinks(n=1), "hops": 2, "pairs": 4}
     assert [steps(("turing", name), **apart)[1] for name in ("vale", "london")] == ["second retrieval", "jump"]
-    assert steps(("turing", "basel"), llm=lambda prompt: "Basel Rhine", branch=1)[1] == "named as missing"
+    assert (
+        steps(("turing", "basel"), llm=lambda prompt: "Basel Rhine", links=given_links, branch=2)[1]
+        == "named as missing"
+    )
 
 
 def test_a_word_that_is_in_the_passage_gains_and_others_lose():

@@ -14,7 +14,7 @@ import pytest
 from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model, parse_document
 from drillrank.cli import main
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.mentions import TitleMentions
 from drillrank.vectors import BM25Index, TfidfIndex
 from drillrank.views import MultiViewChunker, MultiViewIndex, keywords
 

@@ -8,6 +8,7 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Fetch, Retrieve, run
 from drillrank.multihop.links import (
+    Mention,
     MetadataLinks,
     RetrievedLinks,
     bound_links,
@@ -15,10 +16,9 @@ from drillrank.multihop.links import (
     linked,
     links_from_metadata,
 )
-from drillrank.multihop.lookups import handlers
+from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank, named_links
-from drillrank.multihop.search import PathSearch
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.search import PathSearch, handlers
 from drillrank.passages import Passage, Path, by_id
 from drillrank.rerank.promptrank import PromptRank
 
@@ -200,7 +200,7 @@ def test_names_of_links():
     names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
     links = bound_links(named_links(names, metadata_key="see"), pool)
     targets = list(links.follow("who?", Path([passage])))
-    assert targets == ["x", "y", "b", "t", Retrieve("who? It is in [Bern](b.md).", 4)]
+    assert targets == ["x", "y", "b", Mention("t", 1.0), Retrieve("who? It is in [Bern](b.md).", 4)]
     with pytest.raises(InvalidInput, match="not 'title'"):
         named_links(["title"])
 

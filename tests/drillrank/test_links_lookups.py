@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Fetch, Retrieve, arun, run
-from drillrank.multihop.lookups import Hop, Nowhere, as_source, handlers
 from drillrank.multihop.path_rerank import PathRerank, named_links
+from drillrank.multihop.search import Hop, Nowhere, as_source, handlers
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Fetch
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import Mention, given_links, linked
-from drillrank.multihop.name_mentions import NameMentions
+from drillrank.multihop.mentions import NameMentions
 from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.residual import Residual
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.state import Residual
 from drillrank.passages import Path
 
 NAMES = ("Windhoek", "Daniel Alfredson", "New York", "Basel", "Ada Holm", "Rhine")
@@ -121,17 +121,17 @@ def test_the_prior_of_all_steps_adds_up_to_one(count, jump, weights):
     size = 20
     mentions = {str(i + 7): weight / sum(weights) for i, weight in enumerate(weights)}
     reader = PathPrior(jump=jump).reader(size, {"3"})
-    for links in (set(), {str(i) for i in range(count)}):
-        for led_to in (mentions, {}):
-            total = sum(np.exp(reader.step(str(i), links, led_to)) for i in range(size))
-            assert total == pytest.approx(1)
+    links = {str(i): 1 / count for i in range(count)}
+    for kinds in ([], [links], [mentions], [links, mentions]):
+        assert sum(np.exp(reader.step(str(i), kinds)) for i in range(size)) == pytest.approx(1)
 
 
 def test_half_of_the_followed_links_are_names():
     reader = PathPrior(jump=0.5).reader(1_000_000, ())
-    assert np.exp(reader.step("a", {"a", "b"}, {"c": 1.0})) == pytest.approx(0.5 * 0.5 * 0.5, rel=1e-4)
-    assert np.exp(reader.step("c", {"a", "b"}, {"c": 1.0})) == pytest.approx(0.5 * 0.5, rel=1e-4)
-    assert np.exp(reader.step("c", (), {"c": 0.25, "d": 0.75})) == pytest.approx(0.5 * 0.25, rel=1e-4)
+    links, names = {"a": 0.5, "b": 0.5}, {"c": 1.0}
+    assert np.exp(reader.step("a", [links, names])) == pytest.approx(0.5 * 0.5 * 0.5, rel=1e-4)
+    assert np.exp(reader.step("c", [links, names])) == pytest.approx(0.5 * 0.5, rel=1e-4)
+    assert np.exp(reader.step("c", [{"c": 0.25, "d": 0.75}])) == pytest.approx(0.5 * 0.25, rel=1e-4)
 
 
 WORDS = st.lists(st.sampled_from(["red", "fox", "river", "town"]), max_size=5).map(" ".join)

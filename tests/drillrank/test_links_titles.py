@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.mentions import TitleMentions
 from drillrank.passages import Passage
 
 pieces = st.sampled_from(["New", "York", "City", "new", "St", "AC", "DC", "Zürich", ".", "/", "-", "'s"])

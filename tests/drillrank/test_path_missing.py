@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Usage, arun, run
-from drillrank.multihop.lookups import handlers
+from drillrank.multihop.links import given_links
 from drillrank.multihop.missing import missing_query
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import PathSearch
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.search import PathSearch, handlers
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 
@@ -41,7 +42,7 @@ class Scripted:
 
 
 def search(llm, **settings):
-    return PathSearch(PromptRank(UnigramModel()), POOL, llm=llm, settings={"pool": 3, **settings})
+    return PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, llm=llm, settings={"pool": 3, **settings})
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_no_answer_breaks_the_search(answer):
 
 
 def test_what_is_named_is_found_and_linked_to():
-    alone = PathSearch(PromptRank(UnigramModel()), POOL, settings={"pool": 3}).search(QUERY)
+    alone = PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, settings={"pool": 3}).search(QUERY)
     assert "holm" not in {item.passage.id for item in alone}  # nothing links to it
     llm = Scripted("article on Ada Holm", "nothing")
     found = {item.passage.id: item for item in search(llm, hops=3).search(QUERY)}
@@ -110,14 +111,15 @@ def test_a_named_passage_is_as_near_as_a_linked_one():
     """The prior of a step to one passage of n that were named is that of one of n links."""
     by_id = {passage.id: passage for passage in POOL}
     llm = Scripted("the article on Ada Holm: she grew up in Esbjerg")
-    paths = search(llm, hops=2, pairs=0, branch=2).search_paths(QUERY)
+    prior = PathPrior(jump=0.5, single=0.05, longer=0.1, aligned=0, weight=1)
+    paths = search(llm, hops=2, pairs=0, branch=2, link_prior=prior).search_paths(QUERY)
     named = [item for item in paths if len(item.passage.passages) == 2 and item.passage.ids[1] == "holm"]
     assert named
     for item in named:
         start = next(one for one in paths if one.passage.ids == item.passage.ids[:1])
         others = len({"holm", "port"} - {item.passage.ids[0]})
         step = math.exp(item.details["log_prior"] - start.details["log_prior"])
-        longer = 0.95 / 0.05  # than one passage
+        longer = 0.95 * 0.9 / 0.05  # than one passage
         assert step == pytest.approx((0.5 / others + 0.5 / len(by_id)) * longer, rel=1e-9)
 
 
@@ -127,6 +129,7 @@ def test_nothing_missing_ends_the_asking_and_not_the_search():
     silent = PathSearch(
         PromptRank(UnigramModel()),
         POOL,
+        links=given_links,
         settings={"pool": 3, "hops": 3},
     ).search(QUERY)
     assert len(llm.prompts) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.prompts import prompt_text
@@ -64,7 +63,7 @@ def test_by_default_the_papers_beam_and_a_wider_one_where_scores_cost_nothing(ha
             PathSearch(
                 ranker(model),
                 passages,
-                settings={"pool": 40, "pairs": 0},
+                settings={"pool": 40, "pairs": 0, "link_prior": None},  # with a price, two hops would be enough
             ).search_paths(QUERY)
         )
         for model in (hash_model(), UnigramModel())
@@ -128,24 +127,25 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
     question = "Which Red Fox crossed the River"
     passages = [replace(passage, title=title) for passage, title in zip(passages, [*titles, *[""] * 7], strict=False)]
     options = {"hops": hops, "beam": 100, "branch": 100}
-    prior = PathPrior(jump=0.3, named=0.2, single=0.1)
-    with_prior = PathSearch(ranker(hash_model()), passages, settings={"link_prior": prior, **options}).search_paths(
-        question
+    prior = PathPrior(jump=0.3, named=0.2, single=0.1, longer=0.2, weight=1.5)
+    with_prior, alone = (
+        PathSearch(ranker(hash_model()), passages, links=given_links, settings={**settings, **options}).search_paths(
+            question
+        )
+        for settings in ({"link_prior": prior}, {"link_prior": None, "pairs": 0})
     )
-    alone = PathSearch(
-        ranker(hash_model()), passages, settings={"link_prior": None, "pairs": 0, **options}
-    ).search_paths(question)
     likelihood = {item.passage.ids: item.score for item in alone}
     reader = prior.reader(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
     known = {passage.id: passage for passage in passages}
     for item in with_prior:
         ids = item.passage.ids
         steps = [
-            reader.step(there, {link for link in known[here].links if link in known and link not in ids[: place + 1]})
+            reader.step(there, [dict.fromkeys(links, 1 / len(links))] if links else [])
             for place, (here, there) in enumerate(pairwise(ids))
+            for links in [{link for link in known[here].links if link in known and link not in ids[: place + 1]}]
         ]
         assert item.details["log_prior"] == pytest.approx(
-            reader.start(ids[0]) + sum(steps) + math.log(0.1 if len(ids) == 1 else 0.9)
+            1.5 * (reader.start(ids[0]) + sum(steps) + reader.length(len(ids)))
         )
         if ids in likelihood:  # not a pair
             assert item.score == pytest.approx(likelihood[ids] + item.details["log_prior"] / len(question.split()))

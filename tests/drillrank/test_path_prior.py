@@ -10,22 +10,26 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.first_hop import check_by_order
-from drillrank.multihop.link_prior import NamedPassages, PathPrior
-from drillrank.multihop.residual import Residual
+from drillrank.multihop.prior import NamedPassages, PathPrior, check_by_order
+from drillrank.multihop.state import Residual
 from drillrank.passages import Passage, Path
 
 SHARES = st.floats(0.01, 0.99)
 IDS = st.sets(st.sampled_from("abcdefgh"), min_size=1)
 
 
+def alike(ids):
+    """Links of one kind, each as likely as the next."""
+    return [{name: 1 / len(ids) for name in ids}] if ids else []
+
+
 @given(SHARES, SHARES, IDS, st.data())
 def test_every_step_of_the_walk_is_a_distribution_over_the_passages(jump, share, ids, data):
     some = st.sets(st.sampled_from(sorted(ids)))
-    named, links = data.draw(some), data.draw(some)
+    named, links, others = data.draw(some), data.draw(some), data.draw(some)
     reader = PathPrior(jump, share).reader(len(ids), named)
     assert sum(math.exp(reader.start(name)) for name in ids) == pytest.approx(1)
-    assert sum(math.exp(reader.step(name, links)) for name in ids) == pytest.approx(1)
+    assert sum(math.exp(reader.step(name, alike(links) + alike(others))) for name in ids) == pytest.approx(1)
 
 
 @given(SHARES, SHARES, IDS, st.data())
@@ -34,24 +38,12 @@ def test_links_and_names_make_a_step_likelier(jump, share, ids, data):
     reader = PathPrior(jump, share).reader(len(ids), named)
     linked = data.draw(st.sets(st.sampled_from(sorted(ids)), min_size=1))
     for name in ids:
-        alike = [other for other in ids if (other in named) == (name in named)]
-        for other in alike:
+        for other in [other for other in ids if (other in named) == (name in named)]:
             assert reader.start(name) == reader.start(other)
-            assert (name in linked) <= (other in linked) or reader.step(name, linked) > reader.step(other, linked)
+            steps = [reader.step(one, alike(linked)) for one in (name, other)]
+            assert (name in linked) <= (other in linked) or steps[0] > steps[1]
         for other in named if name not in named else ():
             assert reader.start(other) > reader.start(name)
-
-
-@given(SHARES, IDS, st.data())
-def test_links_and_mentions_have_half_of_the_chance_each(jump, ids, data):
-    links = data.draw(st.sets(st.sampled_from(sorted(ids))))
-    mentions = data.draw(st.dictionaries(st.sampled_from(sorted(ids)), st.floats(0.01, 1 / len(ids)), min_size=1))
-    reader = PathPrior(jump).reader(len(ids), ())
-    for name in ids:
-        linked, mentioned = (name in links) / max(len(links), 1), mentions.get(name, 0.0)
-        followed = (linked + mentioned) / 2 if links else mentioned
-        expected = (1 - jump) * followed + jump / len(ids)
-        assert math.exp(reader.step(name, links, mentions)) == pytest.approx(expected)
 
 
 def test_a_prior_with_all_its_settings_is_read_back():
@@ -79,27 +71,27 @@ def test_what_a_path_and_one_passage_more_explain(texts):
 
 def test_a_passage_that_links_to_all_recommends_none_of_them():
     reader = PathPrior().reader(1000, ())
-    everything = [str(i) for i in range(1000)]
+    everything = alike([str(i) for i in range(1000)])
     assert reader.step("7", everything) == pytest.approx(reader.start("7"))
-    assert reader.step("7", ["7"]) > reader.step("7", everything)
+    assert reader.step("7", alike(["7"])) > reader.step("7", everything)
 
 
 def test_the_arithmetic():
     reader = PathPrior(jump=0.2, named=0.4).reader(100, {"a", "b"})
     assert math.exp(reader.start("a")) == pytest.approx(0.4 / 2 + 0.6 / 100)
-    assert math.exp(reader.step("c", ["c", "d"])) == pytest.approx(0.8 / 2 + 0.2 * 0.6 / 100)
-    assert math.exp(PathPrior(jump=0.2).reader(100, ()).step("c", ["d"])) == pytest.approx(0.2 / 100)
+    assert math.exp(reader.step("c", alike(["c", "d"]))) == pytest.approx(0.8 / 2 + 0.2 * 0.6 / 100)
+    assert math.exp(PathPrior(jump=0.2).reader(100, ()).step("c", alike(["d"]))) == pytest.approx(0.2 / 100)
 
 
-@given(SHARES, st.integers(2, 9))
-def test_one_passage_is_as_likely_as_questions_that_it_answers(single, more):
-    reader = PathPrior(single=single).reader(10, ())
+@given(SHARES, SHARES)
+def test_lengths_of_paths_are_a_distribution(single, longer):
+    reader = PathPrior(single=single, longer=longer).reader(10, ())
     assert math.exp(reader.length(1)) == pytest.approx(single)
-    assert math.exp(reader.length(more)) == pytest.approx(1 - single)
+    assert sum(math.exp(reader.length(count)) for count in range(1, 4000)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("wrong", [0, 1, -0.5, 2, "half", math.nan, None])
-@pytest.mark.parametrize("name", ["jump", "named", "single"])
+@pytest.mark.parametrize("name", ["jump", "named", "single", "longer"])
 def test_shares_that_are_none(name, wrong):
     with pytest.raises(InvalidInput, match=f"^{name} is a share"):
         PathPrior(**{name: wrong})

@@ -10,12 +10,11 @@ from drillrank import Passage, Path, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, WarnOnce
 from drillrank.llm import run
 from drillrank.multihop.hyperlinks import Hyperlinks
-from drillrank.multihop.link_prior import NamedPassages
 from drillrank.multihop.links import bound_links, given_links, restricted_links
-from drillrank.multihop.lookups import handlers
+from drillrank.multihop.mentions import TitleMentions
+from drillrank.multihop.prior import NamedPassages
 from drillrank.multihop.record_names import GivenPassages, RecordNames, differ
-from drillrank.multihop.search import Scope
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.search import Scope, handlers
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.scoring import PathScorer, PathWithPrior
+from drillrank.multihop.search import PathScorer, PathWithPrior
 from drillrank.passages import Path
 from drillrank.rerank.promptrank import PromptRank
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import run
-from drillrank.multihop.link_prior import PathPrior
-from drillrank.multihop.lookups import Nowhere, handlers
 from drillrank.multihop.path_rerank import PathRerank
-from drillrank.multihop.search import PathSearch
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.search import Nowhere, PathSearch, handlers
 from drillrank.passages import Passage, Path
 from drillrank.rerank.prior import first_stage, posteriors
 from drillrank.rerank.promptrank import PromptRank

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.likelihood import Likelihood, UnigramModel
-from drillrank.multihop.link_prior import PathPrior
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.path_rerank import PathRerank
+from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.prompts import prompt_text

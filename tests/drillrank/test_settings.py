@@ -24,8 +24,8 @@ from drillrank.components import COMPONENTS
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.hosts.settings import D3RetrieverSettings, LinkedRecordSettings, SplitterSettings
-from drillrank.multihop.lookups import Nowhere
 from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.search import Nowhere
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRankSettings

@@ -7,9 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drillrank import Passage, PathSearch, PromptRank
+from drillrank.multihop.mentions import TitleMentions, aliases, inflections
 from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.title_mentions import TitleMentions
-from drillrank.multihop.title_names import aliases, inflections
 
 CAPITALISED = ("World", "Health", "Organization", "Åland", "Union", "Bureau", "Marine")
 names = st.lists(st.sampled_from(CAPITALISED), min_size=2, max_size=5, unique=True)

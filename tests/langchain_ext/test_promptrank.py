@@ -11,7 +11,7 @@ from langchain_core.stores import InMemoryStore
 from drillrank import Passage, Path
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood
-from drillrank.multihop.link_prior import PathPrior
+from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import prompt_text
 from drillrank.rerank.demonstrations import Demonstration
 from langchain_ext import PromptRankRerank

@@ -9,7 +9,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from drillrank import Passage, Path
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood
-from drillrank.multihop.link_prior import PathPrior
+from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import prompt_text
 from drillrank.rerank.demonstrations import Demonstration
 from llama_index_ext import PromptRankRerank

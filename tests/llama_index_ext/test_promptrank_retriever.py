@@ -249,7 +249,10 @@ async def test_every_hop_is_told(heard):
 
 def test_a_reranker_tells_of_its_hops(heard):
     PromptRankRerank().postprocess_nodes([NodeWithScore(node=node) for node in (HOLM, FILM)], query_str=QUESTION)
-    assert [(event.hop, event.paths) for event in heard] == [(1, 2), (2, 1)]
+    assert [(event.hop, event.paths) for event in heard] == [
+        (1, 2),
+        (2, 2),
+    ]  # a name that both mention leads either way
 
 
 def test_nothing_retrieved_nothing_found(heard):

@@ -34,7 +34,7 @@ SEARCH: dict[str, Any] = {
 
 def prior(**shares: float) -> Any:
     """A prior over links, with what was its default."""
-    return imported("drillrank.multihop.link_prior:PathPrior")(**{"jump": 0.5, "named": 0.5, "single": 0.05} | shares)
+    return imported("drillrank.multihop.prior:PathPrior")(**{"jump": 0.5, "named": 0.5, "single": 0.05} | shares)
 
 
 def search(dataset: str, state: str = "unfitted", **settings: Any) -> Any:
@@ -61,8 +61,8 @@ def variants(recorder: Recorder, dataset: str) -> dict[str, dict[str, Any]]:
             "retrieved": "drillrank.multihop.links:RetrievedLinks",
             "metadata": "drillrank.multihop.links:MetadataLinks",
             "hyperlinks": "drillrank.multihop.hyperlinks:Hyperlinks",
-            "titles": "drillrank.multihop.title_mentions:TitleMentions",
-            "names": "drillrank.multihop.name_mentions:NameMentions",
+            "titles": "drillrank.multihop.mentions:TitleMentions",
+            "names": "drillrank.multihop.mentions:NameMentions",
         }.items()
     }
 

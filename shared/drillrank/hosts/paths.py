@@ -17,11 +17,10 @@ from drillrank.hosts.sections import StoredSection, each_section_once, tell_gone
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
-from drillrank.multihop.first_hop import check_by_order
-from drillrank.multihop.lookups import Hop
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
+from drillrank.multihop.prior import check_by_order
 from drillrank.multihop.record_names import GivenPassages, RecordNames
-from drillrank.multihop.search import PathSearch, Scope
+from drillrank.multihop.search import Hop, PathSearch, Scope
 from drillrank.passages import Passage, Ranking
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank

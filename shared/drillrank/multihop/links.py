@@ -137,7 +137,10 @@ def bound_links(links: LinkSource | Sequence[LinkSource] | None, passages: Seque
     if isinstance(links, list | tuple):
         return _CombinedLinks(tuple(bound_links(source, passages) for source in links))
     if isinstance(links, PathLinks | UnboundLinks) and not isinstance(links, type):
-        return links if isinstance(links, PathLinks) else _BoundLinks(links, passages, links.over(passages))
+        if isinstance(links, PathLinks):
+            return links
+        found = links.over(passages)
+        return _BoundLinks(links, passages, found, bound_links(found, passages))
     if not callable(links) or isinstance(links, type):
         raise InvalidInput(
             f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
@@ -257,9 +260,10 @@ class _BoundLinks:
     source: UnboundLinks
     passages: Sequence[Passage]
     links: Links | PathLinks
+    bound: PathLinks
 
     def follow(self, query: str, path: Path, /) -> Iterable[Target]:
-        return bound_links(self.links, self.passages).follow(query, path)
+        return self.bound.follow(query, path)
 
     def within(self, ids: Container[str]) -> PathLinks:
         links: object = self.links

@@ -11,12 +11,10 @@ from drillrank.explanation import Explainable
 from drillrank.llm import Requests, run
 from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
-from drillrank.multihop.lookups import Nowhere, OnHop, Source, handlers
-from drillrank.multihop.name_mentions import NameMentions
+from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.reference_links import ReferenceLinks
-from drillrank.multihop.search import PathSearch
-from drillrank.multihop.title_mentions import TitleMentions
+from drillrank.multihop.search import LINKS, Nowhere, OnHop, PathSearch, Source, handlers
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
@@ -24,10 +22,13 @@ from drillrank.vectors import Embed
 
 TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
 LinkName = Literal[TextLinkName, "relationships", "retrieval"]
-LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles"], ...] = ("metadata", "hyperlinks", "titles")
+LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...] = (
+    "metadata",
+    "hyperlinks",
+    "titles",
+    "names",
+)
 """What passages say about each other themselves."""
-
-_IN_TEXTS = (given_links, Hyperlinks(), TitleMentions())
 
 
 def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple[LinkSource, ...]:
@@ -70,7 +71,7 @@ class PathRerank:
     Args:
         prompt_rank: Scores the paths, as for `PathSearch`.
         links: One kind of links, or several, whose targets are combined; the passages' own links, their hyperlinks and
-            mentions of another one's title by default.
+            the titles and names that they mention by default.
         corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
             model that has not been fitted its statistics; without them, the given ones do.
         embed: As for `PathSearch`.
@@ -83,15 +84,15 @@ class PathRerank:
     >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
     >>> others = ["Ada Lovelace wrote the first program.", "The Thames is a river.", "Basel lies on the Rhine."]
     >>> ranking = PathRerank(PromptRank()).rank("Which residential district was Turing born?", [*others, vale, turing])
-    >>> ranking[0].details["path"]
-    ('turing', 'vale')
+    >>> sorted(ranking[0].details["path"])
+    ['turing', 'vale']
     """
 
     def __init__(
         self,
         prompt_rank: PromptRank,
         *,
-        links: LinkSource | Sequence[LinkSource] = _IN_TEXTS,
+        links: LinkSource | Sequence[LinkSource] = LINKS,
         corpus: Iterable[Passage | str] = (),
         embed: Embed | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
-from drillrank.multihop.link_prior import PathPrior
+from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import Template, check_places
 from drillrank.settings import as_settings, check_one_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Prune = Literal["residual", "tfidf"]
 # What a path of documents still lacks (as IRCoT and BridgeRAG ask an LLM between retrievals); the wording is ours.
 MISSING_PROMPT = (
     "Documents that were found for a question:\n\n{documents}\n\nQuestion: {question}\n\nThe answer may need one more "
@@ -36,6 +37,8 @@ class PathSettings:
         link_prior: How likely a path is before its texts are read: a reader follows links, or jumps. None scores by the
             likelihood alone, as the paper does. A mapping is read by `PathPrior.from_dict`.
         cascade: Paths of each hop that the model scores; the embedded unigram model chooses them. None for all.
+        prune: Which of many links are followed: those after which the question is likeliest (`"residual"`), or, as in
+            the paper, those whose passages are most similar to the question (`"tfidf"`).
         pool: F, passages of the first stage.
         missing_prompt: Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function
             of these.
@@ -54,6 +57,7 @@ class PathSettings:
     pairs: int = 6
     link_prior: PathPrior | None = PathPrior()
     cascade: int | None = None
+    prune: Prune = "residual"
     pool: int = 100
     missing_prompt: Template = MISSING_PROMPT
     on_failure: OnFailure = "continue"
@@ -70,6 +74,7 @@ class PathSettings:
             raise InvalidInput(f"link_prior is a PathPrior or None, not {self.link_prior!r:.100}.")
         check_places(self.missing_prompt, "documents", "question")
         check_one_of(OnFailure, on_failure=self.on_failure)
+        check_one_of(Prune, prune=self.prune)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:

@@ -7,38 +7,52 @@ to. A passage's score is the maximum over all paths that hold it, partial ones t
 what a path still lacks (`drillrank.multihop.missing`).
                                                                  Khalifa et al. (2023), section 2 and Appendix B
 
-The best links are those whose passages explain most of what the path leaves unexplained (`drillrank.multihop.residual`)
+The best links are those whose passages explain most of what the path leaves unexplained (`drillrank.multihop.state`)
 in the light of the prior; the paper takes those most similar to the question.
 """
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Protocol, cast
 
 from drillrank.corpus import Corpus
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
-from drillrank.llm import LLM, Requests, Retrieve, Usage, arun, run
-from drillrank.multihop.collected import Collected
-from drillrank.multihop.first_hop import FirstHop
-from drillrank.multihop.links import LinkSource, linked
-from drillrank.multihop.lookups import FirstStage, Hop, OnHop, Source, as_source, handlers
+from drillrank.likelihood import EmbeddingModel, UnigramModel
+from drillrank.llm import LLM, Fetch, Handlers, Requests, Retrieve, Usage, arun, run
+from drillrank.multihop.explain import PathReasons
+from drillrank.multihop.hyperlinks import Hyperlinks
+from drillrank.multihop.links import LinkSource, bound_links, given_links, linked, restricted_links
+from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.missing import Missing
-from drillrank.multihop.path_ranking import is_over, ranked_passages, ranked_paths
-from drillrank.multihop.path_reasons import PathReasons
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.scoring import PathScorer, with_meaning
-from drillrank.multihop.search_state import SearchState
-from drillrank.passages import Passage, Path, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
-from drillrank.rerank.base import RetrievalScores
+from drillrank.multihop.prior import FirstHop, NamedPassages, Namesakes, PathPrior, Reader, named_in
+from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, Search, log_posterior
+from drillrank.passages import (
+    Passage,
+    Path,
+    Ranked,
+    Ranking,
+    as_passages,
+    by_id,
+    check_query,
+    check_top_n,
+    ranked,
+    unique_by_id,
+)
+from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import as_settings
-from drillrank.vectors import Embed
+from drillrank.vectors import CollectionStatistics, Embed, TfidfIndex, top
 
+LINKS: tuple[LinkSource, ...] = (given_links, Hyperlinks(), TitleMentions(), NameMentions())
+"""What passages say about each other themselves."""
 PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
 LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = 3, 10, 8  # to a unigram model a wider beam costs next to nothing
 
@@ -58,6 +72,98 @@ class Scope:
     fetched: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A request for which nothing is wanted: the paths of one hop have been scored.
+
+    Attributes:
+        number: 1 for single passages.
+        paths: The hop's paths with their scores, best first.
+    """
+
+    number: int
+    paths: tuple[Ranked[Path], ...]
+
+
+OnHop = Callable[[Hop], object]
+FirstStage = Callable[[str, int], Sequence[Passage]]
+"""A retriever: from a question and a number to that many passages, best first."""
+
+
+class Source(Protocol):
+    """Where passages come from."""
+
+    def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
+        """At most `n` passages for a query, best first."""
+        ...
+
+    def fetch(self, ids: Sequence[str], /) -> Sequence[Passage] | Sequence[tuple[str, Passage]]:
+        """The passages with these ids that exist, in any order; with the ids, if the source calls them otherwise."""
+        ...
+
+
+class Nowhere:
+    """A source that knows no passage."""
+
+    def retrieve(self, _query: str, _n: int, /) -> Sequence[Passage]:
+        """Nothing."""
+        return ()
+
+    def fetch(self, _ids: Sequence[str], /) -> Sequence[Passage]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True)
+class _RetrieverSource(Nowhere):
+    """A plain retriever function, which knows no passage by its id."""
+
+    first_stage: FirstStage
+
+    def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
+        return self.first_stage(query, n)
+
+
+def as_source(first_stage: FirstStage | Source) -> Source:
+    """The source itself, or one around a plain retriever function.
+
+    Raises:
+        InvalidInput: it is neither.
+
+    >>> as_source(lambda query, n: [Passage(query)]).retrieve("who?", 1)[0].text
+    'who?'
+    """
+    if hasattr(first_stage, "retrieve") and hasattr(first_stage, "fetch"):
+        return first_stage
+    if not callable(first_stage):
+        raise InvalidInput(
+            f"{first_stage!r:.100} retrieves nothing: pass a function (query, n) -> passages, or an object with "
+            "retrieve(query, n) and fetch(ids)."
+        )
+    return _RetrieverSource(first_stage)
+
+
+def handlers(source: Source, on_hop: OnHop | None = None) -> Handlers:
+    """Who answers a search's requests, for `run` and `arun`.
+
+    Args:
+        source: Answers `Retrieve` and `Fetch`.
+        on_hop: Callback, called with each `Hop`.
+
+    >>> from drillrank.llm import run
+    >>> def twice():
+    ...     [first], second = yield [Retrieve("who?", 1), Fetch(("a",))]
+    ...     return first.text, list(second)
+    >>> run(twice(), handlers=handlers(as_source(lambda query, n: [Passage(query)])))
+    ('who?', [])
+    """
+    return {
+        Retrieve: lambda request: source.retrieve(request.query, request.n),
+        Fetch: lambda request: source.fetch(request.ids),
+        Hop: on_hop or (lambda _: None),
+    }
+
+
 class PathSearch:
     """Finds the passages that answer a question together, by searching paths of linked passages.
 
@@ -69,7 +175,8 @@ class PathSearch:
             there are none, with the candidates of each question. Its `prior` of the first stage counts, too: by the
             order of what the first stage brought, or by `scores` of given candidates.
         passages: The pool, indexed once: with TF-IDF, or, where something reads meaning (`"st:..."`, `embed`), by that.
-        links: Where a path goes on; several kinds are combined. None takes each passage's own `links`.
+        links: Where a path goes on; several kinds are combined. None takes each passage's own
+            `links`, its hyperlinks, and the titles and names that it mentions.
         first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
             retriever returned, or fetches. Without `passages` it may be a `Corpus`, which also knows statistics and
             titles of all that it holds: then scores are those of a search with all of it in memory. It finds by
@@ -91,8 +198,8 @@ class PathSearch:
     >>> others = ["Ada Lovelace wrote the first program.", "The Thames is a river.", "Basel lies on the Rhine."]
     >>> search = PathSearch(PromptRank(), [*others, turing, vale])
     >>> best = search.search("Which residential district was Turing born?")
-    >>> best[0].details["path"]
-    ('turing', 'vale')
+    >>> sorted(best[0].details["path"])
+    ['turing', 'vale']
     """
 
     def __init__(
@@ -109,7 +216,7 @@ class PathSearch:
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
         self.prompt_rank = prompt_rank
-        self.links = links
+        self.links = LINKS if links is None else links
         self.first_stage = first_stage
         self.llm = llm
         self.embed = embed
@@ -124,7 +231,7 @@ class PathSearch:
         self._source: Source = self._collection if first_stage is None else as_source(first_stage)
         self._corpus: Collected | None = None
         if not self._collection.by_id and isinstance(self._source, Corpus):
-            self._corpus = Collected([], self._scorer_of, links, self._source)
+            self._corpus = Collected([], self._scorer_of, self.links, self._source)
 
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """Rank every passage that lies on a scored path.
@@ -208,7 +315,8 @@ class PathSearch:
         paths = yield from self.path_requests(
             query, candidates=candidates, scores=scores, scope=scope, missing=missing, usage=usage
         )
-        return Explainable(ranked_passages(paths)[:top_n], paths.why)
+        reasons = cast("PathReasons", paths.why)
+        return Explainable(reasons.state.ranked_passages(paths)[:top_n], reasons)
 
     def path_requests(
         self,
@@ -236,13 +344,13 @@ class PathSearch:
                 collection = self._collect(list(first.values()))
         first_hop = FirstHop(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight)
         reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
-        reader = (
-            self.settings.link_prior.reader(collection.size, collection.named(query))
-            if self.settings.link_prior
-            else None
+        prior, scorer = self.settings.link_prior, collection.scorer
+        residual = Residual(scorer.document_model, query, prior.aligned if prior else 0.0)
+        reader = collection.reader(prior, query)
+        similar = collection.similarities(query) if self.settings.prune == "tfidf" else None
+        state = Search(
+            query, collection.links, collection.by_id, reachable, reader, residual, scorer.reads_documents, similar
         )
-        state = SearchState(query, collection.links, collection.by_id, reachable, reader)
-        residual = collection.scorer.residual(query)
         asked = missing or (self.settings if self.llm is not None else None)
         lacks = Missing(asked, query) if asked else None
         waiting = [state.start(passage) for passage in first.values()]
@@ -265,7 +373,7 @@ class PathSearch:
             state.name(kept, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best)]
             waiting = state.extended(
-                frontier[: self._beam], [[*passages, *beside] for passages in following], residual, self._branch
+                frontier[: self._beam], [[*passages, *beside] for passages in following], self._branch
             )
             if number == 1:
                 best = frontier[: self.settings.pairs]
@@ -282,3 +390,183 @@ class PathSearch:
 
     def _collect(self, passages: Sequence[Passage]) -> Collected:
         return Collected(passages, self._scorer_of, self.links)
+
+
+class Collected:
+    """Passages with their index and their links, and a scorer that knows their collection statistics."""
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        scorer_of: Callable[[Sequence[str] | CollectionStatistics], PathScorer],
+        links: LinkSource | Sequence[LinkSource],
+        corpus: Corpus | None = None,
+    ) -> None:
+        self.by_id = unique_by_id(passages)
+        self._texts = [passage.titled_text for passage in passages]
+        self.scorer = scorer_of(self._texts if corpus is None else corpus.statistics())
+        self.size = len(passages) if corpus is None else len(corpus)
+        self._named: Callable[[str], Collection[str]] = (
+            NamedPassages(passages) if corpus is None else partial(named_in, titles=corpus)
+        )
+        self._given_links = links
+        self._among: Collection[str] | None = None
+        self._bind(passages)
+
+    def _bind(self, passages: Sequence[Passage]) -> None:
+        self.links = bound_links(self._given_links, passages)
+        self._namesakes = Namesakes(passages)
+
+    def within(self, ids: Collection[str] | None) -> Collected:
+        """As if the passages with these ids were all, but for the statistics of words."""
+        if ids is None:
+            return self
+        view = copy(self)
+        view._among = ids
+        view.by_id = {name: passage for name, passage in self.by_id.items() if name in ids}
+        view.links = restricted_links(self.links, ids)
+        view.size = len(view.by_id)
+        if isinstance(self._named, NamedPassages):
+            view._named = self._named.within(ids)
+        return view
+
+    def linking(self, candidates: Sequence[Passage]) -> Collected:
+        """The same collection, with links that must know passages bound to these."""
+        view = copy(self)
+        view._bind(candidates)
+        return view
+
+    def reader(self, prior: PathPrior | None, query: str) -> Reader | None:
+        """How likely a reader of the question takes a path."""
+        worse = partial(self._namesakes, query, among=self._among)
+        return None if prior is None else prior.reader(self.size, self._named(query), worse)
+
+    def fetch(self, _ids: Sequence[str], /) -> Sequence[Passage]:
+        """Nothing: all that there is can be reached already."""
+        return ()
+
+    def retrieve(self, query: str, n: int, /) -> list[Passage]:
+        """The passages most similar to a query, or after which it is likeliest."""
+        passages = list(self.by_id.values())
+        if self.scorer.document_model.reads_meaning:
+            scores = self.scorer.document_model.document_log_probs(query, self._texts).sum(axis=1)
+        else:
+            scores = self._index.scores(query)
+        return [passages[i] for i in top(scores, n)]
+
+    def similarities(self, query: str) -> dict[str, float]:
+        """Of each text to a question, by TF-IDF."""
+        return dict(zip(self._texts, self._index.scores(query).tolist(), strict=True))
+
+    @cached_property
+    def _index(self) -> TfidfIndex:
+        """Made when the collection is first searched itself, not for the candidates of a first stage."""
+        return TfidfIndex(self._texts, language=self.scorer.language)
+
+
+def with_meaning(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRank, EmbeddingModel | None]:
+    """The ranker, and what reads meaning; a unigram model is part of that, and reads it, too.
+
+    Raises:
+        InvalidInput: the model embeds texts by itself, or `embed` is no function.
+    """
+    if embed is None:
+        return prompt_rank, None
+    own = prompt_rank.language_model
+    if isinstance(own, EmbeddingModel):
+        raise InvalidInput(f"The model {own.spec!r} embeds texts by itself: leave embed out.")
+    if not isinstance(own, UnigramModel):
+        return prompt_rank, EmbeddingModel(embed)
+    meaning = EmbeddingModel(embed, own)
+    return prompt_rank.with_model(meaning), meaning
+
+
+class PathScorer:
+    """Scores paths by their posterior.
+
+    Args:
+        prompt_rank: The likelihood of the question after a path.
+        texts: The collection, on which a copy of a lexical model is fitted that has not been fitted; or its statistics.
+        cascade: How many paths of each call are scored by the main model, that of `prompt_rank`; a pruning model, the
+            embedded unigram model, chooses them. None for all. The others follow in the order of the pruning model:
+            after the worst of the chosen ones, with the pruning model's distances, and counted in the tokens of the
+            main model.
+        meaning: Says what each passage explains where the main model is no document model; None lets the embedded
+            unigram model say it.
+    """
+
+    def __init__(
+        self,
+        prompt_rank: PromptRank,
+        texts: Sequence[str] | CollectionStatistics,
+        cascade: int | None = None,
+        meaning: EmbeddingModel | None = None,
+    ) -> None:
+        self.prompt_rank = prompt_rank.with_model(prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
+        own = self.prompt_rank.language_model
+        self.language = own.language
+        self.document_model: DocumentModel
+        self.reads_documents = isinstance(own, DocumentModel) and bool(texts)
+        if isinstance(own, DocumentModel) and texts:
+            self.document_model = own
+        else:
+            self.document_model = meaning.fitted(texts) if meaning else UnigramModel(language=own.language).fit(texts)
+        self._cascade = (
+            None if cascade is None else (PromptRank(UnigramModel(language=own.language).fit(texts)), cascade)
+        )
+
+    def ranked(self, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
+        """The paths, best first; ties keep the input order."""
+        pruning, most = self._cascade or (self.prompt_rank, len(paths))
+        if len(paths) <= most:
+            return _posteriors(self.prompt_rank, query, paths)
+        by_pruning = _posteriors(pruning, query, paths)
+        chosen, pruned = by_pruning[:most], by_pruning[most:]
+        first = sorted(item.details["position"] for item in chosen)
+        kept = _posteriors(self.prompt_rank, query, [paths[position] for position in first])
+        fall = kept[-1].score - chosen[-1].score
+        for item in pruned:
+            item.score = min(item.score + fall, kept[-1].score)  # rounding must not lift it
+            item.details |= {
+                "model": "unigram",
+                **{name: kept[-1].details[name] for name in ("tokens", "reduce", "nothing_matched")},
+            }
+        return kept + pruned
+
+
+def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
+    scored = prompt_rank.score_paths(query, [path for path, _ in paths])
+    scores, details = [], []
+    for (path, log_prior), (score, detail) in zip(paths, scored, strict=True):
+        scores.append(score + log_prior / divisor(detail))
+        details.append({**detail, "path": path.ids, "log_prior": log_prior})
+    return ranked([path for path, _ in paths], scores, details)
+
+
+def is_over(frontier: Sequence[Ranked[Path]], shorter: Sequence[Ranked[Path]]) -> bool:
+    """Whether the best path of a hop is less likely than the best of the hops before it.
+
+    >>> a, b = Path((Passage("a"),)), Path((Passage("a"), Passage("b")))
+    >>> shorter = [Ranked(a, -2.0, 1, {"tokens": 4})]
+    >>> [is_over([Ranked(b, score, 1, {"tokens": 4})], shorter) for score in (-1.9, -2.1)]
+    [False, True]
+    """
+    best = max(map(log_posterior, shorter), default=-math.inf)
+    return max(map(log_posterior, frontier)) < best
+
+
+def ranked_paths(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:
+    """The paths of all hops as one ranking; where none holds a word of the question, all count alike.
+
+    That is, unless the first stage tells those of the first hop apart (`keep_first`): longer ones come last then.
+    """
+    nothing = all(item.details["nothing_matched"] for item in found)
+    lowest = min((item.score for item in found), default=0.0)
+    levels = [
+        lowest if nothing and not (keep_first and len(item.passage.passages) == 1) else item.score for item in found
+    ]
+    details = [item.details | {"nothing_matched": nothing} for item in found]
+    ordered = ranked([item.passage for item in found], levels, details)
+    for item in ordered:
+        del item.details["position"]  # the place among the paths of all hops says nothing
+    return ordered

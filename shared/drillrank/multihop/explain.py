@@ -8,7 +8,7 @@ from typing import Any
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, Explanations, Term
-from drillrank.multihop.search_state import SearchState
+from drillrank.multihop.state import Search
 from drillrank.passages import Path, Ranked
 from drillrank.rerank.base import divisor, name_of
 from drillrank.rerank.promptrank import PromptRank
@@ -26,7 +26,7 @@ class PathReasons:
 
     query: str
     prompt_rank: PromptRank
-    state: SearchState
+    state: Search
 
     def __call__(self, ranking: Sequence[Ranked[Any]]) -> Explanations:
         """What each token of the question adds, in which document of the path, and how a reader takes that path.

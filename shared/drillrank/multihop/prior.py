@@ -1,0 +1,300 @@
+"""The prior of a path: how a reader would walk who knows the question's words, but no passage's text.
+
+    P(d | q)     = t(d | q) (ν [d is named in q] / (number of passages named) + (1 - ν) / N)
+    P(d' | d, q) = t(d' | q) ((1 - γ) F(d' | d, q) + γ (as for P(d' | q)))
+    F(d' | d, q) = mean over the kinds of links of d of P(d' | d, q, kind): one of all alike, or by the words around it
+    t(d | q)     = exp(-β (1 - s(d) / max s)),  s: words of the question in the parenthesis of d's title; max: namesakes
+    P(|c|)       = σ for one passage, (1 - σ) (1 - ρ) ρ^(|c| - 2) for more
+    log P(c | q) = log P(|c|) + log P(d1 | q) + Σ log P(d_i+1 | d_i, q)
+
+    log of the score of c = log P(q | c) + α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d)) + λ log P(c | q)
+
+A random surfer whose jumps are personalised by the question: a path over links is cheap, a jump to a passage that the
+question names by its title costs little, and a jump to anywhere costs log N. λ is above 1 because the words of a
+question are not as independent as P(q | c) takes them for. α is how well a reader knows which passage of the path
+explains which word: at 0 each is as likely as the next, so that a passage that explains the missing half of a question
+is blamed for the other half. Who searches paths has questions that few single passages answer: σ is small; each passage
+beyond the second has a price, log ρ, so that a longer path explains what the shorter one does not.
+                           random surfer: Brin & Page (1998); personalised jumps: Haveliwala (2002)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+from drillrank.errors import InvalidInput
+from drillrank.multihop.mentions import TitleIndex, word_weights
+from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, ranked, short_title
+from drillrank.rerank.base import RetrievalScores, divisor
+from drillrank.rerank.prior import NO_PRIOR, FirstStage, Prior, check_paired, posteriors
+from drillrank.text import name_tokens, terms
+
+
+@dataclass(frozen=True, slots=True)
+class PathPrior:
+    """The habits of the reader; all but the first two were fitted to training questions (docs/links.md).
+
+    Attributes:
+        jump: γ, the share of steps that follow no link.
+        named: ν, the share of jumps to passages that the question names.
+        single: σ, the share of questions that one passage answers.
+        longer: ρ, the share of paths that go on after two passages, and after each one more.
+        namesake: β, how much the words in the parenthesis of a title count among passages of one name.
+        aligned: α, from 0 to 1, how well a reader knows which passage explains which word; where a lexical model
+            scores.
+        weight: λ, how much the prior counts beside the likelihood.
+
+    Raises:
+        InvalidInput: a share that is not between 0 and 1, or another value that cannot be used.
+
+    >>> reader = PathPrior().reader(1000, {"turing"})
+    >>> reader.start("turing") > reader.start("vale")
+    True
+    >>> reader.step("vale", [{"vale": 0.5, "london": 0.5}]) > reader.step("basel", [{"vale": 0.5, "london": 0.5}])
+    True
+    """
+
+    jump: float = 0.3
+    named: float = 0.3
+    single: float = 0.5
+    longer: float = 0.05
+    namesake: float = 2.0
+    aligned: float = 0.75
+    weight: float = 1.4
+
+    @staticmethod
+    def from_dict(given: Mapping[str, Any]) -> PathPrior:
+        """A prior from `dataclasses.asdict`, as JSON has it.
+
+        Raises:
+            InvalidInput: a name is unknown, or a value cannot be used.
+
+        >>> PathPrior.from_dict({"jump": 0.2}).jump
+        0.2
+        """
+        known = [item.name for item in fields(PathPrior)]
+        if not set(given) <= set(known):
+            raise InvalidInput(f"A PathPrior has {', '.join(known)}; not {given!r:.200}.")
+        return PathPrior(**given)
+
+    def __post_init__(self) -> None:
+        for name in ("jump", "named", "single", "longer"):
+            if not isinstance(share := getattr(self, name), int | float) or not 0 < share < 1:
+                raise InvalidInput(f"{name} is a share between 0 and 1, without these themselves; not {share!r}.")
+        for name, most in (("namesake", math.inf), ("aligned", 1.0), ("weight", math.inf)):
+            if not isinstance(value := getattr(self, name), int | float) or not 0 <= value <= most:
+                raise InvalidInput(f"{name} is a number from 0 to {most:g}, not {value!r:.200}.")
+
+    def reader(self, size: int, named: Collection[str], namesake: Callable[[str], float] = lambda _: 0.0) -> Reader:
+        """The reader of one question.
+
+        Args:
+            size: Number of passages, N.
+            named: Ids of those that the question names.
+            namesake: 1 - s(d) / max s of a passage, 0 where no namesake's title fits the question better.
+        """
+        return Reader(self, size, named, namesake)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Log-probabilities (natural, at most 0) of a reader's walk, for one question."""
+
+    prior: PathPrior
+    size: int
+    named: Collection[str]
+    worse: Callable[[str], float]
+
+    def start(self, passage_id: str) -> float:
+        """Log P(d | q)."""
+        return math.log(self._arrives_at(passage_id)) + self.namesake(passage_id)
+
+    def length(self, passages: int) -> float:
+        """Log P(|c|) of a path of so many passages."""
+        single, longer = self.prior.single, self.prior.longer
+        if passages == 1:
+            return math.log(single)
+        return math.log((1 - single) * (1 - longer)) + (passages - 2) * math.log(longer)
+
+    def step(self, passage_id: str, links: Sequence[Mapping[str, float]]) -> float:
+        """Log P(d' | d, q); where d leads nowhere, the reader jumps.
+
+        Args:
+            passage_id: d'.
+            links: Where d leads, of each kind of links that leads anywhere, with the chance of each passage.
+        """
+        if not links:
+            return self.start(passage_id)
+        followed = 0.0
+        for kind in links:
+            followed += kind.get(passage_id, 0.0)
+        followed /= len(links)
+        arrives = (1 - self.prior.jump) * followed + self.prior.jump * self._arrives_at(passage_id)
+        return math.log(arrives) + self.namesake(passage_id)
+
+    def namesake(self, passage_id: str) -> float:
+        """Log t(d | q)."""
+        return -self.prior.namesake * self.worse(passage_id)
+
+    def _arrives_at(self, passage_id: str) -> float:
+        anywhere = 1 / max(self.size, 1)
+        if not self.named:
+            return anywhere
+        share = self.prior.named
+        return (share / len(self.named) if passage_id in self.named else 0) + (1 - share) * anywhere
+
+
+class Namesakes:
+    """Tells how much worse than a namesake's a passage's title fits a question.
+
+    >>> films = [Passage("", id="old", title="Hotel (1967 film)"), Passage("", id="new", title="Hotel (2004 film)")]
+    >>> [round(Namesakes(films)("Who directed the 1967 film Hotel?", id_), 2) for id_ in ("old", "new")]
+    [0.0, 0.71]
+    """
+
+    def __init__(self, passages: Iterable[Passage]) -> None:
+        named = defaultdict[str, dict[str, frozenset[str]]](dict)
+        for passage in passages:
+            if title := short_title(passage).casefold():
+                inside = PARENTHETICAL.search(passage.title)
+                named[title][passage.id] = frozenset(terms(inside["inside"])) if inside else frozenset()
+        self._group = {id_: of for of in named.values() if len(of) > 1 and any(of.values()) for id_ in of}
+
+    def __call__(self, question: str, passage_id: str, among: Container[str] | None = None) -> float:
+        """1 - s(d) / max s; `among` are the ids of the passages that there are, None is all."""
+        if (group := self._group.get(passage_id)) is None:
+            return 0.0
+        weights = word_weights(question)
+        fits = {
+            id_: sum(weights[word] for word in words if word in weights)
+            for id_, words in group.items()
+            if among is None or id_ in among
+        }
+        best = max(fits.values(), default=0.0)
+        return 1 - fits.get(passage_id, best) / best if best else 0.0
+
+
+class NamedPassages:
+    """Tells which passages a question names by their titles.
+
+    Questions are written with less care than articles: letters of either case are the same, if only one letter of
+    the mention is a capital or a digit, so that ordinary words stay ordinary, or of a script without
+    small letters. Of overlapping titles the first and longest counts.
+
+    >>> named = NamedPassages([Passage("", id="film", title="The More the Merrier (film)"), Passage("", title="more")])
+    >>> named("Who directed The More The Merrier?")
+    {'film'}
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._titles = TitleIndex(passages, fold_case=True)
+
+    def within(self, ids: Container[str]) -> NamedPassages:
+        """The same of the passages with these ids alone."""
+        view = copy(self)
+        view._titles = self._titles.within(ids)
+        return view
+
+    def __call__(self, question: str) -> set[str]:
+        """Ids of the named passages."""
+        return named_in(question, self._titles)
+
+
+class Titles(Protocol):
+    """Titles of passages, wherever they are kept; letters of either case are the same."""
+
+    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Sequence[str]]]:
+        """Where each title begins and ends among the tokens, with its passages' ids; of one start the longest first."""
+        ...
+
+
+def named_in(question: str, titles: Titles) -> set[str]:
+    """Ids of the passages that a question names by their titles, as `NamedPassages` finds them."""
+    tokens = name_tokens(question)
+    named: set[str] = set()
+    end_of_last = 0
+    for start, end, ids in titles.mentions(tokens):
+        if start >= end_of_last and any(token[0].isalnum() and not token[0].islower() for token in tokens[start:end]):
+            named.update(ids)
+            end_of_last = end
+    return named
+
+
+def check_by_order(prior: Prior | None) -> None:
+    """Refuse a prior that needs scores, where only the order of the first stage is known.
+
+    Raises:
+        InvalidInput: the prior counts cosines.
+
+    >>> check_by_order("retrieval")
+    """
+    if prior == "cosine":
+        raise InvalidInput(
+            'A retriever of paths knows the order of what it finds, not the scores: give prior="retrieval", or rerank '
+            'its documents with PromptRankRerank(prior="cosine").'
+        )
+
+
+class FirstHop:
+    """The prior of the paths of one passage.
+
+    Args:
+        prior: What the first stage's scores are; None counts nothing.
+        candidates: What the first stage brought. Of passages with the same id the first one counts.
+        scores: Their scores, if they are known.
+        weight: How much the prior counts.
+
+    Raises:
+        InvalidInput: as for `FirstStage.read`, or there are scores, but no prior to count them.
+    """
+
+    def __init__(
+        self,
+        prior: Prior | None,
+        candidates: Sequence[Passage],
+        scores: RetrievalScores | None,
+        weight: float = 1.0,
+    ) -> None:
+        self._first_stage: FirstStage | None = None
+        self._places: dict[str, int] = {}
+        if prior is None:
+            if scores is not None:
+                raise InvalidInput(NO_PRIOR)
+            return
+        if scores is not None:
+            check_paired(scores, candidates)
+        for place, passage in enumerate(candidates):
+            self._places.setdefault(passage.id, place)
+        places = self._places.values()
+        counted = None if scores is None else [scores[place] for place in places]
+        self._first_stage = FirstStage.read(prior, [candidates[place] for place in places], counted, weight)
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is a prior."""
+        return self._first_stage is not None
+
+    def posteriors(self, found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
+        """The paths of one passage, all of them, with the prior: best first, ties in the order of the candidates."""
+        if self._first_stage is None:
+            return list(found)
+        items = sorted(found, key=lambda item: self._places[item.passage.ids[0]])
+        of_links = [item.details["log_prior"] for item in items]
+        likelihoods = [
+            (item.score - log_prior / divisor(item.details), item.details)
+            for item, log_prior in zip(items, of_links, strict=True)
+        ]
+        scored = posteriors(likelihoods, self._first_stage)
+        details = [
+            {**detail, "log_prior": detail["log_prior"] + log_prior}
+            for (_, detail), log_prior in zip(scored, of_links, strict=True)
+        ]
+        scores = [
+            score + log_prior / divisor(detail) for (score, detail), log_prior in zip(scored, of_links, strict=True)
+        ]
+        return ranked([item.passage for item in items], scores, details)
