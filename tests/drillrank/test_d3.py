@@ -187,3 +187,34 @@ def test_near_duplicates_come_once_but_never_with_another_number():
 def test_without_an_llm_every_section_is_read(count):
     text = "\n\n".join(f"# Part {n}\n\nFoxes hunt {n} mice." for n in range(count))
     assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == count
+
+
+LEASE = "\n\n".join(
+    f"# Clause {n}\n\nThe tenant pays the rent of month {n} by the third day of it." for n in range(1, 40)
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "here"),
+    [
+        ("By which day does the tenant pay the rent?", True),
+        ("When is the rent of month 7 paid?", True),
+        ("How high is Mount Everest?", False),
+        ("Who won the Tour de France in 1998?", False),
+        ("Who painted the ceiling?", False),
+    ],
+)
+def test_says_when_nothing_here_speaks_of_the_question(question, here):
+    found = D3().retrieve(question, [LEASE])
+    assert found.found is here
+    assert (found.answerable >= D3().settings.answerable) is here
+
+
+def test_a_company_that_no_document_is_about_is_not_here():
+    years = [(name, year) for name in ("Acme", "Globex", "Initech") for year in range(2015, 2022)]
+    report = "{0} {1}\n\n# Sales\n\nNet sales of {0} were {1} million.\n\n# Assets\n\nThe assets of {0} fell in {1}."
+    documents = [report.format(name, year) for name, year in years]
+    ready = D3().prepare(documents, [f"{name}_{year}_10K.pdf" for name, year in years])
+    assert D3().retrieve("What were the net sales of Globex in FY2017?", ready).found
+    assert not D3().retrieve("What were the net sales of Umbrella Corporation in FY2017?", ready).found
+    assert not D3(settings={"answerable": 1}).retrieve("What were the net sales of Globex in FY2017?", ready).found

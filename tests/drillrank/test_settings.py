@@ -58,6 +58,7 @@ BAD = {
     "paragraphs": "unknown",
     "monot5": 5,
     "sections": 0,
+    "answerable": 2,
     "max_documents": 0,
     "guard_tokens": -1,
     "summarizer": 5,

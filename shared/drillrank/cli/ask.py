@@ -156,16 +156,16 @@ def run_ask(asked: Asked) -> bool:
             names = [name for name, _ in chosen]
             found = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
             said = _answered(d3, question, chosen, found) if asked.answer else None
-            found_any = found_any or bool(found if said is None else said.text)
+            found_any = found_any or bool((found and ranking.found) if said is None else said.text)
             why = _told(ranking, found, names) if asked.explain else None
             if asked.as_json:
                 if said is not None:
                     cited = [_record(question, names, found[at]) for at in said.citations]
                     print_json({"question": question, "answer": said.text or None, "citations": cited})
                 for place, item in enumerate(found):
-                    print_json(_record(question, names, item) | _reasons(why, place))
+                    print_json(_record(question, names, item) | {"found": ranking.found} | _reasons(why, place))
             else:
-                _print(question, chosen, found, said, d3.llm is None)
+                _print(question, chosen, found, said, ranking.found, d3.llm is None)
                 if why is not None:
                     terminal.console.print(why)
     return found_any
@@ -271,7 +271,12 @@ def _readable(document: Document, passage: Passage) -> str:
 
 
 def _print(
-    question: str, chosen: Chosen, found: Sequence[Ranked[Passage]], said: Answer | None, by_words: bool
+    question: str,
+    chosen: Chosen,
+    found: Sequence[Ranked[Passage]],
+    said: Answer | None,
+    here: bool,
+    by_words: bool,
 ) -> None:
     terminal.console.rule(f"Question: {one_line(question)}")
     if said is not None:
@@ -286,6 +291,8 @@ def _print(
             "Nothing matched: no paragraph has a word of the question." if by_words else "The LLM chose nothing."
         )
         return
+    if not here:
+        terminal.console.print("Nothing here seems to speak of this. What is nearest:")
     table = Table("score", "where", "evidence", show_lines=True)
     for item in found:
         _, document = chosen[item.passage.metadata["document"]]

@@ -92,7 +92,7 @@ class FileCorpus:
         chosen = set(self.names)
         if len(chosen) > limit:
             found = self._corpus.document_counts(question, list(self.names))
-            posteriors = Levels(stored_counts(found, self.names)).log_posteriors(TEMPERATURE)
+            posteriors = Levels(stored_counts(question, found, self.names)).log_posteriors(TEMPERATURE)
             chosen = {found.ids[place] for place in top(posteriors, limit)}
         return [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
 

@@ -45,6 +45,11 @@ class EvidenceRanking(Explainable[Ranked[Passage]]):
     Attributes:
         usage: What the LLM calls cost.
         steps: What was offered and chosen on the way, and what went wrong.
+        answerable: Probability that the documents speak of the question, where words alone decide: from how much of it
+            the likeliest documents cover (`drillrank.drilldown.levels`). None with an LLM, which says so itself, and
+            where a model or `embed` reads meaning.
+        found: False if nothing here speaks of the question: there is no evidence, or `answerable` is below the
+            setting of that name; what is nearest is listed all the same.
         problems: All that went wrong, each with its step and what was done instead. Where there are any, each entry's
             `details` hold them, too.
     """
@@ -55,9 +60,13 @@ class EvidenceRanking(Explainable[Ranked[Passage]]):
         usage: Usage,
         steps: Sequence[Step] = (),
         why: Callable[[Sequence[Any]], Explanations] | None = None,
+        answerable: float | None = None,
+        least: float = 0.0,
     ) -> None:
         super().__init__(ranking, why)
         self.usage = usage
+        self.answerable = answerable
+        self.found = bool(ranking) and (answerable is None or answerable >= least)
         self.steps = tuple(steps)
         self.problems = tuple(f"{step.kind}: {problem}" for step in self.steps for problem in step.problems)
         if self.problems:
@@ -290,7 +299,8 @@ class D3:
         return Drill(self._plan, ready, selection, on_step)
 
     def _found(self, drill: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
-        found = EvidenceRanking(ranking, usage, drill.steps, drill.explain)
+        least = self.settings.answerable
+        found = EvidenceRanking(ranking, usage, drill.steps, drill.explain, drill.answerable, least)
         if problems := found.problems:
             warnings.warn(
                 f"Drilling down for {drill.question!r:.100}: {'; '.join(problems[:5])}"

@@ -179,6 +179,12 @@ class Drill:
         way.scores = {**way.scores, **judged, **dict(zip(chosen, scores, strict=True))}
         return found
 
+    @property
+    def answerable(self) -> float | None:
+        """As `EvidenceRanking` has it."""
+        evidence = self.ready.evidence
+        return evidence.levels(self.question).answerable if evidence.by_words and not self._plan.with_llm else None
+
     def explain(self, found: Sequence[Ranked[Passage]]) -> Explanations:
         """Why evidence of this question stands where it stands, and what was opened, read and left on the way."""
         positions = [self._chosen[item.details["position"]] for item in found]

@@ -81,6 +81,11 @@ class Evidence:
         """Whose stemmer words go through."""
         return self._index.language
 
+    @property
+    def by_words(self) -> bool:
+        """Whether words alone decide."""
+        return self._vectors is None and type(self._ranker.language_model) is UnigramModel
+
     def levels(self, question: str) -> Levels:
         """What the words say of all paragraphs."""
         known = self._last

@@ -242,7 +242,8 @@ class LanguageModel(ABC):
             checked.append(request)
         for target in {request.target for request in checked}:
             check_surrogates(target, "A target")
-        check_number(temperature=temperature)
+        if temperature != 1:
+            check_number(temperature=temperature)
         if not checked:
             return []
         return self._log_likelihood(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from drillrank.errors import InvalidInput, ServerFailure
+from drillrank.likelihood.process import PerProcess
 from drillrank.likelihood.served import HTTPClient, split_address
 from drillrank.llm import LLM, Reply
 from drillrank.text import without_surrogates
@@ -54,21 +55,13 @@ class ServedLLM:
     ) -> None:
         self.address = address
         self._root, self.model = split_address(address)
-        self._options: dict[str, Any] = {"api_key_env": api_key_env, "timeout": timeout, "retries": retries}
-        self._options |= {"concurrency": concurrency}
+        client = partial(HTTPClient, self._root, api_key_env=api_key_env, timeout=timeout)
+        self._client = PerProcess(partial(client, retries=retries, concurrency=concurrency))
         self._parameters = dict(parameters)
-        self._clients: dict[int, HTTPClient] = {}
         self.takes_schemas = True
 
     def __repr__(self) -> str:
         return f"ServedLLM({self.address!r})"
-
-    @property
-    def _client(self) -> HTTPClient:
-        """That of this process: a fork shares neither connections nor locks."""
-        if os.getpid() not in self._clients:
-            self._clients.setdefault(os.getpid(), HTTPClient(self._root, **self._options))
-        return self._clients[os.getpid()]
 
     def complete(self, prompt: str) -> Reply:
         """What the model writes, with the tokens that its server counted.
@@ -80,7 +73,7 @@ class ServedLLM:
 
     async def acomplete(self, prompt: str) -> Reply:
         """As `complete`, without blocking the event loop; who is cancelled asks no more."""
-        return await self._client.on_worker(self.complete, prompt)
+        return await self._client().on_worker(self.complete, prompt)
 
     def complete_json(self, prompt: str, schema: Mapping[str, Any]) -> Reply:
         """As `complete`, the answer held to a JSON schema."""
@@ -97,20 +90,18 @@ class ServedLLM:
 
     async def acomplete_json(self, prompt: str, schema: Mapping[str, Any]) -> Reply:
         """As `complete_json`, without blocking the event loop."""
-        return await self._client.on_worker(self.complete_json, prompt, schema)
+        return await self._client().on_worker(self.complete_json, prompt, schema)
 
     def _asked(self, prompt: str, more: Mapping[str, Any]) -> Reply:
         if not self.model:
-            [names] = self._client.send(
-                [("/v1/models", None)], lambda _, answer: [card["id"] for card in answer["data"]], "a list of models"
-            )
+            names = list(self._client().models())
             if len(names) != 1:
-                listed = f"{', '.join(map(str, names)):.200}" or "nothing"
+                listed = f"{', '.join(names):.200}" or "nothing"
                 raise InvalidInput(f"{self.address:.200} serves {listed}: name one behind a #.")
-            self.model = str(names[0])
+            [self.model] = names
         messages = [{"role": "user", "content": without_surrogates(prompt)}]
         payload = {"model": self.model, "messages": messages, **self._parameters, **more}
-        [reply] = self._client.send([(_PATH, payload)], lambda _, answer: _reply(answer), "a chat model")
+        [reply] = self._client().send([(_PATH, payload)], lambda _, answer: _reply(answer), "a chat model")
         return reply
 
 

@@ -141,9 +141,8 @@ class CTranslate2Engine(Engine):
         except RuntimeError as error:
             if "position" not in str(error):
                 raise
-            raise InvalidInput(
-                f"A prompt or a question is longer than the model can read: give the option max_length. ({error})"
-            ) from error
+            what = "A prompt or a question is longer than the model can read: give the option max_length"
+            raise InvalidInput(f"{what}: {error!s:.200}") from error
         return found
 
     def _decode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:

@@ -148,9 +148,8 @@ def _check_predicts(model: Any, name: str) -> None:
     both_ways = getattr(config.get_text_config(), "use_bidirectional_attention", None) in (True, "all")
     if both_ways or (masked and not causal):
         raise InvalidInput(
-            f"{name!r:.200} is no causal language model: what a {type(model).__name__} says at a token depends on the "
-            "tokens that follow, which it is to predict. Models for masked tokens, such as BERT, have no likelihood "
-            "of a question."
+            f"{name!r:.200} is no causal language model: a {type(model).__name__} sees the tokens that it is to "
+            "predict, as do all models for masked tokens, such as BERT: they have no likelihood of a question."
         )
 
 

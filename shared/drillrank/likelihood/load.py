@@ -112,9 +112,8 @@ def _builder(spec: object) -> Callable[..., LanguageModel]:
     kind, colon, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if name == UNSAVED:
         raise InvalidInput(
-            f'A model of kind "{kind}" was fitted and not saved, so that a configuration cannot name it: name it '
-            "without fit, save a unigram model with model.save(directory) and name that, or pass the model itself "
-            "again."
+            f'A model of kind "{kind}" was fitted and not saved, so nothing can name it: name it without fit, save a '
+            "unigram model with model.save(directory) and name that, or pass the model itself."
         )
     if not colon or kind not in KINDS:
         raise UnknownModel(

@@ -16,8 +16,9 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from drillrank.errors import DrillrankWarning, require
@@ -31,6 +32,26 @@ _CHOICES = (_POLICY, "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 """Environment variables by which a user says how threads wait: OpenMP's, GNU's and LLVM's."""
 
 
+class PerProcess(Generic[T]):
+    """What each process makes for itself at its first use: no thread, lock or connection comes along in a fork.
+
+    >>> mine = PerProcess(list)
+    >>> mine() is mine()
+    True
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: dict[int, T] = {}
+
+    def __call__(self) -> T:
+        """That of this process."""
+        process = os.getpid()
+        if process not in self._made:  # of threads that race, all take what one of them has made
+            self._made.setdefault(process, self._make())
+        return self._made[process]
+
+
 class Worker:
     """One thread on which callers of any thread take turns: first come, first served.
 
@@ -39,15 +60,11 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self._pools: dict[int, ThreadPoolExecutor] = {}  # by process: no thread comes along into one that is forked
+        self._pool = PerProcess(partial(ThreadPoolExecutor, 1, "drillrank", setattr, (_here, "worker", id(self))))
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Have a function called on the worker, with the context variables of the caller."""
-        if os.getpid() not in self._pools:
-            self._pools.setdefault(
-                os.getpid(), ThreadPoolExecutor(1, "drillrank", setattr, (_here, "worker", id(self)))
-            )
-        return self._pools[os.getpid()].submit(copy_context().run, function, *arguments)
+        return self._pool().submit(copy_context().run, function, *arguments)
 
     def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """What a function returns on the worker; if this is the worker, it is called at once."""

@@ -44,6 +44,7 @@ from drillrank.likelihood.base import (
     TrainedAnswers,
     read_trained_answers,
 )
+from drillrank.likelihood.process import PerProcess
 from drillrank.likelihood.tokenizer import TextTokenizer, TokenModel, as_one_string, fit_to_budgets
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.text import without_surrogates
@@ -203,9 +204,8 @@ class _OpenAI(Server):
         [prompt] = prompts
         if not prompt.chat:
             raise LacksCapability(
-                "This server takes conversations and puts them into a template of its own: ask with "
-                'preset="yes-no", or with chat=True and a template without control tokens; or serve the model by vLLM, '
-                "SGLang, llama.cpp or Ollama."
+                'This server takes conversations alone: ask with preset="yes-no", or with chat=True and a template '
+                "without control tokens; or serve the model by vLLM, SGLang, llama.cpp or Ollama."
             )
         wanted: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": prompt.text}]}
         wanted |= {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": _TOP}
@@ -243,18 +243,15 @@ def _among(top: Sequence[Mapping[str, Any]], name: str, answers: Sequence[int | 
 # Over HTTP
 
 _caller: ContextVar[Future[None] | None] = ContextVar("caller", default=None)  # cancelled once nobody waits any more
-_loops: dict[int, asyncio.AbstractEventLoop] = {}  # of each process: no thread comes along into one that is forked
 
 
-def _event_loop() -> asyncio.AbstractEventLoop:
-    """The loop on which this process sends its requests, on a thread of its own."""
-    if os.getpid() not in _loops:
-        new = asyncio.new_event_loop()
-        if _loops.setdefault(os.getpid(), new) is new:
-            threading.Thread(target=new.run_forever, name="drillrank-http", daemon=True).start()
-        else:
-            new.close()
-    return _loops[os.getpid()]
+def _started_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="drillrank-http", daemon=True).start()
+    return loop
+
+
+_event_loop = PerProcess(_started_loop)  # on which requests are sent
 
 
 class HTTPClient:
@@ -282,8 +279,8 @@ class HTTPClient:
 
     @staticmethod
     def _close(process: int, client: httpx.AsyncClient) -> None:
-        if process == os.getpid() and process in _loops:
-            asyncio.run_coroutine_threadsafe(client.aclose(), _loops[process])
+        if process == os.getpid():
+            asyncio.run_coroutine_threadsafe(client.aclose(), _event_loop())
 
     async def on_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on a thread; when the caller is cancelled, so are the requests that it has under way."""
@@ -292,9 +289,8 @@ class HTTPClient:
         context.run(_caller.set, caller)
         try:
             return await asyncio.wrap_future(self._workers.submit(context.run, function, *arguments))
-        except asyncio.CancelledError:
+        finally:
             caller.cancel()
-            raise
 
     def send(self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], *expected: str) -> list[T]:
         """What is read in the answers to several requests, in order; once one fails for good, the others are cancelled.
@@ -312,9 +308,17 @@ class HTTPClient:
             caller.add_done_callback(lambda _: sending.cancel())
         try:
             return sending.result()
-        except BaseException:
-            sending.cancel()
-            raise
+        finally:
+            sending.cancel()  # nobody waits any more, as after an interrupt
+
+    def models(self) -> dict[str, dict[str, Any]]:
+        """What the server says of each of its models, by name."""
+
+        def by_name(_: int, answer: Any) -> dict[str, dict[str, Any]]:
+            return {str(card["id"]): card | {} for card in answer["data"]}
+
+        [cards] = self.send([("/v1/models", None)], by_name, "a server that lists its models")
+        return cards
 
     async def _send(
         self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], server: str, advice: str = ""
@@ -460,18 +464,10 @@ class ServedModel(TokenModel):
             raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.200}.")
         check_number(timeout=timeout)
         super().__init__(address, locals())
-        self._clients: dict[int, HTTPClient] = {}
+        client = partial(HTTPClient, self._root, api_key_env=api_key_env, timeout=timeout)
+        self._client = PerProcess(partial(client, retries=retries, concurrency=concurrency))
         self._loaded: TextTokenizer | None = None
         self._known: dict[str, Any] | None = None
-
-    @property
-    def _client(self) -> HTTPClient:
-        """That of this process: a fork shares neither connections nor locks."""
-        if os.getpid() not in self._clients:
-            names = ("api_key_env", "timeout", "retries", "concurrency")
-            client = HTTPClient(self._root, **{name: self._options[name] for name in names})
-            self._clients.setdefault(os.getpid(), client)
-        return self._clients[os.getpid()]
 
     @property
     def spec(self) -> str:
@@ -488,14 +484,13 @@ class ServedModel(TokenModel):
 
         It runs on a thread of this model's own. When the caller is cancelled, the server is asked no more.
         """
-        return await self._client.on_worker(function, *arguments)
+        return await self._client().on_worker(function, *arguments)
 
     def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
         if not self.server.likelihood:
             raise LacksCapability(
-                f"{self.server.engine} gives probabilities of what it writes, not of a prompt, so that it has no "
-                'likelihood of a question: rank with Relevance, such as Relevance(model, preset="yes-no"), or serve '
-                "the model by vLLM or SGLang for UPR, PromptRank and BRMGR."
+                f"{self.server.engine} gives probabilities of what it writes alone, so no likelihood of a question: "
+                'rank with Relevance(model, preset="yes-no"), or serve the model by vLLM or SGLang.'
             )
         if temperature != 1:
             raise InvalidInput(f"A served model scores at temperature 1, not {temperature!r:.200}: leave it out.")
@@ -542,9 +537,8 @@ class ServedModel(TokenModel):
         limited = [request.max_tokens, *(part.max_tokens for part in request.prompt if isinstance(part, Evidence))]
         if not request.chat or any(limited) or not all(isinstance(answer, str) for answer in request.answers):
             raise InvalidInput(
-                f"{self.spec!r:.200} takes text, and without the model's tokenizer no passage can be shortened here, "
-                "no token be named by its id, and no document be kept from speaking as the user: give the option "
-                'tokenizer="<model id or directory>".'
+                f"{self.spec!r:.200} takes text: to shorten passages, name tokens by id, or keep documents from "
+                'speaking as the user, give the option tokenizer="<model id or directory>".'
             )
         return _Prompt(without_surrogates(prompt_text(request.prompt)), answers=request.answers, chat=True)
 
@@ -559,7 +553,7 @@ class ServedModel(TokenModel):
             return [server.read(*pair) for pair in zip(groups[number], server.split(answer), strict=True)]
 
         requests = [server.request(self._served_name, group) for group in groups]
-        values = chain.from_iterable(self._client.send(requests, read, server.engine, server.advice))
+        values = chain.from_iterable(self._client().send(requests, read, server.engine, server.advice))
         found = dict(zip(distinct, values, strict=True))
         return [found[prompt] for prompt in prompts]
 
@@ -580,7 +574,7 @@ class ServedModel(TokenModel):
         Raises:
             InvalidInput: it cannot be loaded.
         """
-        with self._client.lock:
+        with self._client().lock:
             if self._loaded is None:
                 import transformers
 
@@ -595,20 +589,16 @@ class ServedModel(TokenModel):
     @property
     def _card(self) -> dict[str, Any]:
         """What the server says of the model, asked once."""
-        with self._client.lock:
+        with self._client().lock:
             if self._known is None:
                 self._known = self._read_card()
             return self._known
 
     def _read_card(self) -> dict[str, Any]:
         """What the server says of the model; nothing where its engine is named and it lists no models."""
-
-        def by_name(_: int, answer: Any) -> dict[str, dict[str, Any]]:
-            return {str(card["id"]): card | {} for card in answer["data"]}
-
         engine = self._options["engine"]
         try:
-            [cards] = self._client.send([("/v1/models", None)], by_name, "a server that lists its models")
+            cards = self._client().models()
         except ServerFailure:
             if engine and self._model:
                 return {}

@@ -74,7 +74,8 @@ class TextTokenizer:
         self._backend = require("tokenizers", "hf").Tokenizer.from_str(serialised)
         longest_first = sorted(self._secret_names, key=lambda name: -len(name))  # as the tokenizer itself matches them
         self._control = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
-        self._marks_in = lru_cache(256)(self._find)  # candidates share their wording
+        find = self._control.finditer
+        self._marks_in = lru_cache(256)(lambda text: [found.span() for found in find(text)])  # wording is shared
         self._host = tokenizer
         self.text_tokens = max(self._backend.get_vocab(with_added_tokens=False).values(), default=-1) + 1
         self.token_names: list[str] = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
@@ -199,9 +200,6 @@ class TextTokenizer:
             )
         trims = not (before.endswith(" ") and between.startswith(" "))
         return (before, between, True) if trims else (before[:-1], between[1:], False)
-
-    def _find(self, wording: str) -> Marks:
-        return tuple(match.span() for match in self._control.finditer(wording))
 
     def _with_secret_names(self, text: str, marks: Marks) -> str:
         pieces, at = [], 0
@@ -477,9 +475,8 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
     for position, (length, keep) in enumerate(zip(lengths, kept, strict=True)):
         if length and not keep:
             raise InvalidInput(
-                f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens) within the "
-                "budget: allow more tokens for the prompt or the document, or shorten the instruction or the "
-                "demonstrations."
+                f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens): allow more "
+                "tokens for the prompt or the document, or shorten the instruction or the demonstrations."
             )
     return kept
 

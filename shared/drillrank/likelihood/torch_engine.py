@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import compress, count, pairwise
+from operator import ne
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,9 +100,7 @@ def plan(sequences: Sequence[Sequence[int]], rooms: Sequence[int]) -> list[Stem]
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """How many tokens two sequences begin with alike."""
-    return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
+    return next(compress(count(), map(ne, one, other)), min(len(one), len(other)))
 
 
 class _OnStems(DynamicLayer):  # type: ignore[misc]

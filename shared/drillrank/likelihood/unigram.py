@@ -228,9 +228,7 @@ class UnigramModel(LanguageModel):
         if temperature != 1:
             counted = [Counter(terms(text, language)) for text in indexed] + counted
             power = 1 / temperature
-            everywhere = collection.log_power_sum(power) + power * math.log(self.mu)
-            sums = [_log_power_sum(collection, count, self.mu, power, everywhere) for count in counted]
-            log_probs -= (np.array(sums) - power * np.log(mass))[:, None]
+            log_probs -= (collection.log_power_sums(counted, self.mu, power) - power * np.log(mass))[:, None]
         if len(texts) > len(distinct) or (indexed and new):
             row = {text: number for number, text in enumerate([*indexed, *new])}
             rows = [row[text] for text in texts]
@@ -296,30 +294,24 @@ class Collection:
         """Whether p(w|C) counts the word among its own, and not as unseen."""
         return word in self.frequencies or word in self._general
 
-    def log_power_sum(self, power: float) -> float:
-        """Log of Σ p(w|C)^power over all words that the model knows and one unseen word."""
-        return float(np.logaddexp.reduce(power * self._logs))
+    def log_power_sums(self, counts: Iterable[Mapping[str, int]], mu: float, power: float) -> Floats:
+        """Of each document, log of Σ (tf(w, d) + μ p(w|C))^power over the words known here, its own, and one unseen."""
+        everywhere = float(np.logaddexp.reduce(power * self._logs)) + power * math.log(mu)  # of an empty document
+        sums = []
+        for count in counts:
+            smoothed = mu * self.probability(count)
+            of_document = power * np.log(np.array(list(count.values())) + smoothed)
+            of_collection = power * np.log(smoothed[np.array([self.knows(word) for word in count], dtype=bool)])
+            top = max(everywhere, of_document.max(initial=everywhere))  # keeps small temperatures from underflowing
+            change = np.exp(of_document - top).sum() - np.exp(of_collection - top).sum()
+            sums.append(top + np.log(change + np.exp(everywhere - top)))
+        return np.array(sums)
 
     @cached_property
     def _logs(self) -> Floats:
         known = [*self._general, *sorted(self.frequencies.keys() - self._general.keys())]  # sums never vary
         logs: Floats = np.log(np.append(self.probability(known), self.unseen))
         return logs
-
-
-def _log_power_sum(
-    collection: Collection, count: Mapping[str, int], mu: float, power: float, everywhere: float
-) -> float:
-    """Log of Σ (tf(w, d) + μ p(w|C))^power over the collection's words and the document's own, and one unseen word.
-
-    `everywhere` is the sum of an empty document.
-    """
-    smoothed = mu * collection.probability(count)
-    of_document = power * np.log(np.array(list(count.values())) + smoothed)
-    of_collection = power * np.log(smoothed[np.array([collection.knows(word) for word in count], dtype=bool)])
-    top = max(everywhere, of_document.max(initial=everywhere))  # keeps small temperatures from underflowing
-    change = np.exp(of_document - top).sum() - np.exp(of_collection - top).sum()
-    return float(top + np.log(change + np.exp(everywhere - top)))
 
 
 @lru_cache(maxsize=4)

@@ -38,9 +38,7 @@ Arguments = ParamSpec("Arguments")
 
 Reduction = Literal["mean", "sum"]
 Ensemble = Literal["max", "mean"]
-Shares = Sequence[
-    tuple[str, npt.NDArray[np.float64]]
-]  # documents of a path by name, each with its share in every token
+Shares = Sequence[tuple[str, npt.NDArray[np.float64]]]  # a path's documents by name, and their shares in each token
 ScoreScale = Literal["log_likelihood", "probability", "softmax"]
 
 PRIOR, UNMATCHED = "prior of the first stage", "no word of the question: as the least likely"

@@ -174,8 +174,8 @@ class BRMGR:
         Raises:
             InvalidInput: the query is blank, `top_n` is below 1, an item is not a passage, or a score cannot be used.
         """
-        rankings = self.rank_many([query], [retrieved], [generated], top_n, scores=None if scores is None else [scores])
-        return rankings[0]
+        of_question = None if scores is None else [scores]
+        return self.rank_many([query], [retrieved], [generated], top_n, scores=of_question)[0]
 
     def rank_many(
         self,

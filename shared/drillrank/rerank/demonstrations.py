@@ -135,18 +135,6 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
     return (*parts, Wording(after))
 
 
-def shown_demonstration(path: Path, instruction: str, target: str) -> Prompt:
-    """A demonstration as the model reads it: the prompt of its path, and what is to follow; nothing of it gives way.
-
-    Args:
-        path: Its documents are data, in which a control token is text.
-        instruction: The instruction that the candidate has, with `{path}`; it is trusted.
-        target: The question as a target: data, too.
-    """
-    parts = path_prompt(path, instruction)
-    return (*(part.text if isinstance(part, Evidence) else part for part in parts), f" {target} ")
-
-
 def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...]:
     """The demonstrations.
 

@@ -17,7 +17,7 @@ import numpy as np
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.passages import Passage, Path, check_query
-from drillrank.prompts import Prompt
+from drillrank.prompts import Evidence, Prompt
 from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
     LikelihoodFormula,
@@ -33,7 +33,6 @@ from drillrank.rerank.demonstrations import (
     check_demonstrations,
     demonstration_contexts,
     path_prompt,
-    shown_demonstration,
 )
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.settings import as_settings, check_one_of
@@ -224,10 +223,11 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         for instruction in self.instructions[: 1 if self._reads_one else None]:
             wording = instruction.replace("{path}", self._formula.template)
             for context in self._contexts or [()]:
-                parts: list[Any] = []
-                for item in context:
+                parts: list[str | Evidence] = []
+                for item in context:  # nothing of it gives way, and documents and question are data
+                    prompt = path_prompt(self._shortened(item.path, limit), wording)
                     target = self._formula.target_text(item.question, self.language_model)
-                    parts += shown_demonstration(self._shortened(item.path, limit), wording, target)
+                    parts += [part.text if isinstance(part, Evidence) else part for part in prompt] + [f" {target} "]
                 shown.append((wording, tuple(parts)))
         return shown
 

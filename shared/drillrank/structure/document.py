@@ -28,7 +28,7 @@ class Section:
         start: Offset of the first character of the heading's line in the document's text; 0 for the first section.
         end: Offset just after the section's last character.
         confidence: How certain it is that the heading is one: 1 where it is marked as such; see
-            `drillrank.structure.flat`.
+            `drillrank.structure.plain`.
     """
 
     path: tuple[str, ...]
@@ -137,9 +137,7 @@ class Document:
         Raises:
             InvalidInput: the section does not belong to this document.
         """
-        if isinstance(span, Block):
-            return self._read([span], span.start, span.end)
-        return self._read(self.blocks(span), span.start, span.end)
+        return self._read([span] if isinstance(span, Block) else self.blocks(span), span.start, span.end)
 
     def body(self, section: Section) -> str:
         """As `readable`, without the section's heading.

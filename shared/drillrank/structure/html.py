@@ -157,12 +157,13 @@ class _Page:
                 self._block += 1
             elif node is None:  # after a block
                 self._border(context)
-            elif node.name == "#text":
-                self._at = self._offset(node)
-                self._add(str(node.data), context, node)
             elif not node.name.startswith(("#c", "#p", "!")):  # a comment, an instruction, the doctype
-                self._at = self._offset(node)
-                todo += self._enter(node, context)
+                if node.origin_offset is not None:  # what the source does not hold begins where the last one did
+                    self._at = node.origin_offset + self._shift
+                if node.name == "#text":
+                    self._add(str(node.data), context, node)
+                else:
+                    todo += self._enter(node, context)
 
     def _harmless(self, odd: re.Match[str]) -> str:
         """Stands for odd markup at the same length; texts get their `<` back."""
@@ -200,10 +201,6 @@ class _Page:
                 start = min(start, node.origin_offset + self._shift)
             node = node.parent
         return start
-
-    def _offset(self, node: Node) -> int:
-        """Where a node began; elements that the source does not hold begin where the last one did."""
-        return self._at if node.origin_offset is None else node.origin_offset + self._shift
 
     def _enter(self, node: Node, context: _Context) -> list[tuple[Node | None, _Context | None]]:
         """What is still to do after the start of an element, the last first."""

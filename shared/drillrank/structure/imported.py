@@ -125,7 +125,11 @@ def rebuilt_levels(headings: Sequence[tuple[int, str]]) -> list[tuple[int, str]]
     if len({level for level, _ in rest}) != 1:
         return list(headings)
     titles = [name for _, name in rest]
-    depths = _numbered(titles) or _recurring(titles)
+    depths = _numbered(titles)
+    if depths is None:
+        counts = Counter(map(str.casefold, titles))
+        recurs = [int(counts[title.casefold()] > 1) for title in titles]
+        depths = [0] * len(titles) if recurs[0] else recurs
     levels = [rest[0][0] + depth for depth in depths]
     return [*headings[: len(headings) - len(rest)], *zip(levels, titles, strict=True)]
 
@@ -152,12 +156,6 @@ def _depth(title: str) -> float | None:
         return rank - 10.0
     found = _NUMBER.match(title)
     return float(found["number"].count(".")) if found and found["number"] else None
-
-
-def _recurring(titles: Sequence[str]) -> list[int]:
-    counts = Counter(map(str.casefold, titles))
-    below = [int(counts[title.casefold()] > 1) for title in titles]
-    return [0] * len(titles) if below[0] else below
 
 
 def document_from_docling(given: object) -> Document:
@@ -274,16 +272,13 @@ def document_from_unstructured(elements: Iterable[object]) -> Document:
             level = levels.get(str(more.get("parent_id")), depth) + 1
             levels[str(element.get("element_id"))] = level
         kind, text = _OF_UNSTRUCTURED.get(category, "paragraph"), element.get("text") or ""
-        if category in _TABLES and (rows := _html_rows(str(more.get("text_as_html") or ""))):
-            kind, text = "table", table(rows)
+        if category in _TABLES and (html := str(more.get("text_as_html") or "")):
+            page = assemble(html, scan_html(html), "html")
+            rows = "\n".join(map(page.readable, page.sections())).strip().splitlines()
+            if rows:
+                kind, text = "table", table([row.split(" | ") for row in rows])
         parts.append(Part(kind, text, level, page_number(more.get("page_number"))))
     return document_of(parts, rebuild=True)
-
-
-def _html_rows(html: str) -> list[list[str]]:
-    page = assemble(html, scan_html(html), "html")
-    shown = "\n".join(page.readable(section) for section in page.sections()).strip()
-    return [line.split(" | ") for line in shown.splitlines()]
 
 
 def document_from_llamaparse(given: object) -> Document:

@@ -243,10 +243,10 @@ def _slide(package: _Package, name: str, number: int) -> Iterator[str]:
             left_out = [shape for shape in _below(notes, "sp") if _place(shape) != "body"]
             yield from _shapes(package, {}, notes, left_out)
         elif kind == "comments":
-            said = (
+            comments = (
                 " ".join("".join(found.itertext()).split()) for found in _below(package.tree(other), "text", "txBody")
             )
-            yield from map(prose, filter(None, said))
+            yield from map(prose, filter(None, comments))
 
 
 def _place(shape: Element) -> str:
@@ -322,8 +322,8 @@ def convert(content: bytes, ending: str, path: str) -> Converted:
     except MissingExtra:
         raise
     except Exception as cause:  # the libraries raise whatever a broken file makes them stumble over
-        said = "it is broken, or protected by a password" if isinstance(cause, zipfile.BadZipFile) else str(cause)
-        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {said:.200}.") from cause
+        reason = "it is broken, or protected by a password" if isinstance(cause, zipfile.BadZipFile) else str(cause)
+        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {reason:.200}.") from cause
     if not text.strip():
         raise InvalidInput(f"{path} has no text.")
     return text, pages

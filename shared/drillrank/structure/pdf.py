@@ -17,7 +17,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import accumulate
@@ -35,14 +35,12 @@ from drillrank.structure.pdf_layout import (
     PrintedBlock,
     Row,
     Run,
-    are_enough,
     blocks_of,
     by_fonts,
     marked_rows,
     rejoined,
     rows_of,
     run_of,
-    without_continued,
     without_running,
 )
 
@@ -63,6 +61,8 @@ _DEPTH = 15
 _BATCH = 16  # pages that liteparse holds at once
 _PASSWORD = 4  # PDFium's code of an error
 _BELOW = 50.0  # points: what is written at an angle is no part of the last paragraph
+_ENOUGH = 0.2  # bookmarks a page: then they are all headings that there are
+_CONTINUED = re.compile(r"[\s\-–—]*\(?continued\)?\s*$", re.IGNORECASE)
 _BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
 _HYPHEN = re.compile(r"(\w*[^\W\d_])[-\u00ad]$")
 _LONGEST_WORD = 100
@@ -89,8 +89,8 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
     match answer:
         case {"text": text, "pages": pages, "unread": unread}:
             if unread:
-                told = f"{path}: {len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
-                warnings.warn(told, DrillrankWarning, stacklevel=3)
+                message = f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
+                warnings.warn(f"{path}: {message}", DrillrankWarning, stacklevel=3)
             return text, Pages.of(pages)
         case {"missing": missing}:
             raise MissingExtra(missing)
@@ -107,11 +107,7 @@ def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
     python = os.fsdecode(spawn.get_executable() or "")
     if _READER in os.environ:
         return {"problem": _no_python(python, "it is this program, started once more")}
-    try:
-        file = path.open("rb")
-    except OSError as cause:
-        return {"problem": f"cannot be read: {cause.strerror}."}
-    with file:
+    with path.open("rb") as file:
         try:
             done = subprocess.run(
                 [python, "-c", _START, *settings, *map(str, sys.path)],
@@ -125,13 +121,13 @@ def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
             return {"problem": f"cannot be read as PDF: it took more than {SECONDS} seconds."}
         except OSError as cause:
             return {"problem": _no_python(python, cause)}
-    said = "".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])
+    error = "".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])
     if not done.stdout.startswith(_STARTED):
-        return {"problem": _no_python(python, said or f"it ended with {done.returncode}")}
+        return {"problem": _no_python(python, error or f"it ended with {done.returncode}")}
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        answer = {"crashed": said}
+        answer = {"crashed": error}
     return answer
 
 
@@ -149,26 +145,24 @@ def serve() -> None:
     os.dup2(2, 1)  # a library that prints shall not speak in between
     os.write(answers, _STARTED)
     _limit(seconds, memory, answers)
-    answer = json.dumps(_read(sys.stdin.buffer.read(), alone=bool(alone)))
-    with os.fdopen(answers, "w", encoding="ascii") as file:
-        file.write(answer)
-    os._exit(0)  # nothing is worth the time that tearing down takes
-
-
-def _read(content: bytes, *, alone: bool) -> dict[str, Any]:
+    content = sys.stdin.buffer.read()
     try:
-        printed = printed_pages(content, alone=alone)
+        printed = printed_pages(content, alone=bool(alone))
         text, pages = text_of(printed)
+        try:
+            limits.check_extracted(len(text), len(content))
+        except InvalidInput as problem:
+            raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
+        marks = list(zip(pages.starts, pages.numbers, pages.labels, strict=True))
+        unread = [number for number, page in enumerate(printed.pages, 1) if page.is_broken]
+        answer: dict[str, Any] = {"text": text, "pages": marks, "unread": unread}
     except MissingExtra as missing:
-        return {"missing": str(missing)}
+        answer = {"missing": str(missing)}
     except InvalidInput as problem:
-        return {"problem": str(problem)}
-    try:
-        limits.check_extracted(len(text), len(content))
-    except InvalidInput as problem:
-        return {"problem": f"cannot be read as PDF: {problem}."}
-    marks = list(zip(pages.starts, pages.numbers, pages.labels, strict=True))
-    return {"text": text, "pages": marks, "unread": printed.unread}
+        answer = {"problem": str(problem)}
+    with os.fdopen(answers, "w", encoding="ascii") as file:
+        json.dump(answer, file)
+    os._exit(0)  # nothing is worth the time that tearing down takes
 
 
 def _limit(seconds: int, memory: int, answers: int) -> None:
@@ -178,7 +172,9 @@ def _limit(seconds: int, memory: int, answers: int) -> None:
         import resource
     except ImportError:  # of POSIX
         return
-    Thread(target=_end_unheard, args=(answers,), daemon=True).start()
+    waiting = select.poll()  # until nobody is left to read the answers
+    waiting.register(answers, 0)
+    Thread(target=lambda: (waiting.poll(), os._exit(1)), daemon=True).start()
     signal.alarm(seconds + 5)
     for limit, most in (
         (resource.RLIMIT_DATA, memory),
@@ -189,21 +185,20 @@ def _limit(seconds: int, memory: int, answers: int) -> None:
         resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def _end_unheard(answers: int) -> None:
-    """End when nobody is left to read the answers."""
-    waiting = select.poll()
-    waiting.register(answers, 0)
-    waiting.poll()
-    os._exit(1)
+class PrintedPage(NamedTuple):
+    """What a page shows."""
+
+    rows: list[Row]
+    label: str
+    angle: int = 0  # of most of its text, clockwise
+    is_broken: bool = False
 
 
 class PrintedPages(NamedTuple):
-    """What a file shows: the rows and the label of each page, its bookmarks, and numbers of pages that are broken."""
+    """What a file shows."""
 
-    pages: list[list[Row]]
-    labels: list[str]
+    pages: list[PrintedPage]
     bookmarks: list[Bookmark]
-    unread: list[int]
 
 
 def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
@@ -224,21 +219,21 @@ def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
         pages = _parsed(content, page_orientation_corrections=turned)
     if not any(row.text.strip() for page in pages for row in page.rows):
         raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
-    unread = [number for number, page in enumerate(pages, 1) if page.is_broken]
-    return PrintedPages([page.rows for page in pages], [page.label for page in pages], bookmarks, unread)
+    return PrintedPages(pages, bookmarks)
 
 
 def text_of(printed: PrintedPages) -> tuple[str, Pages]:
     """The pages as Markdown."""
-    words = Counter(word for rows in printed.pages for row in rows for word in _WORDS.findall(row.text.casefold()))
-    pages = without_running([[rejoined(row, words) for row in rows] for rows in printed.pages])
+    rows = [row for page in printed.pages for row in page.rows]
+    words = Counter(word for row in rows for word in _WORDS.findall(row.text.casefold()))
+    pages = without_running([[rejoined(row, words) for row in page.rows] for page in printed.pages])
     marked = marked_rows(printed.bookmarks, pages)
     blocks = [blocks_of(rows, number, marked) for number, rows in enumerate(pages)]
-    levels: dict[int, int] = {}
-    if not are_enough(marked, len(pages)):
+    levels: dict[PrintedBlock, int] = {}
+    if len(marked) < _ENOUGH * len(pages):
         deepest = max((level for entries in marked.values() for level in entries.values()), default=0)
         levels = by_fonts([block for own in blocks for block in own], deepest)
-    return _written(blocks, levels, marked, printed.labels, words)
+    return _written(blocks, levels, marked, [page.label for page in printed.pages], words)
 
 
 def _broken(cause: object) -> InvalidInput:
@@ -256,14 +251,11 @@ def bookmarks_of(content: bytes) -> list[Bookmark]:
         raise _broken(cause) from cause
     if not len(document):
         raise InvalidInput("has no pages.")
-    return list(_outline(document))
-
-
-def _outline(document: Any) -> Iterator[Bookmark]:
+    found: list[Bookmark] = []
     heights: dict[int, float] = {}
     for number, entry in enumerate(document.get_toc(max_depth=_DEPTH)):
         if number == _BOOKMARKS:
-            return
+            break
         try:
             title, target = " ".join(entry.get_title().split()), entry.get_dest()
         except UnicodeDecodeError:  # half of a character
@@ -272,33 +264,23 @@ def _outline(document: Any) -> Iterator[Bookmark]:
         if page is None or not 0 <= page < len(document):
             continue
         if page not in heights:
-            heights[page] = _height(document, page)
+            try:
+                heights[page] = document.get_page_size(page)[1]
+            except pdfium.PdfiumError:  # the page is broken
+                heights[page] = math.nan
         view = target.get_view()[1]
         above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None  # from the bottom
         y = math.nan if above is None else heights[page] - above
-        yield Bookmark(title, entry.level + 1, page, y if math.isfinite(y) else None)
+        found.append(Bookmark(title, entry.level + 1, page, y if math.isfinite(y) else None))
+    return found
 
 
-def _height(document: Any, page: int) -> float:
-    try:
-        return float(document.get_page_size(page)[1])
-    except require("pypdfium2", "pdf").PdfiumError:  # the page is broken
-        return math.nan
-
-
-class _Page(NamedTuple):
-    rows: list[Row]
-    label: str
-    angle: int = 0  # of most of its text, clockwise
-    is_broken: bool = False
-
-
-def _parsed(content: bytes, **options: Any) -> list[_Page]:
+def _parsed(content: bytes, **options: Any) -> list[PrintedPage]:
     """All pages; one that liteparse cannot read is empty."""
     liteparse = require("liteparse", "pdf")
     options |= {"ocr_enabled": False, "image_mode": "off", "quiet": True}
     parser = liteparse.LiteParse(extract_text_metadata=True, continue_on_page_error=True, **options)
-    pages: dict[int, _Page] = {}
+    pages: dict[int, PrintedPage] = {}
     total = 0
     try:
         for batch in parser.parse_batches(content, _BATCH):
@@ -306,10 +288,10 @@ def _parsed(content: bytes, **options: Any) -> list[_Page]:
             pages |= {page.page_num: _page(page) for page in batch.result.pages}
     except liteparse.ParseError as cause:
         raise _broken(cause) from cause
-    return [pages.get(number) or _Page([], str(number), is_broken=True) for number in range(1, total + 1)]
+    return [pages.get(number) or PrintedPage([], str(number), is_broken=True) for number in range(1, total + 1)]
 
 
-def _page(page: Any) -> _Page:
+def _page(page: Any) -> PrintedPage:
     """The rows of a page; what is written at another angle than most of it stands below."""
     runs: dict[int, list[Run]] = {}
     length: Counter[int] = Counter()
@@ -325,7 +307,7 @@ def _page(page: Any) -> _Page:
     for _, others in sorted(runs.items()):
         top = max((row.bottom for row in rows), default=0.0) + _BELOW - min(run.y for run in others)
         rows += rows_of([replace(run, y=run.y + top) for run in others])
-    return _Page(rows, page.page_label or str(page.page_num), most if most % 90 == 0 else 0)
+    return PrintedPage(rows, page.page_label or str(page.page_num), most if most % 90 == 0 else 0)
 
 
 def _pages_alone(content: bytes) -> bytes:
@@ -342,8 +324,8 @@ def _pages_alone(content: bytes) -> bytes:
 
 def _written(
     pages: Sequence[Sequence[PrintedBlock]],
-    levels: Mapping[int, int],
-    marked: Mapping[int, Mapping[str, int]],
+    levels: Mapping[PrintedBlock, int],
+    marked: Mapping[Row, Mapping[str, int]],
     labels: Sequence[str],
     words: Collection[str],
 ) -> tuple[str, Pages]:
@@ -351,8 +333,8 @@ def _written(
 
     Args:
         pages: The blocks of each page.
-        levels: Of blocks that are headings, by identity.
-        marked: Titles and levels of bookmarks, by the identity of the row that they name.
+        levels: Of blocks that are headings.
+        marked: Titles and levels of bookmarks, by the row that they name.
         labels: Of the pages.
         words: Of the file.
     """
@@ -363,10 +345,11 @@ def _written(
     for blocks in pages:
         firsts.append(len(parts))
         for block in blocks:
-            entries = marked.get(id(block.rows[0]), {})
-            titles = entries or ({block.text: levels[id(block)]} if id(block) in levels else {})
+            entries = marked.get(block.rows[0], {})
+            titles = entries or ({block.text: levels[block]} if block in levels else {})
             for title, level in titles.items():
-                title = without_continued(" ".join(title.split()))
+                title = " ".join(title.split())
+                title = _CONTINUED.sub("", title) or title
                 if title != heading_above:  # else it says that the section goes on
                     parts.append(f"\n\n{heading(level, title)}")
                     heading_above, last = title, None
@@ -401,7 +384,7 @@ def _shown(block: PrintedBlock, words: Collection[str]) -> str:
     return f"- {_BULLET.sub('', text, count=1)}" if block.kind == "item" and _BULLET.match(text) else text
 
 
-def _repeats(said: str, titles: Iterable[str]) -> bool:
+def _repeats(text: str, titles: Iterable[str]) -> bool:
     """Whether a row says nothing but what its bookmark says."""
-    words = _WORDS.findall(said.casefold())
+    words = _WORDS.findall(text.casefold())
     return any(words == _WORDS.findall(title.casefold())[: len(words)] for title in titles)

@@ -42,7 +42,6 @@ _WIDE = 0.7  # of its column: a line of prose that goes on in the next one
 _NARROW = 0.6  # of its column: a line inside of a table that names the rows below it
 _ENDS = (".", "!", "?", ":", ";")
 _DEEPEST = 6  # of Markdown
-_ENOUGH = 0.2  # bookmarks a page: then they are all headings that there are
 _LONGEST = 140  # characters of a heading
 _USUAL = 3  # headings of a style, where there are many in all
 _MANY = 20
@@ -50,7 +49,6 @@ _LEAST_NAMED = 3  # headings that call themselves a part, chapter or item
 _Style = tuple[float, bool, bool]  # size, bold, capitals
 _WORD = re.compile(r"\w+")
 _CAPTION = re.compile(r"\(|.*\b(?:ended|as of|(?:in|of) (?:millions|thousands|billions))\b", re.IGNORECASE)
-_CONTINUED = re.compile(r"[\s\-–—]*\(?continued\)?\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +93,9 @@ def run_of(text: str, box: tuple[float, float, float, float], font: str = "", we
     return Run(" ".join(text.split()), x, y, width, height, bold)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """What stands on one line of a column.
+    """What stands on one line of a column; each is equal to itself alone.
 
     Attributes:
         runs: From left to right.
@@ -318,6 +316,7 @@ def _end(parts: Sequence[str], start: int, counts: Mapping[str, int]) -> int:
     return best
 
 
+PrintedKind = Literal["paragraph", "item", "table"]
 _Place = tuple[str, int]  # words of a row, and how high it stands: equal on two pages, they are the same
 
 
@@ -336,15 +335,15 @@ def without_running(pages: Sequence[list[Row]]) -> list[list[Row]]:
     least = max(_LEAST_PAGES, round(_PART * len(pages)))
     kept = []
     for number, rows in enumerate(pages):
-        peeled: set[int] = set()
+        peeled: set[Row] = set()
         for side in edges[number]:  # from the edge: what stands inside of the text is no header
             for row in side:
                 # of a place that falls between two others, one of both is seen on every page
                 repeats = row.size <= largest and any(seen[place] >= least for place in _places(row, number))
                 if not repeats and not (len(row.cells) == 1 and _PAGE_NUMBER.fullmatch(row.text)):
                     break
-                peeled.add(id(row))
-        kept.append([row for row in rows if id(row) not in peeled] or rows)  # a page that is all the same is no header
+                peeled.add(row)
+        kept.append([row for row in rows if row not in peeled] or rows)  # a page that is all the same is no header
     return kept
 
 
@@ -354,9 +353,9 @@ def _places(row: Row, number: int) -> tuple[_Place, _Place]:
     return (words, int(row.y // 6)), (words, int((row.y + 3) // 6) + 10_000)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PrintedBlock:
-    """Neighbouring rows that belong together.
+    """Neighbouring rows that belong together; each is equal to itself alone.
 
     Attributes:
         kind: What they are.
@@ -364,7 +363,7 @@ class PrintedBlock:
         page: Where it begins, from 0.
     """
 
-    kind: Literal["paragraph", "item", "table"]
+    kind: PrintedKind
     rows: tuple[Row, ...]
     page: int
 
@@ -384,13 +383,13 @@ class PrintedBlock:
         return " ".join(row.text for row in self.rows)
 
 
-def blocks_of(rows: Sequence[Row], page: int, headings: Container[int] = ()) -> list[PrintedBlock]:
+def blocks_of(rows: Sequence[Row], page: int, headings: Container[Row] = ()) -> list[PrintedBlock]:
     """The blocks of a page.
 
     Args:
         rows: In reading order.
         page: From 0.
-        headings: Of rows that are known to be headings their identities: each stands alone.
+        headings: Rows that are known to be headings: each stands alone.
     """
     blocks: list[PrintedBlock] = []
     in_tables = zip(_are_of_tables(rows, headings), rows, strict=True)
@@ -398,14 +397,14 @@ def blocks_of(rows: Sequence[Row], page: int, headings: Container[int] = ()) -> 
         group_rows = [row for _, row in group]
         parts = [group_rows] if is_table else _paragraphs(group_rows, headings)
         for part in parts:
-            kind: Literal["paragraph", "item", "table"] = "item" if part[0].is_item else "paragraph"
-            blocks.append(PrintedBlock("table" if is_table else kind, tuple(part), page))
+            kind: PrintedKind = "table" if is_table else "item" if part[0].is_item else "paragraph"
+            blocks.append(PrintedBlock(kind, tuple(part), page))
     return blocks
 
 
-def _are_of_tables(rows: Sequence[Row], headings: Container[int]) -> list[bool]:
+def _are_of_tables(rows: Sequence[Row], headings: Container[Row]) -> list[bool]:
     """Of each row, whether it is of a table: rows of several cells, and lines inside that name those below."""
-    several = [len(row.cells) > 1 and id(row) not in headings for row in rows]
+    several = [len(row.cells) > 1 and row not in headings for row in rows]
     for at in range(1, len(rows) - 1):
         if several[at - 1] and several[at + 1] and _names_rows(rows, at, headings):
             several[at] = True
@@ -414,14 +413,14 @@ def _are_of_tables(rows: Sequence[Row], headings: Container[int]) -> list[bool]:
     return several
 
 
-def _names_rows(rows: Sequence[Row], at: int, headings: Container[int]) -> bool:
+def _names_rows(rows: Sequence[Row], at: int, headings: Container[Row]) -> bool:
     before, row, after = rows[at - 1 : at + 2]
     narrow = row.end - row.x < _NARROW * (row.right - row.left)
     near = after.y - row.bottom < 1.2 * row.size and row.y - before.bottom < 1.2 * row.size
-    return narrow and near and id(row) not in headings and row.size <= after.size
+    return narrow and near and row not in headings and row.size <= after.size
 
 
-def _paragraphs(rows: Sequence[Row], headings: Container[int]) -> list[list[Row]]:
+def _paragraphs(rows: Sequence[Row], headings: Container[Row]) -> list[list[Row]]:
     parts: list[list[Row]] = []
     for row in rows:
         if not parts or not _goes_on(parts[-1], row, headings):
@@ -430,10 +429,10 @@ def _paragraphs(rows: Sequence[Row], headings: Container[int]) -> list[list[Row]
     return parts
 
 
-def _goes_on(part: Sequence[Row], row: Row, headings: Container[int]) -> bool:
+def _goes_on(part: Sequence[Row], row: Row, headings: Container[Row]) -> bool:
     """Whether a row continues the rows above it."""
     last = part[-1]
-    if id(last) in headings or id(row) in headings or row.is_item or abs(row.size - last.size) > 1:
+    if last in headings or row in headings or row.is_item or abs(row.size - last.size) > 1:
         return False
     gap = row.y - last.bottom
     usual = part[1].y - part[0].bottom if len(part) > 1 else 0.75 * row.size
@@ -462,12 +461,12 @@ class Bookmark:
     y: float | None = None
 
 
-def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -> dict[int, dict[str, int]]:
-    """Titles and levels of bookmarks, by the identity of the row that they name; a row may begin several sections.
+def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -> dict[Row, dict[str, int]]:
+    """Titles and levels of bookmarks, by the row that they name; a row may begin several sections.
 
     A bookmark whose title is not on its page or the next stands at the row that it points to.
     """
-    found: dict[int, dict[str, int]] = {}
+    found: dict[Row, dict[str, int]] = {}
     last = (-1, -1)
     for mark in bookmarks:
         if not 0 <= mark.page < len(pages) or not mark.title:
@@ -478,7 +477,7 @@ def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -
             place = mark.page, tops.index(min(tops))
         if place is not None:
             last = max(last, place)
-            own = found.setdefault(id(pages[place[0]][place[1]]), {})
+            own = found.setdefault(pages[place[0]][place[1]], {})
             own.setdefault(mark.title, min(mark.level, _DEEPEST))
     return found
 
@@ -489,12 +488,12 @@ def _titled(mark: Bookmark, pages: Sequence[Sequence[Row]], last: tuple[int, int
     for page in range(mark.page, min(mark.page + 2, len(pages))):
         near: list[tuple[float, tuple[int, int]]] = []
         for at, row in enumerate(pages[page]):
-            said = _plain(row.text)
+            shown = _plain(row.text)
             # a title over two lines, or one that its text follows
-            begins = len(said) > 5 and (wanted.startswith(said) or (said.startswith(wanted) and len(wanted) > 5))
-            if (said == wanted or begins) and (page, at) > last:
+            begins = len(shown) > 5 and (wanted.startswith(shown) or (shown.startswith(wanted) and len(wanted) > 5))
+            if (shown == wanted or begins) and (page, at) > last:
                 far = 0.0 if mark.y is None else abs(row.y - mark.y)
-                near.append((far + 40 * (said != wanted), (page, at)))
+                near.append((far + 40 * (shown != wanted), (page, at)))
         if near:
             return min(near)[1]
     return None
@@ -504,13 +503,8 @@ def _plain(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def are_enough(marked: Mapping[int, object], pages: int) -> bool:
-    """Whether bookmarks outline the whole file."""
-    return len(marked) >= _ENOUGH * pages
-
-
-def by_fonts(blocks: Sequence[PrintedBlock], below: int) -> dict[int, int]:
-    """Levels of blocks that stand out by their font, by identity: larger than the text's, or bold.
+def by_fonts(blocks: Sequence[PrintedBlock], below: int) -> dict[PrintedBlock, int]:
+    """Levels of blocks that stand out by their font: larger than the text's, or bold.
 
     What calls itself a part, chapter or item stands above the others.
 
@@ -518,15 +512,19 @@ def by_fonts(blocks: Sequence[PrintedBlock], below: int) -> dict[int, int]:
         blocks: Of the whole file.
         below: A level above all of these.
     """
-    size, bold = _of_text(blocks)
-    styles: dict[int, _Style] = {}
-    named: dict[int, int] = {}
+    text_styles: Counter[tuple[float, bool]] = Counter({(0.0, False): 0})
+    for block in blocks:
+        if block.kind != "table":
+            text_styles[block.size, block.bold] += sum(len(row.text) for row in block.rows)
+    size, bold = text_styles.most_common(1)[0][0]
+    styles: dict[PrintedBlock, _Style] = {}
+    named: dict[PrintedBlock, int] = {}
     for block, after in zip(blocks, [*blocks[1:], None], strict=False):
         if _may_be(block, size, bold, after):
             text = block.text
-            styles[id(block)] = block.size, block.bold, text.isupper()
+            styles[block] = block.size, block.bold, text.isupper()
             if (rank := named_rank(text)) is not None:
-                named[id(block)] = rank
+                named[block] = rank
     if len(named) < _LEAST_NAMED:
         named = {}
     above = {rank: below + 1 + at for at, rank in enumerate(sorted(set(named.values())))}
@@ -550,15 +548,6 @@ def _levels(styles: Sequence[_Style]) -> dict[_Style, int]:
     return levels
 
 
-def _of_text(blocks: Sequence[PrintedBlock]) -> tuple[float, bool]:
-    """Size and weight of most of the text."""
-    styles: Counter[tuple[float, bool]] = Counter()
-    for block in blocks:
-        if block.kind != "table":
-            styles[block.size, block.bold] += sum(len(row.text) for row in block.rows)
-    return styles.most_common(1)[0][0] if styles else (0.0, False)
-
-
 def _may_be(block: PrintedBlock, size: float, bold: bool, after: PrintedBlock | None) -> bool:
     text = block.text
     letters = sum(map(str.isalpha, text))
@@ -569,12 +558,3 @@ def _may_be(block: PrintedBlock, size: float, bold: bool, after: PrintedBlock | 
     heads_table = after is not None and after.kind == "table" and len(block.rows[0].cells) > 1
     stands_out = block.size > 1.08 * size or (block.bold and not bold)
     return stands_out and block.size > 0.9 * size and not heads_table
-
-
-def without_continued(title: str) -> str:
-    """A heading that is repeated on the next page.
-
-    >>> without_continued("Liquidity (continued)")
-    'Liquidity'
-    """
-    return _CONTINUED.sub("", title) or title

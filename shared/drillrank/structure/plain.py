@@ -84,48 +84,41 @@ class _Heading(NamedTuple):
     at: int
     title: str
     rank: int
-    style: Literal["named", "plain", "dotted", "roman", "flat"]  # `dotted` is "1." alone, as in a list
+    style: Literal["underlined", "named", "plain", "dotted", "roman", "flat"]  # `dotted` is "1." alone, as in a list
     number: tuple[int, ...] = ()
     confidence: float = 0.95
+    end: int | None = None  # of what is underlined: more may follow in its paragraph
 
 
 def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text, and the lines that are certainly headings."""
     apart = paragraphs(text)
     spans = [part for span in apart for part in _run_on_paragraphs(text, *span)]
-    underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(text, *span))}
+    underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(at, text, *span))}
     candidates = (_candidate(at, text, *span) for at, span in enumerate(spans) if at not in underlined)
-    numbered = {heading.at: heading for heading in _plausible([found for found in candidates if found])}
+    numbered = {heading.at: heading for heading in _plausible([heading for heading in candidates if heading])}
     flat = _flat_headings(text, spans, {*underlined, *numbered})
     alone = {*apart}  # in a run of lines, what is short or in capitals is mostly the head of a table
-    flat = {at: found for at, found in flat.items() if spans[at] in alone or found.confidence >= _CERTAIN}
-    guessed = numbered | flat
-    used = {heading.rank for heading in guessed.values()}
-    used |= {_RANKS[found["under"][0]] for found in underlined.values()}
-    levels = {rank: level for level, rank in enumerate(sorted(used), 1)}
+    flat = {at: heading for at, heading in flat.items() if spans[at] in alone or heading.confidence >= _CERTAIN}
+    chosen = underlined | numbered | flat
+    levels = {rank: level for level, rank in enumerate(sorted({heading.rank for heading in chosen.values()}), 1)}
     blocks: list[Block] = []
     headings: list[tuple[int, str]] = []
     confidences: list[float] = []
     for at, (start, end) in enumerate(spans):
-        if at in underlined:
-            found = underlined[at]
-            headings.append((levels[_RANKS[found["under"][0]]], found["title"].strip()))
-            confidences.append(1.0)
-            blocks.append(Block("heading", start, found.end("under")))
-            rest = _REST_OF_LINE.match(text, found.end("under"), end)
-            start = rest.end() if rest else end
-        elif at in guessed:
-            heading = guessed[at]
+        if heading := chosen.get(at):
             headings.append((levels[heading.rank], heading.title))
             confidences.append(heading.confidence)
-            blocks.append(Block("heading", start, end))
-            start = end
+            stop = heading.end or end
+            blocks.append(Block("heading", start, stop))
+            rest = _REST_OF_LINE.match(text, stop, end)
+            start = rest.end() if rest else end
         if start < end:
             blocks.append(Block("paragraph", start, end))
     return Scan(blocks, headings, confidences=confidences)
 
 
-def _underlined(text: str, start: int, end: int) -> re.Match[str] | None:
+def _underlined(at: int, text: str, start: int, end: int) -> _Heading | None:
     """A title and the line below it, about as long, at the beginning of a paragraph."""
     found = _UNDERLINED.match(text, start, end)
     if not found:
@@ -133,7 +126,8 @@ def _underlined(text: str, start: int, end: int) -> re.Match[str] | None:
     title, under = found["title"].strip(), len(found["under"])
     fits = len(title) - _UNEVEN <= under <= 2 * len(title) + _UNEVEN  # Chinese characters are twice as wide
     plain = len(title) <= _LONGEST_TITLE and any(map(str.isalpha, title)) and not _COLUMNS.search(title)
-    return found if fits and plain else None
+    rank = _RANKS[found["under"][0]]
+    return _Heading(at, title, rank, "underlined", confidence=1.0, end=found.end("under")) if fits and plain else None
 
 
 def _candidate(at: int, text: str, start: int, end: int) -> _Heading | None:
@@ -177,7 +171,11 @@ def _plausible(candidates: list[_Heading]) -> list[_Heading]:
     ]
     chosen: list[_Heading] = []
     last: dict[str, tuple[int, ...]] = {}
-    dotted = _has_numbered_children(candidates)
+    # a "1." is a section's number, and not a list's, where there is a "1.1"
+    lists = {heading.number[0] for heading in candidates if heading.style == "dotted"}
+    dotted = any(
+        heading.style == "plain" and heading.number[:-1] and heading.number[0] in lists for heading in candidates
+    )
     for heading in candidates:
         if heading.style == "named":
             last["arabic"] = heading.number
@@ -189,17 +187,6 @@ def _plausible(candidates: list[_Heading]) -> list[_Heading]:
                 chosen.append(heading)
     single = sum(heading.style == "roman" for heading in chosen) == 1  # more likely an initial
     return [heading for heading in chosen if not (single and heading.style == "roman")]
-
-
-def _has_numbered_children(candidates: list[_Heading]) -> bool:
-    """Whether a "1." has a "1.1" after it, so that it is a section's number and not a list's."""
-    dotted: set[int] = set()
-    for heading in candidates:
-        if heading.style == "dotted":
-            dotted.add(heading.number[0])
-        elif heading.style == "plain" and len(heading.number) > 1 and heading.number[0] in dotted:
-            return True
-    return False
 
 
 def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:

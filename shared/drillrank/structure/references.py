@@ -67,7 +67,7 @@ def _label(found: re.Match[str]) -> Label:
 def _kind(name: str) -> str:
     name = name.lower().rstrip(".")
     name = name[0] if name.startswith("§") else name.removesuffix("s")
-    return {"appendice": "appendix"}.get(name, _KINDS.get(name, name))
+    return _KINDS.get(name, name)
 
 
 def _folded(title: str) -> str:

@@ -127,8 +127,7 @@ class Chunker:
         joins = self.min_tokens and self.chunking == "section"
         joins = joins and (self.max_tokens is None or splits.count(document.text) > self.max_tokens)
         if self.chunking == "fixed":
-            blocks = [run for section in sections for run in splits.blocks(section)]
-            runs = splits.packed([atom for run in blocks for atom in splits.atoms(run)])
+            runs = self._cut(splits, [run for section in sections for run in splits.blocks(section)])
         else:
             runs = self._runs(splits, wanted, bool(joins))
         chunks: list[Chunk] = []
@@ -169,8 +168,8 @@ class Chunker:
         return runs
 
     def _cut(self, splits: Splits, blocks: list[Run]) -> list[Run]:
-        """The blocks of a section, as chunks have them."""
-        if self.chunking == "content_aware_fixed":
+        """The blocks of a section, or of all, as chunks have them."""
+        if "fixed" in self.chunking:
             return splits.packed([atom for run in blocks for atom in splits.atoms(run)])
         together = len(blocks)
         if self.chunking == "paragraph":

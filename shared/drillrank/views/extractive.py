@@ -197,14 +197,15 @@ def summaries(
     """
     check_positive(max_words=max_words)
     shortened = list(texts)
-    long = [position for position, text in enumerate(texts) if not _is_own_summary(text, raw_up_to)]
+    own = is_short if raw_up_to is None else lambda text: word_count(text) <= raw_up_to
+    long = [position for position, text in enumerate(texts) if not own(text)]
     split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
     vectors = Tfidf(terms(sentence, language) for section in split for sentence in section).vectors
     first = 0
     for position, section in zip(long, split, strict=True):
-        own = vectors.between(first, first + len(section))
+        inside = vectors.between(first, first + len(section))
         first += len(section)
-        nearness = own.times(own.column_sums())  # the centroid's own length changes no order
+        nearness = inside.times(inside.column_sums())  # the centroid's own length changes no order
         shortened[position] = _extract(section, nearness, max_words)
     return shortened
 
@@ -216,10 +217,6 @@ def is_short(text: str) -> bool:
     (True, False)
     """
     return count_tokens(text) <= SHORT_SECTION
-
-
-def _is_own_summary(text: str, raw_up_to: int | None) -> bool:
-    return is_short(text) if raw_up_to is None else word_count(text) <= raw_up_to
 
 
 def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_words: int) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -363,14 +362,26 @@ class MultiViewIndex:
         question: Any = query
         if self._embed is not None:
             question = of_unit_length(embedded(getattr(self._embed, "questions", self._embed), [query]))[0]
-        ranks: dict[str, Ranks] = {view: self._ranks(view, question, seen, visible) for view in self.views}
+        ranks = {str(view): self._ranks(view, question, seen, visible) for view in self.views}
         merged = merge_ranks(ranks, top_n, self.weights, self.merge)
         found = [MergedSection(self._ids[number], score, own) for number, score, own in merged]
         if self.merge == "fusion":
             visible[[number for number, _, _ in merged]] = False
             unranked = list(dict.fromkeys(shown[visible[shown]].tolist()))[: top_n - len(merged)]
             found += [MergedSection(self._ids[number], 0.0, {}) for number in unranked]
-        return Explainable(found, partial(self._explained, query, found, top_n))
+
+        def explained(some: Sequence[MergedSection]) -> Explanations:
+            ranks = {section.section_id: rank for rank, section in enumerate(found, 1)}
+            return Explanations(
+                (
+                    explain_views(one, ranks[id_], self._names[id_], top_n, self.weights, self.merge)
+                    for one in some
+                    for id_ in [one.section_id]
+                ),
+                query,
+            )
+
+        return Explainable(found, explained)
 
     async def asearch(
         self, query: str, top_n: int = 5, among: Collection[int] | None = None
@@ -381,18 +392,6 @@ class MultiViewIndex:
     def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[Explainable[MergedSection]]:
         """`search` for each question."""
         return [self.search(query, top_n) for query in queries]
-
-    def _explained(
-        self, query: str, found: Sequence[MergedSection], top_n: int, some: Sequence[MergedSection]
-    ) -> Explanations:
-        ranks = {section.section_id: rank for rank, section in enumerate(found, 1)}
-        return Explanations(
-            (
-                explain_views(one, ranks[one.section_id], self._names[one.section_id], top_n, self.weights, self.merge)
-                for one in some
-            ),
-            query,
-        )
 
     def _ranks(self, view: str, question: Any, seen: Ranks | None, visible: npt.NDArray[np.bool_]) -> Ranks:
         """Of each section in the view, from 1 on; 0 of those whose text there does not match or may not be seen."""

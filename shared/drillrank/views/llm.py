@@ -220,6 +220,10 @@ def parse_keywords(answer: str) -> list[str]:
     return list(found.values())
 
 
+def _token_count(tokenizer: Any, text: str) -> int:
+    return len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])  # no line about long texts
+
+
 def _is_useful(view: View, answer: str) -> bool:
     return bool(parse_keywords(answer) if view == "keywords" else WORD.search(strip_reasoning(answer) or ""))
 
@@ -275,7 +279,8 @@ class HuggingFaceSummarizer:
             with _lock:
                 tokenizer, _, limit = self._loaded
                 if limit is not None:
-                    chunker = Chunker("fixed", limit - tokenizer.num_special_tokens_to_add(), tokens=tokenizer)
+                    count = partial(_token_count, tokenizer)
+                    chunker = Chunker("fixed", limit - tokenizer.num_special_tokens_to_add(), tokens=count)
                     for place, [text] in long.items():
                         long[place] = [part.text.strip() for part in chunker(parse_document(text, "text"))]
                 written = self._generated({part for parts in long.values() for part in parts})

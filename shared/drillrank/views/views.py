@@ -121,7 +121,20 @@ def section_chunks(
     made = []
     above: list[tuple[int, str]] = []  # depth and id of the chunks from the root to the section, depths rising
     for position, (chunk, name) in enumerate(zip(chunks, names, strict=True)):
-        raw = _raw(document, document_id, chunk, in_front[position], above)
+        id_ = stable_uuid(document_id, chunk.ordinal, chunk.part, "raw")
+        if not chunk.part:
+            while above and above[-1][0] >= chunk.depth:
+                above.pop()
+            above.append((chunk.depth, id_))
+        raw = SectionChunk(
+            **{field.name: getattr(chunk, field.name) for field in fields(chunk)},
+            id=id_,
+            context=in_front[position],
+            view="raw",
+            section_id=id_,
+            parent_id=above[-2][1] if len(above) > 1 else None,
+            pages=document.page_numbers(chunk.start, chunk.end),
+        )
         if "raw" in views:
             made.append(raw)
         for view in VIEWS[1:]:
@@ -130,25 +143,6 @@ def section_chunks(
                 id_ = stable_uuid(document_id, chunk.ordinal, chunk.part, view)
                 made.append(replace(raw, id=id_, text=text, context="", view=view))
     return made
-
-
-def _raw(
-    document: Document, document_id: str, chunk: Chunk, context: str, above: list[tuple[int, str]]
-) -> SectionChunk:
-    id_ = stable_uuid(document_id, chunk.ordinal, chunk.part, "raw")
-    if not chunk.part:
-        while above and above[-1][0] >= chunk.depth:
-            above.pop()
-        above.append((chunk.depth, id_))
-    return SectionChunk(
-        **{field.name: getattr(chunk, field.name) for field in fields(chunk)},
-        id=id_,
-        context=context,
-        view="raw",
-        section_id=id_,
-        parent_id=above[-2][1] if len(above) > 1 else None,
-        pages=document.page_numbers(chunk.start, chunk.end),
-    )
 
 
 def _contexts(
