@@ -84,7 +84,13 @@ def test_of_paths_and_of_path_search(model):
         add_up(PromptRank(model, ensemble=ensemble).rank(QUESTION, paths), model)
     search = PathSearch(PromptRank(model), PASSAGES, settings={"hops": 2})
     found = add_up(search.search(QUESTION), model)
-    assert {step.text for item in found for step in item.term(PATH).terms} <= {"start", "link", "jump"}
+    assert {step.text for item in found for step in item.term(PATH).terms} <= {
+        "start",
+        "link",
+        "name mention",
+        "jump",
+        "and",
+    }
     add_up(search.search_paths(QUESTION), model)
 
 
