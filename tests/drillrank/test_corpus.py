@@ -234,7 +234,7 @@ def test_another_scorer_is_passed_in():
             assert all(counts.collection.holding[word] == mean.holding[word] for word in counts.collection.holding)
             scores = np.zeros(len(counts.numbers))
             for word in counts.words:
-                [share] = model._collection.probability([word])
+                [share] = model.collection.probability([word])
                 scores += np.log((counts.tf(word) + 300 * share) / (counts.lengths + 300))
             yield counts.numbers, scores
 
