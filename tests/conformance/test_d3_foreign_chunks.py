@@ -79,7 +79,7 @@ def in_langchain(split: Callable[[list[Page]], list[Page]], originals: Sequence[
         source=store,
         documents=pages if lent else [],
         top_n=10_000,
-        settings={"sections": 10_000, "max_documents": len(pages)},
+        settings={"repeats": True, "max_documents": len(pages)},
     ).invoke(QUESTION)
     assert len({document.id for document in found}) == len(found)
     return [(d.page_content, d.metadata.get("start_index"), d.metadata["source"][:-3], d.metadata) for d in found]
@@ -92,7 +92,7 @@ def in_llama_index(parser: Any, originals: Sequence[str], lent: bool) -> Found:
         documents if lent else [],
         source=index,
         top_n=10_000,
-        settings={"sections": 10_000, "max_documents": len(documents)},
+        settings={"repeats": True, "max_documents": len(documents)},
     ).retrieve(QUESTION)
     assert len({hit.node.node_id for hit in hits}) == len(hits)
     assert all((h.node.start_char_idx is None) == (h.node.end_char_idx is None) for h in hits)

@@ -196,7 +196,16 @@ def test_langchain_tells_the_tree_with_the_end_of_a_drill_down():
     [plain] = asyncio.run(ends(retriever))
     assert "tree" not in plain
     [told] = asyncio.run(ends(retriever.model_copy(update={"explain": True})))
-    assert [node["name"] for node in told["tree"] if node["kind"] == "section"] == ["A", "B", "C", "D"]
+    assert [node["name"] for node in told["tree"] if node["kind"] == "document"] == [
+        "Document 1",
+        "Document 2",
+        "Document 3",
+    ]
+    assert [node["name"] for node in told["tree"] if node["kind"] == "section"] == [
+        "A",
+        "B",
+        "C",
+    ]  # of those with evidence
 
 
 FILES = {

@@ -328,8 +328,10 @@ class Drill:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
         scored = self.ready.evidence.scored(self.question, candidates)
         order = np.argsort(-scored.means, kind="stable").tolist()
+        most = top_n or self.ready.evidence.best(scored.totals)
         readable = (self.ready.readable[candidates[place]].text for place in order)
-        repeated = distinct(readable, top_n or self.ready.evidence.best(scored.totals))
+        each: dict[int, list[int]] = {at: [] for at in range(min(most, len(order)))}
+        repeated = each if self._plan.settings.repeats else distinct(readable, most)
         best = [order[at] for at in repeated]
         kept = [candidates[place] for place in best]
         self._judged = {}

@@ -84,6 +84,8 @@ class D3Settings:
         answerable: Where words alone decide: the probability that the documents speak of the question, from which on
             `found` is True. By .16, of 141 questions about reports, papers and manuals 5% were refused; asked of
             reports without those of the company, 79% of 47; of documents of another kind, 96% of 141.
+        repeats: Without an LLM: whether paragraphs that say the same, with the same numbers, come each for itself; else
+            the first stands for all, and its `also_at` says where else they stand.
         guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too: a
             summary may have lost what they say. 0 for none.
         summarizer: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
@@ -127,6 +129,7 @@ class D3Settings:
     sections: int | None = None
     max_documents: int | None = None
     answerable: float = 0.16
+    repeats: bool = False
     guard_tokens: int = 0
     summarizer: SummarizeBy = None
     summary_words: int = 36

@@ -171,6 +171,9 @@ class Drilling(Generic[Record]):
                 told |= usage
             if self._guarded:
                 told["guarded"] = details["guarded"]
+            if "also_at" in details:
+                also = (stored.documents[at["document"]].name[1] for at in details["also_at"])
+                told["also_in"] = "; ".join(map(str, dict.fromkeys(also)))
             if "problems" in details:
                 told["problems"] = "; ".join(details["problems"])
             keyed = {prefixed(name): value for name, value in told.items()} | notes(details)

@@ -118,7 +118,9 @@ _COST = ("prompt_tokens", "completion_tokens", "llm_calls", "tokens_estimated")
 _OF_A_RANKING = frozenset(
     [
         *_NOTES.values(),
-        *map(prefixed, ("path", "path_score", "section_score", "missing", "problems", "explanation", *_COST)),
+        *map(
+            prefixed, ("path", "path_score", "section_score", "also_in", "missing", "problems", "explanation", *_COST)
+        ),
     ]
 )
 
