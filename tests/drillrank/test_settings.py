@@ -118,6 +118,7 @@ BAD = {
     "pool": 0,
     "link_prior": "unknown",
     "cascade": 0,
+    "prune": "words",
     "prompts": ("no place",),
     "origin_key": 5,
     "links_key": 5,
