@@ -59,6 +59,7 @@ BAD = {
     "monot5": 5,
     "sections": 0,
     "answerable": 2,
+    "repeats": "perhaps",
     "max_documents": 0,
     "guard_tokens": -1,
     "summarizer": 5,

@@ -165,8 +165,9 @@ class D3Settings:
             check_one_of(AnswerBy, sections_by=self.sections_by)
         check_one_of(OnEmpty, on_empty=self.on_empty)
         check_one_of(OnFailure, on_failure=self.on_failure)
-        if not isinstance(self.whole_paths, bool):
-            raise InvalidInput(f"whole_paths is True or False, not {self.whole_paths!r:.200}.")
+        for name, flag in (("whole_paths", self.whole_paths), ("repeats", self.repeats)):
+            if not isinstance(flag, bool):
+                raise InvalidInput(f"{name} is True or False, not {flag!r:.200}.")
         if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
             raise InvalidInput(f"monot5 is a MonoT5 or a Relevance, not {self.monot5!r:.100}.")
         check_positive(
