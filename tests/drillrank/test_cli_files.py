@@ -278,7 +278,7 @@ def test_the_documents_are_those_of_the_highest_posterior(tmp_path_factory, text
     flat = [Text(text, [], at, at) for at, one in enumerate(paragraphs) for text in one]
     begun = {at: beginning(one) for at, one in enumerate(paragraphs)}
     likely = LevelIndex(flat, dict(enumerate(names)), begun).levels(question).log_posteriors(TEMPERATURE)
-    proposed = [names.index(name) for name, _ in read.documents(question, 3)]
+    proposed = [names.index(name) for name, _ in read.documents(question, 3, 0)[0]]
     assert len(proposed) == 3
     left_out = set(range(len(texts))).difference(proposed)
     assert min(likely[at] for at in proposed) >= max(likely[at] for at in left_out) - 1e-9
@@ -337,10 +337,10 @@ def test_a_corpus_that_another_process_has_locked_is_kept(tmp_path, monkeypatch)
         with pytest.warns(DrillrankWarning, match="cache cannot be used, all is read anew"):
             corpus = FileCorpus(sources_of(manual), folder)
         other.rollback()
-    assert [name for name, _ in corpus.documents("warranty", 1)] == [str(manual)]
+    assert [name for name, _ in corpus.documents("warranty", 1)[0]] == [str(manual)]
     assert kept.stat().st_ino == before
     monkeypatch.setattr(documents, "read_document", None)  # it is known
-    assert FileCorpus(sources_of(manual), folder).documents("warranty", 1)
+    assert FileCorpus(sources_of(manual), folder).documents("warranty", 1)[0]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
@@ -403,7 +403,7 @@ def test_what_another_process_has_cached_meanwhile_is_kept(tmp_path, own_cache, 
         monkeypatch.setattr(documents, "read_document", slow)
         kept.append(FileCorpus(found, own_cache))
     for corpus in kept:
-        [(name, _)] = corpus.documents("valve0", 1)
+        [(name, _)] = corpus.documents("valve0", 1, 0)[0]
         assert Path(name).name == "0.md"
     assert list(own_cache.glob("*.sqlite"))
 
@@ -427,7 +427,7 @@ def test_many_processes_fill_one_corpus_and_one_may_die(tmp_path, monkeypatch):
     assert [process.exitcode for process in filling[1:]] == [0, 0]
     monkeypatch.setattr(documents, "read_document", None)  # all are known
     corpus = FileCorpus(sources_of(*files), tmp_path / "cache")
-    assert corpus.documents("valve", 40) == [(str(file), read_document(file)) for file in files]
+    assert corpus.documents("valve", 40)[0] == [(str(file), read_document(file)) for file in files]
 
 
 def test_bad_files_of_a_folder_are_left_out_one_by_one(tmp_path):

@@ -152,20 +152,20 @@ def run_ask(asked: Asked) -> bool:
         if not corpus.names:
             raise InvalidInput("There is no file to read among those given.")
         found_any = False
-        for question, chosen, ranking in _rankings(d3, corpus, asked):
+        for question, chosen, ranking, here in _rankings(d3, corpus, asked):
             names = [name for name, _ in chosen]
             found = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
             said = _answered(d3, question, chosen, found) if asked.answer else None
-            found_any = found_any or bool((found and ranking.found) if said is None else said.text)
+            found_any = found_any or bool((found and here) if said is None else said.text)
             why = _told(ranking, found, names) if asked.explain else None
             if asked.as_json:
                 if said is not None:
                     cited = [_record(question, names, found[at]) for at in said.citations]
                     print_json({"question": question, "answer": said.text or None, "citations": cited})
                 for place, item in enumerate(found):
-                    print_json(_record(question, names, item) | {"found": ranking.found} | _reasons(why, place))
+                    print_json(_record(question, names, item) | {"found": here} | _reasons(why, place))
             else:
-                _print(question, chosen, found, said, ranking.found, d3.llm is None)
+                _print(question, chosen, found, said, here, d3.llm is None)
                 if why is not None:
                     terminal.console.print(why)
     return found_any
@@ -183,19 +183,21 @@ def _settings(asked: Asked) -> dict[str, Any]:
     return load_settings(asked.settings, "D3", model=model, trust=asked.trust)
 
 
-def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking]]:
-    """Each question, the documents that were drilled into, and its evidence."""
+def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking, bool]]:
+    """Each question, the documents that were drilled into, its evidence, and whether anything speaks of it."""
     ready: PreparedDocuments | None = None
     prepared: Sequence[str] = ()
     for question in asked.questions:
-        chosen = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
+        chosen, answerable = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
             ready, prepared = d3.prepare([document for _, document in chosen], names), names
         usage = Usage(count=token_counter(d3.settings.tokens))
         requests = d3.requests(question, ready, asked.top_n, usage=usage)
         workers = d3.settings.workers
-        yield question, chosen, run(requests, d3.llm, usage=usage, workers=workers, on_reply=_check_reply)
+        found = run(requests, d3.llm, usage=usage, workers=workers, on_reply=_check_reply)
+        here = bool(found) and (found.answerable is None or answerable >= d3.settings.answerable)
+        yield question, chosen, found, here
 
 
 def _check_reply(reply: Reply) -> None:

@@ -13,6 +13,8 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from drillrank.cli.sources import Skipped, Source
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.drilldown.evidence import TEMPERATURE
@@ -22,6 +24,7 @@ from drillrank.structure import Document, file_key
 from drillrank.vectors import top
 
 Track = Callable[[Sequence[tuple[str, Source]]], Iterable[tuple[str, Source]]]
+PARAGRAPHS = 10_000  # that are read for a question, if the likeliest documents have fewer
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
@@ -80,21 +83,34 @@ class FileCorpus:
         except CorpusError as error:
             self._start_anew(error)
 
-    def documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
-        """The names of the likeliest documents, and these, in the order of the files."""
+    def documents(
+        self, question: str, limit: int, paragraphs: int = PARAGRAPHS
+    ) -> tuple[list[tuple[str, Document]], float]:
+        """The likeliest documents, and how probable it is that any speaks of the question (`drilldown.levels`).
+
+        Args:
+            question: The question.
+            limit: How many, at least.
+            paragraphs: As many more as have so many paragraphs together.
+
+        Returns:
+            Names and documents, in the order of the files; and the probability, by the words of all files.
+        """
         try:
-            return self._documents(question, limit)
+            return self._documents(question, limit, paragraphs)
         except CorpusError as error:
             self._start_anew(error)
-            return self._documents(question, limit)
+            return self._documents(question, limit, paragraphs)
 
-    def _documents(self, question: str, limit: int) -> list[tuple[str, Document]]:
-        chosen = set(self.names)
-        if len(chosen) > limit:
-            found = self._corpus.document_counts(question, list(self.names))
-            posteriors = Levels(stored_counts(question, found, self.names)).log_posteriors(TEMPERATURE)
-            chosen = {found.ids[place] for place in top(posteriors, limit)}
-        return [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
+    def _documents(self, question: str, limit: int, paragraphs: int) -> tuple[list[tuple[str, Document]], float]:
+        found = self._corpus.document_counts(question, list(self.names))
+        levels = Levels(stored_counts(question, found, self.names))
+        order = top(levels.log_posteriors(TEMPERATURE), len(found.ids))
+        read = np.cumsum(np.bincount(found.document_of[found.section_of], minlength=len(found.ids))[order])
+        few = int(np.searchsorted(read, paragraphs, side="right"))
+        chosen = {found.ids[place] for place in order[: max(limit, few)]}
+        documents = [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
+        return documents, levels.answerable
 
     def _read(self) -> None:
         self.names: dict[str, str] = {}
