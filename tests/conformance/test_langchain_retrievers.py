@@ -47,7 +47,8 @@ def over_retrievers(documents: list[Document], **fields) -> MultiViewRetriever:
 
 
 def drill_down(documents: list[Document], **fields) -> D3Retriever:
-    return build(D3Retriever, documents=documents, **fields)
+    """Twins each for itself: other components, and their tests, build on it."""
+    return build(D3Retriever, documents=documents, **{"settings": {"repeats": True}, **fields})
 
 
 def with_llm(documents: list[Document], **fields) -> D3Retriever:

@@ -43,7 +43,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def files_of(printed: str) -> set[str]:
-    return {json.loads(line)["file"] for line in printed.splitlines()}
+    """Of the evidence, and where else the same stands."""
+    records = map(json.loads, printed.splitlines())
+    return {place["file"] for record in records for place in (record, *record.get("also", ()))}
 
 
 # JSON

@@ -3,7 +3,7 @@
     p(w|d) = λ cf(w, d) / |d| + (1 - λ) p(w|C)                              a document in its collection
     p(w|s) = (cf(w, s) + μ p(w|d)) / (|s| + μ)                              a page in its document
     p(w|p) = (tf(w, p) + μ/10 p(w|s)) / (|p| + μ/10)                        a paragraph on its page
-    S(p)   = Σ_t log p(q_t | p) + ω Σ_w log [ (v(w, d) + ε) / (mean_d v(w, d) + ε) ]
+    S(p)   = Σ_t log p(q_t | p) + ω Σ_w a(w) log [ (v(w, d) + ε) / (mean_d v(w, d) + ε) ]
 
 Each level is smoothed by the one above it: Dirichlet smoothing (Zhai & Lafferty 2001) along a tree, as McCallum & Nigam
 (1998) shrink. A page holds what belongs together, whether or not a line or a cell says it. A document without pages has
@@ -14,8 +14,9 @@ count as pages: likelihoods are compared only with those of one kind.
 What a question says of the document that it means, such as a company and a year, stands on few of its paragraphs, but
 on its cover, in its name and here and there on all of its pages. So each different word w of the question is also
 evidence for a document as a whole: v(w, d) is the share of its pages or sections that hold w, plus 1 if the beginning
-of the document does, plus 1 if its name does. In short documents paragraphs say all that already: with n pages or
-sections in a document (the geometric mean), ω = 4 n / (n + 50). Among paragraphs of one document only, this is 0.
+of the document does, plus 1 if its name does. Names, which a question writes with a capital letter, count more: a(w) is
+3 for them, else 1. In short documents paragraphs say all that already: with n pages or sections in a document (the
+geometric mean), ω = 4 n / (n + 50). Among paragraphs of one document only, this is 0.
 
 How probable it is that the documents speak of the question at all follows from how much of it their likeliest document
 covers: with i(w) = ln(1 + n / (n_w + 1/2)), where n_w of n pages or sections hold w, five times that for names, and 0
@@ -55,12 +56,14 @@ MU = 1000.0  # μ in words, for sections and pages
 PARAGRAPH_PART = 0.1  # of μ, for paragraphs
 DOCUMENT_SHARE = 0.6  # λ
 DOCUMENT_WEIGHT = 4.0  # ω of very long documents
+NAME_WEIGHT = 3.0  # a of names
 SHORT = 50.0  # pages or sections of a document at which ω is half of that
 FLOOR = 0.05  # ε
 ALONE = 300.0  # μ of `UnigramModel`
 COVERED = 0.3  # v(w, d) from which on a document speaks of a word as of its own
 _NAME = re.compile(r"(?<=[^.?!\s]\s)[\"“(]?[A-Z][\w&'’.-]*|\b[A-Z][\w&]*[A-Z\d]\w*")
 _NAMED = 5.0  # how much more a name tells
+_ASKING = ("does", "did", "doing", "long", "shall")  # that the list of stop words lacks
 _BEST = 5  # paragraphs whose documents are asked
 _FEW = 100.0  # κ n
 _REST = "\0"  # stands for all words that are not asked about
@@ -226,7 +229,8 @@ def _which_document(counts: Counts, holding: Floats) -> Floats:
     first = np.array([word not in counts.words[:at] for at, word in enumerate(counts.words)], dtype=float)
     size = np.exp(np.log(np.maximum(sizes, 1)).mean())
     weight = DOCUMENT_WEIGHT * size / (size + SHORT)
-    ratios: Floats = weight * first[:, None] * np.log((speaks + FLOOR) / (speaks.mean(axis=1, keepdims=True) + FLOOR))
+    told = first * (1 + (NAME_WEIGHT - 1) * counts.named)
+    ratios: Floats = weight * told[:, None] * np.log((speaks + FLOOR) / (speaks.mean(axis=1, keepdims=True) + FLOOR))
     return ratios
 
 
@@ -372,7 +376,7 @@ def named(question: str, words: Sequence[str], language: str) -> Floats:
 
 @lru_cache(maxsize=1)
 def _stop_terms() -> frozenset[str]:
-    return frozenset(terms(" ".join(read_words("english_stop_words.txt"))))
+    return frozenset(terms(" ".join([*read_words("english_stop_words.txt"), *_ASKING])))
 
 
 @lru_cache(maxsize=10_000)
