@@ -60,6 +60,7 @@ BAD = {
     "sections": 0,
     "answerable": 2,
     "repeats": "perhaps",
+    "as_of": "soon",
     "max_documents": 0,
     "guard_tokens": -1,
     "summarizer": 5,

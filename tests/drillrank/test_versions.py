@@ -1,89 +1,92 @@
-"""What was parsed or indexed before is known to be outdated: a change of parsers or words raises their version."""
+"""Several versions of one document side by side: the newest is read, or that of a date."""
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
-from pathlib import Path
+import json
+import os
 
 import pytest
 
-from drillrank.structure import PARSER_VERSION, read_document
-from drillrank.structure.document import document_to_json
-from drillrank.text import ANALYZER, terms
-from tests.drillrank.test_structure_complete import FILES
-from tests.pdf_files import Mark, Text, pdf_of
-from tests.word_files import word_file
+from drillrank import D3
+from drillrank.cli import main
 
-# Of what each version makes: these stay. Where another digest comes out, raise the version in
-# `drillrank.structure.read`, or in `drillrank.text`, and add it here.
-PARSED = {2: "a018e680e7cc05dfb30e4e49e5fb306d"}
-WORDS = {1: "d27ee5b90aae2b30235aca9d3bd7b0c5"}
+LEASE = "# Lease\n\nThe tenant lives in Basel.\n\nThe rent is {} francs a month.\n\nNo dogs.\n\nKeys are returned."
+QUESTION = "How many francs is the rent a month?"
 
-TEXTS = {
-    "markdown.md": (
-        "---\ntitle: Sea\n---\n\nIntro *of* it.\n\n# Sea\n\n- cod\n- eel\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
-        "Fish\n----\n\n```\ncode # no heading\n```\n\n> quoted\n\n![picture](a.png) and [link](b.md).\n"
-    ),
-    "flat.md": "1. Introduction\n\nThe sea is deep, and nobody knows it.\n\n2. Fish\n\nCod live there.\n",
-    "page.html": (
-        "<!doctype html><title>Sea</title><nav>Home</nav><main><h1>Sea</h1><p>It is <b>deep</b>.<ul><li>cod<li>eel</ul>"
-        "<h2>Fish</h2><table><tr><th>a<td>b</table><pre>x  y</pre><p hidden>no</p></main>"
-    ),
-    "paper.tex": (
-        "\\documentclass{article}\\title{Sea}\\begin{document}\\maketitle\\section{Fish}\\label{f}Cod~\\cite{a} in "
-        "\\emph{water} % comment\n\n\\subsection*{Eels}\\begin{itemize}\\item one\\item two\\end{itemize}$a^2$"
-        "\\end{document}"
-    ),
-    "plain.txt": (
-        "SEA\n===\n\nIt is deep.\n\n1.1 Fish\n\nCod live there,\nand eels.\n\n  * one\n  * two\n\nAPPENDIX A\n\nEnd.\n"
-    ),
-    "latin.txt": "Die See\r\n\r\nSie ist tief – überall.\r\n",
-}
-SPOKEN = (
-    "The rivers' crossings WERE crossed in FY22 by 10,000 naïve foxes; a_b x86 e-mail 北京大学 東京 Straßen déjà-vu."
+
+def rents(question, names, *, as_of=None, dates=(), texts=None):
+    """The rents that are found, with details."""
+    texts = texts or [LEASE.format(100 * number) for number in range(1, len(names) + 1)]
+    d3 = D3(settings={"as_of": as_of})
+    found = d3.retrieve(question, d3.prepare(texts, names, dates), 20)
+    return {item.passage.text.split()[3]: item.details for item in found if "rent" in item.passage.text}
+
+
+@pytest.mark.parametrize(
+    ("names", "newest"),
+    [
+        (["lease 2021.md", "lease 2023.md", "lease 2022.md"], "200"),
+        (["lease_2023-06.pdf", "lease_2023-11.pdf"], "200"),
+        (["Lease of 3 May 2022", "Lease of 12 March 2022"], "100"),
+        (["lease_v2.docx", "lease_v10.docx", "lease_v9.docx"], "200"),
+        (["2021/lease.md", "2019/lease.md"], "100"),
+        (["lease FY19.md", "lease FY21.md"], "200"),
+    ],
 )
+def test_of_several_versions_the_newest_is_read_and_the_others_are_named(names, newest):
+    found = rents(QUESTION, names)
+    assert set(found) == {newest}
+    [details] = found.values()
+    assert {*details["other_versions"]} == {*names} - {names[int(newest) // 100 - 1]}
 
 
-def written(folder: Path) -> list[Path]:
-    """A file of each format."""
-    for name, text in TEXTS.items():
-        (folder / name).write_bytes(text.encode())
-    table = [["Fox", "42"], ["Owl", "7"]]
-    (folder / "word.docx").write_bytes(word_file([("Sea", 1), ("It is deep.", 0), ("Fish", 2), table]))
-    _write_slides(folder / "slides.pptx")
-    with zipfile.ZipFile(folder / "book.epub", "w") as book:
-        rootfile = '<rootfile full-path="a.opf"/>'
-        book.writestr("META-INF/container.xml", f"<container><rootfiles>{rootfile}</rootfiles></container>")
-        item, spine = '<item id="one" href="one.xhtml"/>', '<itemref idref="one"/>'
-        book.writestr("a.opf", f"<package><manifest>{item}</manifest><spine>{spine}</spine></package>")
-        book.writestr("one.xhtml", "<html><body><h1>Sea</h1><p>It is <i>deep</i>.</p></body></html>")
-    pages = [
-        [Text("Sea", size=18, bold=True), Text("It is deep, and nobody knows how deep it is.", y=110)],
-        [Text("Fish", size=18, bold=True), Text("Cod live there, and", y=110), Text("eels.", y=122)],
-    ]
-    (folder / "pages.pdf").write_bytes(pdf_of(pages, [Mark("Sea", 0), Mark("Fish", 1)]).content())
-    for ending, (make, _, _) in FILES.items():
-        (folder / f"all.{ending}").write_bytes(make())
-    return sorted(folder.iterdir())
+@pytest.mark.parametrize(("as_of", "rent"), [("2022", "100"), ("2023-05", "100"), ("2023-06", "200"), ("2024", "200")])
+def test_as_of_takes_the_version_of_that_time(as_of, rent):
+    found = rents(QUESTION, ["lease_2021.md", "lease_2023-06-20.md"], as_of=as_of)
+    assert {name: details["version"] for name, details in found.items()} == {
+        rent: {"100": "2021", "200": "2023-06-20"}[rent]
+    }
 
 
-def _write_slides(file: Path) -> None:
-    pptx = pytest.importorskip("pptx", reason="needs the extra office")
-    presentation = pptx.Presentation()
-    for title, text in (("Sea", "It is deep."), ("Fish", "Cod live there.")):
-        slide = presentation.slides.add_slide(presentation.slide_layouts[1])
-        slide.shapes.title.text, slide.placeholders[1].text = title, text
-    presentation.save(file)
+def test_nothing_is_read_that_is_later():
+    assert rents(QUESTION, ["lease_2021.md", "lease_2023.md"], as_of="2020") == {}
 
 
-def test_a_change_of_a_parser_raises_its_version(tmp_path):
-    hashed = hashlib.blake2b(digest_size=16)
-    for file in written(tmp_path):
-        hashed.update(f"{file.name} {document_to_json(read_document(file))}\n".encode())
-    assert PARSED[PARSER_VERSION] == hashed.hexdigest()
+def test_a_question_that_names_a_date_is_asked_of_all_versions():
+    found = rents("How many francs was the rent a month in 2021?", ["lease_2021.md", "lease_2023.md"])
+    assert set(found) == {"100", "200"}
+    assert next(iter(found)) == "100"
 
 
-def test_a_change_of_words_raises_their_version():
-    digest = hashlib.blake2b("\n".join(terms(SPOKEN)).encode(), digest_size=16).hexdigest()
-    assert WORDS[ANALYZER] == digest
+def test_the_documents_own_date_comes_last():
+    assert set(rents(QUESTION, ["lease.md", "lease.txt"], dates=[(2023, 1, 2), (2022, 5, 6)])) == {"100"}
+    assert set(rents(QUESTION, ["lease 2020.md", "lease 2021.md"], dates=[(2023, 1, 2), (2022, 5, 6)])) == {"200"}
+
+
+@pytest.mark.parametrize(
+    ("names", "texts"),
+    [
+        (["Acme 2021.md", "Globex 2023.md"], None),  # other names
+        (["report 2021.md", "report 2023.md"], ["The rent is 100 francs.", "# B\n\nThe rent is 200 francs."]),  # others
+        (["lease.md", "lease.txt"], None),  # nothing tells which is newer
+    ],
+)
+def test_other_documents_are_no_versions(names, texts):
+    found = rents(QUESTION, names, texts=texts)
+    assert set(found) == {"100", "200"}
+    assert not any("other_versions" in details for details in found.values())
+
+
+def test_on_the_command_line(tmp_path, capsys):
+    for year, rent in ((2021, 100), (2023, 200)):
+        (tmp_path / f"lease_{year}.md").write_text(LEASE.format(rent), encoding="utf-8")
+    for options, rent, other in (([], "200", "2021"), (["--as-of", "2022-03"], "100", "2023")):
+        assert main(["ask", str(tmp_path), QUESTION, "--json", *options]) == 0
+        first = json.loads(capsys.readouterr().out.splitlines()[0])
+        assert rent in first["text"]
+        assert [os.path.basename(name) for name in first["other_versions"]] == [f"lease_{other}.md"]
+    assert main(["ask", str(tmp_path), QUESTION]) == 0
+    assert "The version of 2023" in capsys.readouterr().out
+    assert main(["ask", str(tmp_path), QUESTION, "--as-of", "2020"]) == 1
+    assert main(["ask", str(tmp_path), QUESTION, "--as-of", "soon"]) == 2
+    assert "A date is a year" in capsys.readouterr().err

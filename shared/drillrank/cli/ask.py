@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.settings import MAX_DOCUMENTS
+from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
+from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
@@ -31,6 +33,7 @@ from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
+from drillrank.settings import as_settings
 from drillrank.structure import Document, read_document
 from drillrank.structure.pages import page_range
 from drillrank.text import token_counter
@@ -53,6 +56,7 @@ class Asked:
         settings: A file of settings; None for the defaults.
         trust: Whether that file may name folders, addresses, code and keys.
         language: Whose stemmer the unigram model takes; None for that of the settings, or English.
+        as_of: Documents of later are not read; None for that of the settings, or none.
         top_n: Evidence paragraphs for each question.
         as_json: Whether to write JSON Lines.
         explain: Whether to say why.
@@ -68,6 +72,7 @@ class Asked:
     settings: str | None
     trust: bool
     language: str | None
+    as_of: str | None
     top_n: int
     as_json: bool
     explain: bool
@@ -108,6 +113,7 @@ def asked_of(given: Any, cache: Path | None) -> Asked:
         given.settings,
         given.trust_settings,
         given.language,
+        given.as_of,
         given.top_n,
         given.json,
         given.explain,
@@ -176,11 +182,14 @@ def _settings(asked: Asked) -> dict[str, Any]:
     model: str | LanguageModel | None = asked.model
     if asked.language is not None:
         model = load_evidence_model(asked.model or "unigram", language=asked.language)
-    if asked.settings is None:
-        return {"model": model or "unigram"}
-    from drillrank.evaluation.settings_file import load_settings
+    given: dict[str, Any] = {"model": model or "unigram"}
+    if asked.settings is not None:
+        from drillrank.evaluation.settings_file import load_settings
 
-    return load_settings(asked.settings, "D3", model=model, trust=asked.trust)
+        given = load_settings(asked.settings, "D3", model=model, trust=asked.trust)
+    if asked.as_of is not None:
+        given["settings"] = replace(as_settings(D3Settings, given.get("settings", {})), as_of=asked.as_of)
+    return given
 
 
 def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking, bool]]:
@@ -191,13 +200,23 @@ def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, C
         chosen, answerable = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
         names = [name for name, _ in chosen]
         if ready is None or names != prepared:
-            ready, prepared = d3.prepare([document for _, document in chosen], names), names
+            ready = d3.prepare([document for _, document in chosen], names, [*map(_changed, names)])
+            prepared = names
         usage = Usage(count=token_counter(d3.settings.tokens))
         requests = d3.requests(question, ready, asked.top_n, usage=usage)
         workers = d3.settings.workers
         found = run(requests, d3.llm, usage=usage, workers=workers, on_reply=_check_reply)
         here = bool(found) and (found.answerable is None or answerable >= d3.settings.answerable)
         yield question, chosen, found, here
+
+
+def _changed(file: str) -> Date | None:
+    """The day on which a file was changed last."""
+    try:
+        day = date.fromtimestamp(Path(file).stat().st_mtime)
+    except (OSError, ValueError, OverflowError):  # standard input
+        return None
+    return day.year, day.month, day.day
 
 
 def _check_reply(reply: Reply) -> None:
@@ -234,6 +253,7 @@ def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[
         "section": place["section_path"],
         "span": [place["start"], place["end"]] if "start" in place else None,
         "text": item.passage.text,
+        **{name: item.details[name] for name in ("version", "other_versions") if name in item.details},
         **({"also": also} if (also := _also(names, item)) else {}),
     }
 
@@ -301,10 +321,19 @@ def _print(
         text = one_line(excerpt(_readable(document, item.passage), 5 * EXCERPT))
         if also := [_where(chosen, place) for place in item.details.get("also_at", ())]:
             text += f"\nThe same: {'; '.join(also[:_ALSO])}{f'; and {len(also) - _ALSO} more' * (len(also) > _ALSO)}"
-        where = f"{_where(chosen, item.passage.metadata)}\n{one_line(item.passage.title)}"
+        where = f"{_where(chosen, item.passage.metadata)}\n{one_line(item.passage.title)}{_version(item)}"
         score = f"{item.score:.3f}" if said is None else escape(f"[{item.rank}] {item.score:.3f}")
         table.add_row(score, where, text)
     terminal.console.print(table)
+
+
+def _version(item: Ranked[Passage]) -> str:
+    """Which version of several it stands in."""
+    if not (others := item.details.get("other_versions")):
+        return ""
+    of = f" of {item.details['version']}" if "version" in item.details else ""
+    more = f" and {len(others) - _ALSO} more" if len(others) > _ALSO else ""
+    return f"\nThe version{of}; there are others: {', '.join(map(one_line, others[:_ALSO]))}{more}"
 
 
 def _where(chosen: Chosen, place: Mapping[str, Any]) -> str:

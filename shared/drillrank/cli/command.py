@@ -126,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     ask.add_argument("--answer", action="store_true", help="have the LLM answer from the evidence, with citations")
     ask.add_argument("--language", help='whose stemmer the unigram model takes, such as german; "english" by default')
+    ask.add_argument("--as-of", metavar="DATE", help="leave out files of later, and take that time's version: 2023-06")
     ask.add_argument("--settings", metavar="FILE", help="settings of D3, as `drillrank tune` writes them")
     ask.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
     ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")

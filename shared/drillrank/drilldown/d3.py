@@ -20,6 +20,7 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import AnswerBy, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
+from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
@@ -160,13 +161,18 @@ class D3:
         self,
         documents: Sequence[Document | str] | Sequence[OutlineSection],
         names: Sequence[str | None] = (),
+        dates: Sequence[Date | None] = (),
     ) -> PreparedDocuments:
         """Parse and index documents once, for many questions; `embed` runs here.
 
         Args:
             documents: Parsed documents or strings, or the sections of documents that live elsewhere.
             names: What each document is called, in their order: a file's name, a title, a company and a year. Words of
-                a question that a name holds speak for its document.
+                a question that a name holds speak for its document. Documents whose names differ in dates or numbers of
+                versions only, and that share most of their paragraphs, are versions of one: of these only the newest
+                is read (`D3Settings.as_of`), unless the question names a date; `details` hold `version`, its date, and
+                `other_versions`, the names of the others.
+            dates: Year, month and day of each document, for those whose name has none.
 
         Raises:
             InvalidInput: an item is none of these, or the embeddings are not one vector a text.
@@ -188,7 +194,11 @@ class D3:
             except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
                 lm = lm.fitted([paragraph.titled_text for paragraph in readable])
         section_indices = [at for at, section in enumerate(sections) for _ in section.readable]
-        return PreparedDocuments(tree, Evidence(readable, lm, index, self.embed, section_indices), known)
+        texts: dict[int | str, list[str]] = {}
+        for section in sections:
+            texts.setdefault(section.path[0], []).extend(paragraph.text for paragraph in section.readable)
+        versions = Versions(known, texts, {number: date for number, date in enumerate(dates) if date})
+        return PreparedDocuments(tree, Evidence(readable, lm, index, self.embed, section_indices), known, versions)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""

@@ -15,6 +15,7 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, MAX_DOCUMENTS, WITHOUT_SECTIONS, AnswerBy, D3Settings, Strategy
 from drillrank.drilldown.tree import Decision, Way, beginning
+from drillrank.drilldown.versions import as_date
 from drillrank.explanation import Explanation, Explanations
 from drillrank.llm import Requests
 from drillrank.passages import Passage, Ranked, ranked
@@ -165,6 +166,7 @@ class Drill:
                 **more,
                 **chosen_by,
                 "guarded": position in guarded,
+                **ready.versions.details(ready.outline.sections[ready.section_indices[position]].path[0]),
                 **_section_details((likely or {}).get(ready.section_indices[position])),
             }
             for position, (_, more) in zip(chosen, scored, strict=True)
@@ -208,13 +210,16 @@ class Drill:
         of_document: dict[int | str, list[int]] = {}
         for position, section in enumerate(ready.outline.sections):
             of_document.setdefault(section.path[0], []).append(position)
+        as_of = self._plan.settings.as_of
+        outdated = ready.versions.outdated(self.question, None if as_of is None else as_date(as_of))
         limit = self._plan.settings.max_documents or (MAX_DOCUMENTS if self._plan.with_llm else len(of_document))
-        if len(of_document) <= limit:
-            return list(range(len(ready.outline.sections)))
+        current = [document for document in of_document if document not in outdated]
+        if len(current) <= limit:
+            return [position for document in current for position in of_document[document]]
         posteriors = ready.evidence.levels(self.question).log_posteriors(TEMPERATURE)
         likely = dict(zip(of_document, posteriors.tolist(), strict=True))
-        kept = set(sorted(likely, key=likely.__getitem__, reverse=True)[:limit])
-        self._note(Step("documents", len(of_document), tuple(map(str, sorted(kept, key=list(of_document).index)))))
+        kept = set(sorted(current, key=likely.__getitem__, reverse=True)[:limit])
+        self._note(Step("documents", len(current), tuple(map(str, sorted(kept, key=list(of_document).index)))))
         return [position for document, inside in of_document.items() if document in kept for position in inside]
 
     # Sections

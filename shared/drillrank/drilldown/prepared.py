@@ -8,6 +8,7 @@ from functools import cached_property
 
 from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.outline import Outline
+from drillrank.drilldown.versions import Versions
 from drillrank.passages import Passage
 
 
@@ -19,11 +20,13 @@ class PreparedDocuments:
         outline: The sections of all documents.
         evidence: Likelihoods of their paragraphs.
         names: Of documents, by their place in the input, as far as they are known.
+        versions: Which of them are versions of one.
     """
 
     outline: Outline
     evidence: Evidence
     names: Mapping[int | str, str] = field(default_factory=dict)
+    versions: Versions = field(default_factory=lambda: Versions({}, {}))
 
     @cached_property
     def paragraphs(self) -> tuple[Passage, ...]:

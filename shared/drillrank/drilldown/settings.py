@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from drillrank.drilldown.condensing import SummarizeBy
+from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
@@ -81,9 +82,11 @@ class D3Settings:
         sections: Without an LLM, read the paragraphs of so many sections only, the likeliest; None reads all.
         max_documents: Of more documents than this, only the likeliest are drilled into (`drilldown.levels`); None is 8
             with an LLM, all without.
+        as_of: A year, month or day such as `"2023-06"`: documents of later are not read, and of several versions of one
+            that of this time is (`D3.prepare`). None takes the newest.
         answerable: Where words alone decide: the probability that the documents speak of the question, from which on
-            `found` is True. By .16, of 141 questions about reports, papers and manuals 5% were refused; asked of
-            reports without those of the company, 79% of 47; of documents of another kind, 96% of 141.
+            `found` is True. By .16, of 141 questions about reports, papers and READMEs 5% were refused; asked of
+            reports of other companies, 79% of 47; of documents of another kind, 97% of 141 (docs/drill-down.md).
         repeats: Without an LLM: whether paragraphs that say the same, with the same numbers, come each for itself; else
             the first stands for all, and its `also_at` says where else they stand.
         guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too: a
@@ -128,6 +131,7 @@ class D3Settings:
     monot5: MonoT5 | Relevance | None = None
     sections: int | None = None
     max_documents: int | None = None
+    as_of: str | None = None
     answerable: float = 0.16
     repeats: bool = False
     guard_tokens: int = 0
@@ -177,6 +181,8 @@ class D3Settings:
         )
         if not isinstance(self.answerable, int | float) or not 0 <= self.answerable <= 1:
             raise InvalidInput(f"answerable is a probability from 0 to 1, not {self.answerable!r:.200}.")
+        if self.as_of is not None:
+            as_date(self.as_of)
         check_limits(sections=self.sections, max_documents=self.max_documents, written_words=self.written_words)
         if self.summarize_above != 0:
             check_limits(summarize_above=self.summarize_above)
