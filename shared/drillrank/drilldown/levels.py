@@ -16,7 +16,7 @@ on its cover, in its name and here and there on all of its pages. So each differ
 evidence for a document as a whole: v(w, d) is the share of its pages or sections that hold w, plus 1 if the beginning
 of the document does, plus 1 if its name does. Names, which a question writes with a capital letter, count more: a(w) is
 3 for them, else 1. In short documents paragraphs say all that already: with n pages or sections in a document (the
-geometric mean), ω = 4 n / (n + 50). Among paragraphs of one document only, this is 0.
+geometric mean), ω = 6 n / (n + 150). Among paragraphs of one document only, this is 0.
 
 How probable it is that the documents speak of the question at all follows from how much of it their likeliest document
 covers: with i(w) = ln(1 + n / (n_w + 1/2)), where n_w of n pages or sections hold w, five times that for names, and 0
@@ -55,9 +55,9 @@ from drillrank.vectors import Floats, Integers, SparseMatrix, added_up, top, wor
 MU = 1000.0  # μ in words, for sections and pages
 PARAGRAPH_PART = 0.1  # of μ, for paragraphs
 DOCUMENT_SHARE = 0.6  # λ
-DOCUMENT_WEIGHT = 4.0  # ω of very long documents
+DOCUMENT_WEIGHT = 6.0  # ω of very long documents
 NAME_WEIGHT = 3.0  # a of names
-SHORT = 50.0  # pages or sections of a document at which ω is half of that
+SHORT = 150.0  # pages or sections of a document at which ω is half of that
 FLOOR = 0.05  # ε
 ALONE = 300.0  # μ of `UnigramModel`
 COVERED = 0.3  # v(w, d) from which on a document speaks of a word as of its own
