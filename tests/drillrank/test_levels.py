@@ -22,7 +22,9 @@ documents = st.lists(st.tuples(st.booleans(), texts, texts, sections.filter(len)
 
 
 @settings(max_examples=150, deadline=None)
-@given(documents, st.lists(st.sampled_from([*WORDS, "unseen"]), min_size=1, max_size=5).map(" ".join))
+@given(
+    documents, st.lists(st.sampled_from([*WORDS, "unseen", "Owl", "Dividend"]), min_size=1, max_size=5).map(" ".join)
+)
 def test_scores_are_those_of_the_formulas(given_documents, question):
     read, names, beginnings = [], {}, {}
     for number, (paged, name, beginning, parts) in enumerate(given_documents):
@@ -37,6 +39,7 @@ def test_scores_are_those_of_the_formulas(given_documents, question):
     frequencies = {word: counted(read).count(word) for word in {*counted(read)}}
     collection = Collection(frequencies)
     asked = terms(question)
+    named = {word for token in question.split()[1:] if token[0].isupper() for word in terms(token)}
     sizes = {number: len({text.section for text in read if text.document == number}) for number in names}
     size = math.exp(fmean(math.log(n) for n in sizes.values()))
 
@@ -60,7 +63,10 @@ def test_scores_are_those_of_the_formulas(given_documents, question):
             total += math.log((words.count(word) + mu * above) / (len(words) + mu))
         for word in {*asked}:
             mean = fmean(speaks(word, number) for number in names)
-            total += 4 * size / (size + 50) * math.log((speaks(word, text.document) + 0.05) / (mean + 0.05))
+            names_weight = 3 if word in named else 1
+            total += (
+                names_weight * 6 * size / (size + 150) * math.log((speaks(word, text.document) + 0.05) / (mean + 0.05))
+            )
         if not found.matched.any():
             total = math.fsum(map(math.log, collection.probability(asked).tolist()))
         assert found.totals[at] == pytest.approx(total, abs=1e-9)
