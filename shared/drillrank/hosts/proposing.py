@@ -299,29 +299,29 @@ def _of_all(said: str) -> Problem:
 def _stale(documents: Sequence[Name]) -> str:
     return (
         f"What was given of {len(documents)} documents differs from what the source found, for example of "
-        f"{documents[0][1]!r}: the source's text is taken. Give the documents as they are stored now."
+        f"{documents[0][1]!r:.200}: the source's text is taken. Give the documents as they are stored now."
     )
 
 
 def _lost(documents: Sequence[Name]) -> str:
     return (
         f"Sections of {len(documents)} documents were found whose raw records are neither in the source nor in its "
-        f"store, for example of {documents[0][1]!r}: pass them as documents."
+        f"store, for example of {documents[0][1]!r:.200}: pass them as documents."
     )
 
 
 def _mixed(documents: Sequence[Name]) -> str:
     return (
         f"Records of {len(documents)} documents claim the same place with different texts, for example of "
-        f"{documents[0][1]!r}: two versions, or two owners, under one id. They are not put together: each record that "
-        "was found is read by itself. Delete old versions, or filter by owner, or give ids a namespace."
+        f"{documents[0][1]!r:.200}: two versions, or two owners, under one id. They are not put together: each record "
+        "that was found is read by itself. Delete old versions, or filter by owner, or give ids a namespace."
     )
 
 
 def _without_offsets(documents: Sequence[Name]) -> str:
     return (
         f"Chunks of {len(documents)} documents do not say where in the document they stand, for example of "
-        f"{documents[0][1]!r}: paragraphs of theirs have no offsets, and end where a chunk ends. Pass the "
+        f"{documents[0][1]!r:.200}: paragraphs of theirs have no offsets, and end where a chunk ends. Pass the "
         "originals as documents, or split so that offsets are noted (in LangChain: add_start_index=True)."
     )
 

@@ -277,7 +277,7 @@ def tell_gone(component: str, ids: Sequence[str], where: str = "is no longer in 
     if ids:
         warn(
             f"{component}: the raw record of {len(ids)} sections, found by keywords or summary, {where}; for example "
-            f"{ids[0]!r}. They are left out."
+            f"{ids[0]!r:.200}. They are left out."
         )
 
 

@@ -124,7 +124,7 @@ def _what_is_wrong(cls: type[BaseModel], given: Mapping[str, Any], problem: Vali
     if "settings" in known and hasattr(known["settings"].default, name):
         return f"{name} of {cls.__name__} is one of its settings: give settings={{{name!r:.200}: ...}}."
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else f". Its fields are: {', '.join(sorted(known))}."
+    hint = f"; did you mean {near[0]!r:.200}?" if near else f". Its fields are: {', '.join(sorted(known))}."
     return f"{cls.__name__} has no field {name!r:.200}{hint}"
 
 

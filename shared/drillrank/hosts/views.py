@@ -290,7 +290,10 @@ class MergedViews:
         documents = self.told.new("around", missing.values())
         ids = [id_ for id_, document in missing.items() if document in documents]
         if ids:
-            _warn(f"{len(ids)} sections around those found are not at hand, for example {ids[0]!r}. They are left out")
+            _warn(
+                f"{len(ids)} sections around those found are not at hand, for example {ids[0]!r:.200}. "
+                "They are left out"
+            )
 
 
 def merged_in_memory(
@@ -433,7 +436,7 @@ class ViewRetrieval:
             indexed, owners = texts_of(sections, texts(), views)
             missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
             if missing:
-                raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r}.")
+                raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r:.200}.")
             self._embed = embed
             self._settings = {"retriever": retriever, "weights": weights, "language": language, "merge": merge}
             self._indexed = list(zip(indexed, owners, strict=True))

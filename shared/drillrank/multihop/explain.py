@@ -57,7 +57,7 @@ class PathReasons:
             return Path(tuple(self.state.reachable[name] for name in item.details["path"]))
         except KeyError:
             raise InvalidInput(
-                f"Passage {item.passage.id!r} is not of this search: explain what it returned."
+                f"Passage {item.passage.id!r:.200} is not of this search: explain what it returned."
             ) from None
 
 

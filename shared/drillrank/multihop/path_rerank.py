@@ -59,7 +59,7 @@ def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple
     names = tuple(names)
     for name in names:
         if name not in known:
-            raise InvalidInput(f"Links are some of {', '.join(known)}; not {name!r}.")
+            raise InvalidInput(f"Links are some of {', '.join(known)}; not {name!r:.200}.")
     return tuple(known[name] for name in names)
 
 

@@ -85,7 +85,7 @@ class PathPrior:
     def __post_init__(self) -> None:
         for name in ("jump", "named", "single", "longer"):
             if not isinstance(share := getattr(self, name), int | float) or not 0 < share < 1:
-                raise InvalidInput(f"{name} is a share between 0 and 1, without these themselves; not {share!r}.")
+                raise InvalidInput(f"{name} is a share between 0 and 1, without these themselves; not {share!r:.200}.")
         for name, most in (("namesake", math.inf), ("aligned", 1.0), ("weight", math.inf)):
             if not isinstance(value := getattr(self, name), int | float) or not 0 <= value <= most:
                 raise InvalidInput(f"{name} is a number from 0 to {most:g}, not {value!r:.200}.")

@@ -83,7 +83,7 @@ class RecordNames:
         if changed := warned.new("changed", self._changed):
             warnings.warn(
                 f"{len(changed)} of the documents given are not what the store holds under their id now, such as "
-                f"{changed[0]!r}: the store's text and metadata are used. Give the documents anew.",
+                f"{changed[0]!r:.200}: the store's text and metadata are used. Give the documents anew.",
                 DrillrankWarning,
                 stacklevel=2,
             )

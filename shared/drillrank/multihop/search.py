@@ -474,7 +474,7 @@ def with_meaning(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRa
         return prompt_rank, None
     own = prompt_rank.language_model
     if isinstance(own, EmbeddingModel):
-        raise InvalidInput(f"The model {own.spec!r} embeds texts by itself: leave embed out.")
+        raise InvalidInput(f"The model {own.spec!r:.200} embeds texts by itself: leave embed out.")
     if not isinstance(own, UnigramModel):
         return prompt_rank, EmbeddingModel(embed)
     meaning = EmbeddingModel(embed, own)
