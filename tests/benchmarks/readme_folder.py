@@ -2,24 +2,26 @@
 
 The files are those of the Python packages that the development extras install; a package that is not there is left out
 with its questions. Compared are BM25 over chunks of fixed length, and the views in memory, as they are by default and
-in other arrangements.
+in other arrangements; then D3 and the likelihood over chunks, up to 1,200, 3,600 and 6,000 characters.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from rich.console import Console
 from rich.table import Table
 
+from drillrank import D3, UPR, Passage
 from drillrank.structure import Document, parse_document
 from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
 from drillrank.views import Chunker, MultiViewChunker, MultiViewIndex, SectionChunk
 
 LIMIT = 3600  # characters
+LIMITS = (1200, LIMIT, 6000)
 PACKAGES = (  # noqa: SIM905  # shorter than a list
     "annotated-types attrs bm25s charset-normalizer dataclasses-json frozenlist h11 narwhals orjson pathspec propcache "
     "psutil pydantic pytest-benchmark regex rich ruff scikit-learn sentence-transformers sortedcontainers syrupy "
@@ -142,7 +144,25 @@ def main() -> None:
         add(
             name, started, [chunk.indexed_text for chunk in chunks], search(chunks, [q for q, _, _ in asked], **options)
         )
-    Console(width=140).print(table)
+    Console(width=140).print(table, _drilled(files, asked))
+
+
+def _drilled(files: dict[str, Document], asked: Sequence[tuple[str, str, str]]) -> Table:
+    """D3 beside the likelihood and BM25 over chunks of 100 tokens."""
+    d3, upr = D3(), UPR()
+    ready = d3.prepare(list(files.values()), list(files))
+    texts = [chunk.text for document in files.values() for chunk in Chunker("fixed", 100)(document)]
+    passages, bm25 = [Passage(text, id=str(number)) for number, text in enumerate(texts)], BM25Index(texts)
+    methods: dict[str, Callable[[str], list[str]]] = {
+        "D3": lambda question: [item.passage.text for item in d3.retrieve(question, ready, 60)],
+        "UPR, fixed 100": lambda question: [item.passage.text for item in upr.rank(question, passages, 60)],
+        "BM25, fixed 100": lambda question: [texts[place] for place in top(bm25.scores(question), 60)],
+    }
+    table = Table("method", *(f"within {limit:,}" for limit in LIMITS), title=f"Of {len(asked)} questions")
+    for name, method in methods.items():
+        found = [(method(question), answer) for question, _, answer in asked]
+        table.add_row(name, *(str(sum(_holds(read, answer, limit) for read, answer in found)) for limit in LIMITS))
+    return table
 
 
 def search(chunks: Sequence[SectionChunk], questions: Sequence[str], **options: object) -> list[list[str]]:
