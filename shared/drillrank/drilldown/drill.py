@@ -158,8 +158,11 @@ class Drill:
     ) -> list[Ranked[Passage]]:
         """What was chosen, best first; `likely` are scores and ranks of sections where there is no LLM."""
         ready = self.ready
-        by_likelihood = None if self._judged else self.ready.evidence.scored(self.question, chosen)
-        scored = [by_likelihood[at] if by_likelihood else self._judged[chosen[at]] for at in range(len(chosen))]
+        if self._judged:
+            scored = [self._judged[at] for at in chosen]
+        else:
+            by_likelihood = ready.evidence.scored(self.question, chosen)
+            scored = [by_likelihood[place] for place in range(len(chosen))]
         chosen_by = {"nothing_matched": False} if likely is None else {}
         details = [
             {

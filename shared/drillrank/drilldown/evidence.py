@@ -183,7 +183,8 @@ class Scores:
         return self.totals / max(self.tokens, 1)
 
     def __getitem__(self, place: int) -> Scored:
-        return float(self.means[place]), {**self.details(place), "total": float(self.totals[place])}
+        total = float(self.totals[place])
+        return total / max(self.tokens, 1), {**self.details(place), "total": total}
 
 
 class _Vectors:
@@ -235,21 +236,22 @@ def distinct(texts: Iterable[str], most: int) -> dict[int, list[int]]:
     {0: [1], 2: []}
     """
     found: dict[int, list[int]] = {}
-    alike: dict[tuple[str, ...], list[tuple[int, Counter[str]]]] = {}
+    alike: dict[tuple[str, ...], list[tuple[int, int, Counter[str]]]] = {}
     for place, text in enumerate(texts):
         counted = Counter(words(text.casefold()))
         numbers = tuple(sorted(word for word in counted.elements() if word[0].isdigit()))
         others = alike.setdefault(numbers, [])
         size = counted.total()
-        for at, other in others:
-            if 20 * (counted & other).total() >= 9 * (size + other.total()):
+        for at, length, other in others:
+            least = 9 * (size + length)  # of 20 shared words; the shorter text bounds what they share
+            if 20 * min(size, length) >= least and 20 * (counted & other).total() >= least:
                 found[at].append(place)
                 break
         else:
             if len(found) == most:
                 break
             found[place] = []
-            others.append((place, counted))
+            others.append((place, size, counted))
     return found
 
 

@@ -164,9 +164,9 @@ class Levels:
         best = top(self.totals, _BEST)
         documents = counts.document_of[counts.section_of[best]]
         sizes = np.bincount(counts.document_of, minlength=counts.names.shape[1])
-        first = np.array([word not in (*self.words[:at], *_stop_terms()) for at, word in enumerate(self.words)])
+        first = [word not in self.words[:at] and word not in _stop_terms() for at, word in enumerate(self.words)]
         holding = self._holding.sum(axis=1)
-        told = first * np.log1p(sections / (holding + 0.5))
+        told = np.array(first) * np.log1p(sections / (holding + 0.5))
         speaks = np.minimum(self._holding[:, documents] / sizes[documents] / COVERED, 1)
         covered = np.maximum(speaks, np.maximum(counts.beginnings, counts.names)[:, documents])
         weight = told * (1 + (_NAMED - 1) * counts.named)
