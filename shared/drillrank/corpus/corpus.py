@@ -83,7 +83,7 @@ class Corpus:
         with self._transaction(create=True):
             pass
 
-    def add(self, documents: Iterable[Content | tuple[str, Content]]) -> None:
+    def add(self, documents: Iterable[Content | tuple[str, Content | Prepared]]) -> None:
         """Add documents, or change those whose id is there with another content; for the same one nothing is done.
 
         Args:
