@@ -1,8 +1,8 @@
-"""`drillrank compare`: does a component help on these questions?"""
+"""`drillrank compare`: does a component help on these questions? `drillrank tune`: with which settings?"""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,90 +17,103 @@ from drillrank.limits import read_json
 if TYPE_CHECKING:
     from drillrank.evaluation import Comparison
 
-
-TRUST_SETTINGS = "let the file of settings name folders, addresses, code and keys: only if it is your own"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    add_questions(parser)
-    parser.add_argument(
-        "--component",
-        action="append",
-        default=[],
-        metavar="[NAME=]COMPONENT",
-        help='one of ours, a dotted path, or JSON with "component" and settings; may be given several times; '
-        "UPR by default",
-    )
-    parser.add_argument(
-        "--settings", metavar="FILE", help="settings of the components, as `drillrank tune` writes them"
-    )
-    parser.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
-    parser.add_argument("--measure", action="append", metavar="NAME", help="several times; the first one decides")
-    parser.add_argument("--html", metavar="FILE", help="write a report that needs no network")
-    parser.set_defaults(run=run_compare)
+WRITTEN = 20  # instructions that a model writes
 
 
-def add_questions(parser: argparse.ArgumentParser) -> None:
-    """What is asked, of what, and where the results are kept."""
-    parser.add_argument("questions", help="JSON Lines or CSV: question, and gold, spans or answers (docs/comparing.md)")
-    parser.add_argument("corpus", nargs="*", help="files and folders of documents, or tables of passages")
-    parser.add_argument("--first-stage", metavar="PATH", help="a retriever by dotted path; BM25 by default")
-    parser.add_argument("--candidates", type=int, default=50, help="candidates for each question, 50 by default")
-    parser.add_argument("--column", action="append", default=[], metavar="OURS=THEIRS", help="what the file calls it")
-    parser.add_argument("--results", metavar="FILE", help="keep results in this JSON Lines file, and go on from it")
-    parser.add_argument("--json", action="store_true", help="write JSON in place of the tables")
-
-
-def run_compare(given: argparse.Namespace) -> bool:
+def run_compare(
+    questions: str,
+    corpus: Sequence[str],
+    components: Sequence[str],
+    measures: Sequence[str],
+    settings: str | None,
+    trust_settings: bool,
+    html: str | None,
+    results: str | None,
+    as_json: bool,
+    **options: Any,
+) -> bool:
     """Compare and print; False where the comparison is partial."""
     from drillrank.evaluation import compare, html_report
 
-    if given.html:
-        check_target(given.html)
-        for other in (given.questions, *given.corpus, given.results, given.settings):
-            if other and Path(other).resolve() == Path(given.html).resolve():
-                raise InvalidInput(f"{given.html} is read or kept: give the report a file of its own.")
-    components = dict(map(component, given.component or ["UPR"]))
-    if len(components) < len(given.component):
+    if html:
+        check_target(html)
+        for other in (questions, *corpus, results, settings):
+            if other and Path(other).resolve() == Path(html).resolve():
+                raise InvalidInput(f"{html} is read or kept: give the report a file of its own.")
+    named = dict(map(_component, components))
+    if len(named) < len(components):
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
-    if given.settings:
-        components = {
-            name: {
-                "settings": given.settings,
-                "trust_settings": given.trust_settings,
-                **({"component": what} if isinstance(what, str) else what),
-            }
-            for name, what in components.items()
-        }
+    if settings:
+        more = {"settings": settings, "trust_settings": trust_settings}
+        named = {name: more | ({"component": what} if isinstance(what, str) else what) for name, what in named.items()}
     with terminal.progress("questions") as on_progress:
         found = compare(
-            given.questions,
-            components,
-            given.corpus or None,
-            first_stage=given.first_stage,
-            candidates=given.candidates,
-            measures=given.measure,
-            columns=dict(map(column, given.column)),
-            results=given.results,
-            on_progress=on_progress,
-        )
-    _print(found, given.json)
-    if given.html:
+            questions, named, list(corpus) or None, measures=measures or None, results=results, on_progress=on_progress,
+            **_as_given(options),
+        )  # fmt: skip
+    if as_json:
+        terminal.print_json(found.to_dict())
+    else:
+        _print(found)
+    if html:
         with terminal.progress("explanations") as on_progress:
             page = html_report(found, on_progress)
         try:
-            with whole_file(Path(given.html)) as file:
+            with whole_file(Path(html)) as file:
                 file.write(page.encode())
         except OSError as problem:
-            raise InvalidInput(f"{given.html} cannot be written: {problem.strerror}.") from problem
+            raise InvalidInput(f"{html} cannot be written: {problem.strerror}.") from problem
     return found.complete
 
 
-def _print(found: Comparison, as_json: bool) -> None:
+def run_tune(
+    questions: str,
+    corpus: Sequence[str],
+    component: str,
+    tried: Sequence[str],
+    instructions: str | None,
+    results: str | None,
+    out: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Tune, print what was tried, and write the settings."""
+    from drillrank.evaluation import tune
+    from drillrank.evaluation.settings_file import read_settings_file
+
+    _, what = _component(component)
+    grid = {}
+    for one in tried:
+        name, _, values = one.partition("=")
+        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {one[:50]!r}")
+    if instructions:
+        wordings = _instructions(instructions)
+        if (what if isinstance(what, str) else what.get("component")) == "UPR":
+            grid["template"] = [wording.replace("{path}", "{text}") for wording in wordings]
+        else:
+            grid["instructions"] = wordings
+    check_target(out)
+    if Path(out).exists():
+        read_settings_file(out)  # another file is not overwritten
+    try:
+        with terminal.progress("questions and settings") as on_progress:
+            found = tune(
+                questions, what, list(corpus) or None, grid=grid, results=results, on_progress=on_progress,
+                **_as_given(options),
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        kept = f"{results} keeps what was computed" if results else "--results FILE would keep it"
+        terminal.tell("yellow", f"Interrupted, nothing was chosen: {kept}; the same command goes on from there.")
+        raise
+    found.save(out)
     if as_json:
         terminal.print_json(found.to_dict())
         return
+    terminal.console.print(escape(str(found)))
+    terminal.console.print(escape(f"{out} holds the settings of {found.component}."))
+
+
+def _print(found: Comparison) -> None:
     table = _table("", *found.components)  # there are more measures than a terminal has room for
     for measure in found.measures:
         table.add_row(measure, *(f"{found.mean(name, measure):.3f}" for name in found.components))
@@ -127,27 +140,42 @@ def _table(*names: str, title: str | None = None) -> Table:
     return Table(*(Column(escape(name), overflow="fold") for name in names), title=title)
 
 
-def component(said: str) -> tuple[str, Any]:
+def _as_given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `compare` and `tune`, with the pairs of `--column` as a mapping.
+
+    Raises:
+        InvalidInput: one of them is no pair.
+    """
+    columns = [column.partition("=") for column in options["columns"]]
+    for ours, equals, _ in columns:
+        if not equals:
+            raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {ours!r:.200}.")
+    return {**options, "columns": {ours: theirs for ours, _, theirs in columns}}
+
+
+def _component(given: str) -> tuple[str, Any]:
     """Name and component of `NAME=COMPONENT`.
 
     Raises:
         InvalidInput: it begins like JSON and is none.
     """
-    name, equals, what = said.partition("=")
+    name, equals, what = given.partition("=")
     if not equals or "{" in name:
-        name = what = said
-    if what.startswith("{"):
-        return name, read_json(what, f"--component {name:.50}")
-    return name, what
+        name = what = given
+    return name, read_json(what, f"--component {name:.50}") if what.startswith("{") else what
 
 
-def column(said: str) -> tuple[str, str]:
-    """Our name and theirs.
+def _instructions(given: str) -> list[str]:
+    if given.startswith("hf:"):
+        from drillrank.rerank.tuning import generate_instructions
 
-    Raises:
-        InvalidInput: there is only one.
-    """
-    ours, equals, theirs = said.partition("=")
-    if not equals:
-        raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r:.200}.")
-    return ours, theirs
+        return generate_instructions(given, WRITTEN)
+    try:
+        lines = Path(given).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise InvalidInput(f"{given:.200} cannot be read: {why}.") from problem
+    found = [line.strip() for line in lines if line.strip()]
+    if not found:
+        raise InvalidInput(f"{given} holds no instruction: write one on each line.")
+    return found

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.cli.sources import Skipped, Source
+from drillrank.cli.sources import Source
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.corpus.documents import Prepared, prepared
 from drillrank.drilldown.evidence import TEMPERATURE
@@ -126,7 +126,7 @@ class FileCorpus:
 
     def _read(self) -> None:
         self.names: dict[str, str] = {}
-        self.skipped: list[Skipped] = []
+        self.skipped: list[str] = []
         alike: dict[bytes, list[Source]] = {}
         for source in self._sources:
             try:
@@ -140,8 +140,7 @@ class FileCorpus:
             first, *others = alike[key]
             if id_ in known:
                 self.names[id_] = first.name
-                reason = f"has the same content as {first.name}."
-                self.skipped += [Skipped(source.name, f"{source.name} {reason}") for source in others]
+                self.skipped += [f"{source.name} has the same content as {first.name}." for source in others]
             else:  # and is as bad
                 self._corpus.add(self._new([(id_, source) for source in others], known))
 
@@ -150,20 +149,23 @@ class FileCorpus:
         for (id_, source), (found, problems) in self._track(_prepared(files), len(files)):
             for problem in problems:
                 warnings.warn(problem.replace(str(source.path), source.name), DrillrankWarning, stacklevel=2)
-            if isinstance(found, Prepared):
+            if isinstance(found, Prepared) and found.rows:
                 known.add(id_)
                 yield id_, found
             else:
-                self._leave_out(source, found)
+                self._leave_out(source, None if isinstance(found, Prepared) else found)
 
-    def _leave_out(self, source: Source, error: Exception) -> None:
-        """Go on without a file of a folder that cannot be read."""
-        reason = str(error).replace(str(source.path), source.name)
-        if not isinstance(error, DrillrankError):  # it takes more memory than there is
-            reason = f"{source.name} cannot be read: {type(error).__name__}."
-        if source.named:
-            raise (type(error) if isinstance(error, DrillrankError) else InvalidInput)(reason) from error
-        self.skipped.append(Skipped(source.name, reason if source.name in reason else f"{source.name}: {reason}"))
+    def _leave_out(self, source: Source, error: Exception | None) -> None:
+        """Go on without a file that is empty, or that cannot be read and was not named."""
+        try:
+            with source.reported():
+                if error is not None:
+                    raise error
+            self.skipped.append(f"{source.name} holds no text.")
+        except DrillrankError as named:
+            if source.named:
+                raise
+            self.skipped.append(str(named))
 
     def _start_anew(self, error: CorpusError) -> None:
         """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
