@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,8 @@ from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_js
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
-from drillrank.drilldown.versions import Date
+from drillrank.drilldown.prepared import PreparedCorpus
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
@@ -33,15 +31,18 @@ from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
-from drillrank.structure import Document, breadcrumb, read_document
+from drillrank.structure import breadcrumb, read_document
 from drillrank.structure.pages import page_range
 from drillrank.text import token_counter
 
-Chosen = Sequence[tuple[str, Document]]  # names and documents
+Record = dict[str, Any]
+"""A paragraph as JSON has it."""
+_FIELDS = ("question", "rank", "score", "file", "page", "last_page", "section", "span", "text", "found")
 _TOLD = 10  # skipped files that are named
 _ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
 _SLOW = 8  # files from which on a progress bar is worth a line
+_NOT_HERE = "Nothing here seems to speak of this. What is nearest: "
 _LEGEND = (
     "Best first; the number is the mean log-likelihood of the question's words, given the paragraph: nearer to 0 is "
     "better, comparable within one question."
@@ -84,19 +85,12 @@ def run_ask(
         for reason in [*skipped[:_TOLD], *more]:
             tell("yellow", reason)
     found_any = False
-    for question, chosen, ranking, here in rankings(d3, corpus, asked, top_n):
-        found = matched(d3, ranking)
-        said = _answered(d3, question, chosen, found) if with_answer else None
-        found_any = found_any or bool((found and here) if said is None else said.text)
-        told = _explained(ranking, found, chosen) if explain else None
-        some: Sequence[Ranked[Passage] | None] = found or [None]
-        records = [record(question, chosen, item, here) for item in some]
-        if as_json:
-            _print_json(question, records, said, told)
-        else:
-            _print(records, [_readable(chosen, item.passage) for item in found], said)
-            if told is not None:
-                terminal.console.print(told)
+    for question in asked:
+        ranking, records = ask_files(d3, corpus, question, top_n)
+        said = _answered(d3, question, records) if with_answer else None
+        found_any = found_any or bool((records and ranking.found) if said is None else said.text)
+        told = _explained(ranking, corpus.names, len(records)) if explain else None
+        (_print_json if as_json else _print)(question, records, said, told)
     return found_any
 
 
@@ -147,33 +141,17 @@ def evidence_finder(
     return D3(load_llm(llm, retries=_RETRIES), **given)
 
 
-def rankings(
-    d3: D3, corpus: FileCorpus, questions: Iterable[str], top_n: int
-) -> Iterator[tuple[str, Chosen, EvidenceRanking, bool]]:
-    """Each question, the documents that were drilled into, its evidence, and whether anything speaks of it."""
-    ready: PreparedDocuments | None = None
-    prepared: Sequence[str] = ()
-    for question in questions:
-        chosen, answerable = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
-        names = [name for name, _ in chosen]
-        if ready is None or names != prepared:
-            ready = d3.prepare([document for _, document in chosen], names, [*map(_changed, names)])
-            prepared = names
+def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[EvidenceRanking, list[Record]]:
+    """What is found, and the evidence that holds a word of the question, or that an LLM chose, as JSON has it."""
+
+    def ask(files: PreparedCorpus) -> EvidenceRanking:
         usage = Usage(count=token_counter(d3.settings.tokens))
-        requests = d3.requests(question, ready, top_n, usage=usage)
-        workers = d3.settings.workers
-        found = run(requests, d3.llm, usage=usage, workers=workers, on_reply=_check_reply)
-        here = bool(found) and (found.answerable is None or answerable >= d3.settings.answerable)
-        yield question, chosen, found, here
+        requests = d3.requests(question, files, top_n, usage=usage)
+        return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_check_reply)
 
-
-def _changed(file: str) -> Date | None:
-    """The day on which a file was changed last."""
-    try:
-        day = date.fromtimestamp(Path(file).stat().st_mtime)
-    except (OSError, ValueError, OverflowError):  # standard input
-        return None
-    return day.year, day.month, day.day
+    ranking = corpus.ask(d3, ask)
+    found = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
+    return ranking, [_record(question, corpus.names, item, ranking.found) for item in found]
 
 
 def _check_reply(reply: Reply) -> None:
@@ -182,18 +160,10 @@ def _check_reply(reply: Reply) -> None:
         raise reply.failure
 
 
-def matched(d3: D3, ranking: EvidenceRanking) -> list[Ranked[Passage]]:
-    """The evidence that holds a word of the question, or that an LLM chose."""
-    return [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
-
-
-def _answered(d3: D3, question: str, chosen: Chosen, found: Sequence[Ranked[Passage]]) -> Answer:
+def _answered(d3: D3, question: str, records: Sequence[Record]) -> Answer:
     """What the LLM answers from the evidence, which it reads under the names of its files."""
-    read = []
-    for item in found:
-        name, _ = chosen[item.passage.metadata["document"]]
-        title = " > ".join(filter(None, (Path(name).name, item.passage.title)))
-        read.append(Passage(_readable(chosen, item.passage), id=item.passage.id, title=title))
+    titles = [" > ".join(filter(None, (Path(one["file"]).name, breadcrumb(one["section"])))) for one in records]
+    read = [Passage(one["text"], title=title) for one, title in zip(records, titles, strict=True)]
     settings, llm = d3.settings, d3.llm
     assert llm is not None
     said = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
@@ -202,106 +172,86 @@ def _answered(d3: D3, question: str, chosen: Chosen, found: Sequence[Ranked[Pass
     return said
 
 
-def _explained(ranking: EvidenceRanking, found: Sequence[Ranked[Passage]], chosen: Chosen) -> Explanations:
-    """Of what was found, with the names of the files."""
+def _explained(ranking: EvidenceRanking, names: Mapping[str, str], number: int) -> Explanations:
+    """Of the first ones, with the names of the files."""
     why = ranking.explain()
-    names = [name for name, _ in chosen]
-    entries = [
-        replace(entry, name=f"{names[item.passage.metadata['document']]}: {entry.name}")
-        for entry, item in zip(why, found, strict=False)
-    ]
-    tree = [replace(node, name=names[int(node.id or 0)]) if node.kind == "document" else node for node in why.tree]
+    files = [names[item.passage.metadata["document"]] for item in ranking[:number]]
+    entries = [replace(entry, name=f"{file}: {entry.name}") for entry, file in zip(why, files, strict=False)]
+    tree = [replace(node, name=names[node.id or ""]) if node.kind == "document" else node for node in why.tree]
     return Explanations(entries, why.question, tree)
 
 
-def _readable(chosen: Chosen, passage: Passage) -> str:
-    """A paragraph without markup; parts of a long one have none."""
-    place = passage.metadata
-    _, document = chosen[place["document"]]
-    if "part" in place or "start" not in place:
-        return passage.text
-    blocks = (block for section in document.sections() for block in document.blocks(section))
-    return next((document.readable(block) for block in blocks if block.start == place["start"]), passage.text)
-
-
-def record(question: str, chosen: Chosen, item: Ranked[Passage] | None, here: bool) -> dict[str, Any]:
-    """A paragraph as JSON has it; null in all fields where there is none."""
-    place: Mapping[str, Any] = item.passage.metadata if item else {}
+def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here: bool) -> Record:
+    place, details = item.passage.metadata, item.details
     first, last = place.get("pages", (None, None))
-    details: Mapping[str, Any] = item.details if item else {}
-    also = [
-        {"file": chosen[at["document"]][0], "page": at.get("pages", (None,))[0]} for at in details.get("also_at", ())
-    ]
+    also = [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in details.get("also_at", ())]
     return {
         "question": question,
-        "rank": item and item.rank,
-        "score": item and item.score,
-        "file": item and chosen[place["document"]][0],
+        "rank": item.rank,
+        "score": item.score,
+        "file": names[place["document"]],
         "page": first,
         "last_page": last,
-        "section": item and place["section_path"],
+        "section": place["section_path"],
         "span": [place["start"], place["end"]] if "start" in place else None,
-        "text": item and item.passage.text,
+        "text": item.passage.text,
+        "found": here,
         **{name: details[name] for name in ("version", "other_versions") if name in details},
         **({"also": also} if also else {}),
-        "found": here,
     }
 
 
-def _print_json(
-    question: str, records: Sequence[dict[str, Any]], said: Answer | None, why: Explanations | None
-) -> None:
+def _print_json(question: str, records: Sequence[Record], said: Answer | None, why: Explanations | None) -> None:
     if said is not None:
-        print_json(
-            {"question": question, "answer": said.text or None, "citations": [records[at] for at in said.citations]}
-        )
+        cited = [records[at] for at in said.citations]
+        print_json({"question": question, "answer": said.text or None, "citations": cited})
     told = why.to_dict() if why else {}
     tree = {"tree": told["tree"]} if "tree" in told else {}
+    explained = [{"explanation": entry} for entry in told.get("entries", ())] or [{}] * len(records)
     for place, one in enumerate(records):
-        entry = {"explanation": told["entries"][place]} if place < len(told.get("entries", ())) else {}
-        print_json(one | entry | (tree if place == 0 else {}))
+        print_json(one | explained[place] | (tree if place == 0 else {}))
+    if not records:
+        print_json({**dict.fromkeys(_FIELDS), "question": question, "found": False, **tree})
 
 
-def _print(records: Sequence[dict[str, Any]], texts: Sequence[str], said: Answer | None) -> None:
+def _print(question: str, records: Sequence[Record], said: Answer | None, why: Explanations | None) -> None:
     out = terminal.console
-    out.rule(f"Question: {one_line(records[0]['question'])}")
+    out.rule(f"Question: {one_line(question)}")
     if said is not None:
         out.print(
             f"[bold]{one_line(said.text)}[/bold]" if said.text else "The evidence holds no answer.", soft_wrap=True
         )
         for at in said.citations:
             out.print(f"{escape(f'[{at + 1}]')} {_where(records[at])}", soft_wrap=True)
-    if not texts:
+    if not records:
         out.print("Nothing matched: no paragraph has a word of the question, or the LLM chose none.")
-        return
-    if not records[0]["found"]:
-        out.print("Nothing here seems to speak of this. What is nearest:")
-    out.print(f"[dim]{_LEGEND}[/dim]")
-    for one, text in zip(records, texts, strict=True):
+    else:
+        out.print("[dim]" + ("" if records[0]["found"] else _NOT_HERE) + _LEGEND + "[/dim]")
+    for one in records:
         out.print(f"\n{one['rank']}. {_where(one)} [dim]{one['score']:.3f}[/dim]", soft_wrap=True)
-        out.print(Padding(one_line(excerpt(text, 5 * EXCERPT)), (0, 0, 0, 3), expand=False))
+        out.print(Padding(one_line(excerpt(one["text"], 5 * EXCERPT)), (0, 0, 0, 3), expand=False))
         if "other_versions" in one:
             of = f" of {one['version']}" if "version" in one else ""
-            out.print(
-                f"   The version{of}; there are others: {_some(map(one_line, one['other_versions']))}", soft_wrap=True
-            )
+            others = map(one_line, one["other_versions"])
+            out.print(f"   The version{of}; there are others: {_some(others)}", soft_wrap=True)
         if "also" in one:
-            places = [_where({**at, "last_page": at["page"], "span": None, "section": ()}) for at in one["also"]]
-            out.print(f"   The same stands in {_some(places)}", soft_wrap=True)
+            out.print(f"   The same stands in {_some(map(_where, one['also']))}", soft_wrap=True)
+    if why is not None:
+        out.print(why)
 
 
 def _some(items: Iterable[str]) -> str:
     """The first ones, and how many more."""
-    items = list(items)
-    return ", ".join(items[:_ALSO]) + f" and {len(items) - _ALSO} more" * (len(items) > _ALSO)
+    some = list(items)
+    return ", ".join(some[:_ALSO]) + f" and {len(some) - _ALSO} more" * (len(some) > _ALSO)
 
 
 def _where(one: Mapping[str, Any]) -> str:
     """Name of the file, pages, span and headings."""
     where = [f"[bold]{one_line(one['file'])}[/bold]"]
-    where += [page_range((one["page"], one["last_page"]))] if one["page"] is not None else []
-    where += [f"{one['span'][0]}–{one['span'][1]}"] if one["span"] else []
-    return " ".join([*where, one_line(breadcrumb(one["section"]))]).rstrip()
+    where += [page_range((one["page"], one.get("last_page", one["page"])))] if one["page"] is not None else []
+    where += ["–".join(map(str, one["span"]))] if one.get("span") else []
+    return " ".join([*where, one_line(breadcrumb(one.get("section", ())))]).rstrip()
 
 
 def _tracked(files: Iterable[Any], number: int) -> Iterable[Any]:

@@ -12,25 +12,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from datetime import date
 from importlib.metadata import version
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from threading import Thread
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from drillrank.cli.sources import Source
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.corpus.documents import Prepared, prepared
-from drillrank.drilldown.evidence import TEMPERATURE
-from drillrank.drilldown.levels import Levels, stored_counts
+from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.prepared import PreparedCorpus
+from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
-from drillrank.structure import Document, file_key
-from drillrank.vectors import top
+from drillrank.structure import file_key
 
+Found = TypeVar("Found")
 Read = tuple[Prepared | Exception, list[str]]
-PARAGRAPHS = 10_000  # that are read for a question, if the likeliest documents have fewer
 _MANY_BYTES = 3_000_000  # from which on starting processes is worth it
 _AHEAD = 8  # files that each process is given before
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
@@ -78,6 +77,7 @@ class FileCorpus:
     ) -> None:
         self._sources = sources
         self._language = language
+        self._ready: tuple[D3, PreparedCorpus] | None = None
         self._track = track
         self._file: Path | None = None
         try:
@@ -95,36 +95,22 @@ class FileCorpus:
         except CorpusError as error:
             self._start_anew(error)
 
-    def documents(
-        self, question: str, limit: int, paragraphs: int = PARAGRAPHS
-    ) -> tuple[list[tuple[str, Document]], float]:
-        """The likeliest documents, and how probable it is that any speaks of the question (`drilldown.levels`).
-
-        Args:
-            question: The question.
-            limit: How many, at least.
-            paragraphs: As many more as have so many paragraphs together.
-
-        Returns:
-            Names and documents, in the order of the files; and the probability, by the words of all files.
-        """
+    def ask(self, d3: D3, question: Callable[[PreparedCorpus], Found]) -> Found:
+        """What a function finds in the files; where the cache turns out to be damaged, it is called once more."""
         try:
-            return self._documents(question, limit, paragraphs)
+            return question(self._prepared(d3))
         except CorpusError as error:
             self._start_anew(error)
-            return self._documents(question, limit, paragraphs)
+            return question(self._prepared(d3))
 
-    def _documents(self, question: str, limit: int, paragraphs: int) -> tuple[list[tuple[str, Document]], float]:
-        found = self._corpus.document_counts(question, list(self.names))
-        levels = Levels(stored_counts(question, found, self.names))
-        order = top(levels.log_posteriors(TEMPERATURE), len(found.ids))
-        read = np.cumsum(np.bincount(found.document_of[found.section_of], minlength=len(found.ids))[order])
-        few = int(np.searchsorted(read, paragraphs, side="right"))
-        chosen = {found.ids[place] for place in order[: max(limit, few)]}
-        documents = [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
-        return documents, levels.answerable
+    def _prepared(self, d3: D3) -> PreparedCorpus:
+        if self._ready is None or self._ready[0] is not d3:
+            dates = {id_: date for id_, name in self.names.items() if (date := _changed(name))}
+            self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates)
+        return self._ready[1]
 
     def _read(self) -> None:
+        self._ready = None
         self.names: dict[str, str] = {}
         self.skipped: list[str] = []
         alike: dict[bytes, list[Source]] = {}
@@ -146,7 +132,7 @@ class FileCorpus:
 
     def _new(self, files: Sequence[tuple[str, Source]], known: set[str]) -> Iterator[tuple[str, Prepared]]:
         """Files as they are written to the corpus, without those that cannot be read; their ids become known."""
-        for (id_, source), (found, problems) in self._track(_prepared(files), len(files)):
+        for (id_, source), (found, problems) in self._track(_read_all(files), len(files)):
             for problem in problems:
                 warnings.warn(problem.replace(str(source.path), source.name), DrillrankWarning, stacklevel=2)
             if isinstance(found, Prepared) and found.rows:
@@ -180,7 +166,7 @@ class FileCorpus:
         self._read()
 
 
-def _prepared(files: Sequence[tuple[str, Source]]) -> Iterator[tuple[tuple[str, Source], Read]]:
+def _read_all(files: Sequence[tuple[str, Source]]) -> Iterator[tuple[tuple[str, Source], Read]]:
     """Files, read; many by as many processes as there are cores, in the order given."""
     workers = min(os.cpu_count() or 1, len(files))
     if workers < 2 or sum(source.path.stat().st_size for _, source in files) < _MANY_BYTES:
@@ -226,6 +212,15 @@ def _follow_parent() -> None:
         os._exit(1)
 
     Thread(target=end, daemon=True).start()
+
+
+def _changed(file: str) -> Date | None:
+    """The day on which a file was changed last."""
+    try:
+        day = date.fromtimestamp(Path(file).stat().st_mtime)
+    except (OSError, ValueError, OverflowError):  # standard input
+        return None
+    return day.year, day.month, day.day
 
 
 def _make_private(folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from drillrank.cli.ask import evidence_finder, matched, rankings, record
+from drillrank.cli.ask import ask_files, evidence_finder
 from drillrank.cli.corpus import FileCorpus, cache_folder
 from drillrank.cli.sources import Source, found_sources
 from drillrank.drilldown.d3 import D3
@@ -67,12 +67,11 @@ class FolderTools:
                 files = [*sources.values()]
                 self._corpus = stamp, FileCorpus(files, self._cache, language=d3.language_model.language)
             corpus = self._corpus[1]
-            [(_, chosen, ranking, here)] = rankings(d3, corpus, [question], top_n)
-        problems = [*map(str, skipped + corpus.skipped), *(str(one.message) for one in caught)]
-        found = [record(question, chosen, item, here) for item in matched(d3, ranking)]
+            ranking, records = ask_files(d3, corpus, question, top_n)
+        problems = [*skipped, *corpus.skipped, *(str(one.message) for one in caught)]
         return {
-            "found": here and bool(found),
-            "evidence": [{name: one[name] for name in one.keys() - {"question", "found"}} for one in found],
+            "found": ranking.found and bool(records),
+            "evidence": [{name: value for name, value in one.items() if name != "question"} for one in records],
             **({"problems": problems[:_PROBLEMS]} if problems else {}),
         }
 
