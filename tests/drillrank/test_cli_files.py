@@ -404,6 +404,31 @@ def test_many_processes_fill_one_corpus_and_one_may_die(tmp_path, monkeypatch):
     assert texts == {str(file): f"valve{number}" for number, file in enumerate(files)}
 
 
+def test_many_files_are_read_by_several_processes_as_by_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    texts = [f"# Part {number}\n\n{f'The valve{number} opens. ' * 5_000}".encode() for number in range(40)]
+    files = [tmp_path / f"{number:02}.md" for number in range(40)]
+    for file, text in zip(files, [b"\0", b"valve \xe9", *texts[2:]], strict=True):
+        file.write_bytes(text)
+    counted = []
+
+    def track(found, number):
+        for one in found:
+            counted.append(number)
+            yield one
+
+    for _ in range(2):  # what a file is warned of is said again
+        with pytest.warns(DrillrankWarning, match=r"01\.md is not UTF-8"):
+            corpus = FileCorpus([Source(file.name, file, named=False) for file in files], tmp_path / "cache", track)
+        assert [one.reason.partition(":")[0] for one in corpus.skipped] == ["00.md is no text"]
+        assert list(corpus.names.values()) == [file.name for file in files[1:]]
+    assert counted == [40] * 40 + [2] * 2
+    with pytest.warns(DrillrankWarning):
+        expected = D3().retrieve("valve", [read_document(file) for file in files[1:]], 40)
+    found = corpus.ask(D3(), lambda known: D3().retrieve("valve", known, 40))
+    assert [item.passage.text for item in found] == [item.passage.text for item in expected]
+
+
 def test_bad_files_of_a_folder_are_left_out_one_by_one(tmp_path):
     files = [tmp_path / f"{number}.md" for number in range(6)]
     for number, file in enumerate(files):

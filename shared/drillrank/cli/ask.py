@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import Progress
+from rich.progress import track
 from rich.table import Table
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus
-from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
+from drillrank.cli.sources import STANDARD_INPUT, Skipped, found_sources, reported
 from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
@@ -322,11 +322,9 @@ def _tell_skipped(read: int, skipped: Sequence[Skipped]) -> None:
             tell("yellow", f"and {len(skipped) - _TOLD} more.")
 
 
-def _tracked(sources: Sequence[tuple[str, Source]]) -> Iterable[tuple[str, Source]]:
+def _tracked(files: Iterable[Any], number: int) -> Iterable[Any]:
     """Files that are read, with a progress bar where somebody sees it."""
     console = terminal.Terminal(stderr=True, highlight=False)
-    if not console.is_terminal or len(sources) < _SLOW:
-        yield from sources
-        return
-    with Progress(console=console, transient=True) as progress:
-        yield from progress.track(sources, description="Reading")
+    if not console.is_terminal or number < _SLOW:
+        return files
+    return track(files, "Reading", number, console=console, transient=True)

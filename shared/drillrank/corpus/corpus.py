@@ -88,7 +88,7 @@ class Corpus:
         """Whose stemmer words go through."""
         return self._language
 
-    def add(self, documents: Iterable[Content | tuple[str, Content]]) -> None:
+    def add(self, documents: Iterable[Content | tuple[str, Content | Prepared]]) -> None:
         """Add documents, or change those whose id is there with another content; for the same one nothing is done.
 
         Args:

@@ -66,12 +66,16 @@ class Prepared(NamedTuple):
     digests: bytes = b""
 
 
-def prepared(content: Content, id_: str | None, known: Callable[[Iterable[tuple[str, bytes]]], set[str]]) -> Prepared:
+def prepared(
+    content: Content | Prepared, id_: str | None, known: Callable[[Iterable[tuple[str, bytes]]], set[str]]
+) -> Prepared:
     """A document as it is written; a file is parsed if it is not known by its id and key.
 
     Raises:
         DrillrankError: it cannot be read or written.
     """
+    if isinstance(content, Prepared):
+        return content
     if isinstance(content, Passage):
         row = _row(content)
         above = Above([(0, row[3], "")], beginning([row[3], row[4]]))
