@@ -34,7 +34,7 @@ from drillrank.vectors import Embed
 from langchain_ext._documents import document_names, passage_of
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._retriever import Retriever, with_score
+from langchain_ext._retriever import Loadable, Retriever, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import (
     BRMGRRerankSettings,
@@ -44,7 +44,7 @@ from langchain_ext.settings import (
 )
 
 
-class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
+class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
     """Base of the rerankers.
 
     Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import BoundArguments
 from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -12,6 +13,8 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.instrumentation.span_handlers import NullSpanHandler
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
@@ -19,7 +22,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import Field, InstanceOf
 
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.metadata import noted, notes
 from drillrank.hosts.paths import path_rerank, rank_with_reached
@@ -45,6 +48,26 @@ from llama_index_ext.settings import (
 )
 
 dispatcher = get_dispatcher(__name__)
+
+
+class _CutOff(NullSpanHandler):
+    """Says so where the host's cut-off on similarities is behind scores that are logarithms, and leaves nothing."""
+
+    def span_exit(
+        self, id_: str, bound_args: BoundArguments, instance: Any = None, result: Any = None, **kwargs: Any
+    ) -> None:
+        """A postprocessor of the host's is done."""
+        nodes = [] if result else bound_args.arguments["nodes"]
+        negative = nodes and all(hit.score is not None and hit.score < 0 for hit in nodes)
+        if negative and isinstance(instance, SimilarityPostprocessor):
+            warn(
+                f"SimilarityPostprocessor(similarity_cutoff={instance.similarity_cutoff}) drops all {len(nodes)} "
+                "nodes: their scores are negative, as logarithms of likelihoods are. Take it away, or give a reranker "
+                'score="probability", which is between 0 and 1.'
+            )
+
+
+get_dispatcher(SimilarityPostprocessor.__module__).add_span_handler(_CutOff())
 
 
 class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
