@@ -59,7 +59,7 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
     source: Retriever = Field(kw_only=False, description="Finds documents.")
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Writes documents.")
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
-    top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
+    top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     prior: Prior | None = Field(default="retrieval", description="What the retrieved documents' scores say.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")

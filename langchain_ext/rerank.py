@@ -138,7 +138,7 @@ class UPRRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         prior: What the first stage says before the texts are read (see `drillrank.UPR`). LangChain's retrievers keep
             their scores to themselves: `"retrieval"` takes the ranks by the scores that documents bring in their
             metadata under `score_key`, and where none does, or the key is None, their order, so that documents in an
@@ -190,7 +190,7 @@ class RelevanceRerank(LikelihoodCompressor):
     Args:
         model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
             its next token.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -235,7 +235,7 @@ class MonoT5Rerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
             `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -265,7 +265,7 @@ class BRMGRRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         prior: As for `UPRRerank`; it counts for retrieved documents alone.
         score: `"log_likelihood"`, for both documents of a pair the sum of their mean log-likelihoods; `"probability"`,
             its exponential; or `"softmax"`.
@@ -322,7 +322,7 @@ class PromptRankRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             document's title, metadata `title_key`), `"names"` (they mention the same name).

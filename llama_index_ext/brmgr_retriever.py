@@ -72,7 +72,7 @@ class BRMGRRetriever(AskedRetriever):
     _: KW_ONLY
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
-    top_n: int | None = None
+    top_n: int | None = 5
     filters: Filters | None = None
     prior: Prior | None = "retrieval"
     guard: bool | float = False

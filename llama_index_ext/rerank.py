@@ -77,7 +77,6 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
     metadata: `drillrank_cut_tokens` where the model did not read all of one, or with `keep_retrieval_score`.
     """
 
-    top_n: int | None = Field(default=None, gt=0, description="Nodes to keep; None keeps all.")
     settings: InstanceOf[RerankSettings] | dict[str, Any] = Field(
         default=RerankSettings(), description="What is rarely touched."
     )
@@ -156,7 +155,7 @@ class UPRRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"retrieval"` takes their
             ranks, on whatever scale they are; `"cosine"` takes them as the cosines of a sentence encoder, as most
             vector indexes give them. A node without a score counts as an average one; where none has one, nothing
@@ -206,7 +205,7 @@ class RelevanceRerank(LikelihoodRerank):
     Args:
         model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
             its next token.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -251,7 +250,7 @@ class MonoT5Rerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
             `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -281,7 +280,7 @@ class BRMGRRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         prior: As for `UPRRerank`; it counts for retrieved nodes alone.
         score: `"log_likelihood"`, for both nodes of a pair the sum of their mean log-likelihoods; `"probability"`, its
             exponential; or `"softmax"`.
@@ -339,7 +338,7 @@ class PromptRankRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             node's title, metadata `title_key`), `"names"` (they mention the same name), `"relationships"` (next,
