@@ -25,7 +25,7 @@ _TECHNICAL = re.compile(
     r"^_|drillrank|(?:^|_)ids?$|page|size|type|date|hash|producer|creator|mime|total|format|encoding|start|end|language"
 )
 # Of the document; and of its file, the weakest (LlamaIndex's readers, LangChain's of PDF files).
-_DATES = ("effective_date", "date", "publication_date", "published", "updated")
+_DATES: tuple[str, ...] = ("effective_date", "date", "publication_date", "published", "updated")
 _DATES += ("last_modified_date", "last_modified", "moddate", "creation_date", "creationdate")
 _REMEMBERED = 4  # collections; each may be large
 Material = Sequence["StoredChunk"] | Sequence[CoveredText]
