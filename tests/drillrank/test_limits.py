@@ -16,8 +16,7 @@ from drillrank.cli.sources import found_sources
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare
-from drillrank.evaluation.corpus import read_corpus
-from drillrank.evaluation.questions import read_questions
+from drillrank.evaluation.questions import read_corpus, read_questions
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.imported import document_from_docling, document_from_unstructured
 from drillrank.structure.pages import Pages

@@ -16,7 +16,7 @@ from rich.progress import track
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus, cache_folder
-from drillrank.cli.sources import STANDARD_INPUT, found_sources, named_source
+from drillrank.cli.sources import STANDARD_INPUT, found_sources, lines_of
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
@@ -31,7 +31,7 @@ from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
-from drillrank.structure import breadcrumb, read_document
+from drillrank.structure import breadcrumb
 from drillrank.structure.pages import page_range
 from drillrank.text import token_counter
 
@@ -99,12 +99,7 @@ def _files_and_questions(words: Sequence[str], file: str | None) -> tuple[list[s
     if [*files, file].count(STANDARD_INPUT) > 1:
         raise InvalidInput("Standard input can be read only once.")
     if file is not None:
-        source = named_source(file, " of questions")
-        with source.reported():
-            lines = read_document(source.path).text.splitlines()
-        questions = [line.strip() for line in lines if line.strip()]
-        if not questions:
-            raise InvalidInput(f"{file} holds no question: write one on each line.")
+        questions = lines_of(file, "question")
     else:
         questions = [os.fsencode(files.pop()).decode("utf-8", "replace")] if files else []
         if not questions or os.path.lexists(questions[0]):

@@ -145,6 +145,7 @@ def outline(file: str) -> bool:
 @click.option("--settings", metavar="FILE", help="Settings of the components, as `drillrank tune` writes them.")
 @_trust
 @click.option("--measure", "measures", multiple=True, metavar="NAME", help="Several times; the first one decides.")
+@click.option("--llm", metavar="URL#MODEL", help="A served chat model that answers from what each component found.")
 @click.option("--html", metavar="FILE", help="Write a report that needs no network.")
 def compare(**options: Any) -> bool:
     """Say whether components help on your questions.

@@ -19,6 +19,7 @@ from uuid import uuid4
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.files import files_below, leads_outside, warn_of_links, why_not_read
+from drillrank.structure import read_document
 
 STANDARD_INPUT = "-"
 COPIES = Path(tempfile.gettempdir(), f"drillrank-{uuid4().hex}")
@@ -105,6 +106,20 @@ def named_source(file: str, purpose: str) -> Source:
     if len(sources) != 1 or not sources[0].named:
         raise InvalidInput(f"{file:.200} is not one file{purpose}.")
     return sources[0]
+
+
+def lines_of(file: str, thing: str) -> list[str]:
+    """The lines of a file, or of standard input, that are not blank: each is a thing.
+
+    Raises:
+        InvalidInput: it cannot be read, or there is none.
+    """
+    source = named_source(file, f" of {thing}s")
+    with source.reported():
+        found = [line.strip() for line in read_document(source.path).text.splitlines() if line.strip()]
+    if not found:
+        raise InvalidInput(f"{file} holds no {thing}: write one on each line.")
+    return found
 
 
 def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[tuple[Path, str]]:
