@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ mcp = pytest.importorskip("mcp")
 from mcp.client.stdio import StdioServerParameters  # noqa: E402
 
 from tests import pdf_files  # noqa: E402
+from tests.processes import interruptible  # noqa: E402
 
 MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n### Not\n\nLime.\n\n## Care\n\nBoil vinegar.\n"
 
@@ -122,3 +125,16 @@ async def test_links_are_followed_on_request_and_a_cache_in_the_folder_is_not_us
         result = await agent.call_tool("read", {"file": "link.md"})
         assert result.structured_content["text"] == "The secret heater."
     assert state(folder) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_at_once(folder, number):
+    version = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    command = [sys.executable, "-m", "drillrank", "mcp", str(folder), "--no-cache"]
+    with interruptible(command, stdin=subprocess.PIPE, text=True) as server:
+        print(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": version}), file=server.stdin)
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "drillrank"
+        server.send_signal(number)
+        assert server.wait(60) == -number
+        assert server.stderr.read() == ""

@@ -77,8 +77,8 @@ def run_ask(
     corpus = FileCorpus(sources, None if no_cache else cache_folder(), _tracked, d3.language_model.language)
     skipped += corpus.skipped
     if not corpus.names:
-        reasons = " ".join([*skipped[:1], *([f"So it is with {len(skipped) - 1:,} more."] if skipped[1:] else [])])
-        raise InvalidInput(f"There is no file to read (hidden and ignored ones are passed over). {reasons}")
+        reason = f"{skipped[0]} " + f"{len(skipped) - 1:,} more are skipped." * (len(skipped) > 1) if skipped else ""
+        raise InvalidInput(f"There is no file to read (hidden and ignored ones are passed over). {reason}")
     if skipped:
         tell("yellow", f"{counted(len(corpus.names), 'file')} read, {len(skipped):,} skipped:")
         more = [f"and {len(skipped) - _TOLD:,} more."] * (len(skipped) > _TOLD)
@@ -213,9 +213,7 @@ def _print(question: str, records: Sequence[Record], said: Answer | None, why: E
     out = terminal.console
     out.rule(f"Question: {one_line(question)}")
     if said is not None:
-        out.print(
-            f"[bold]{one_line(said.text)}[/bold]" if said.text else "The evidence holds no answer.", soft_wrap=True
-        )
+        out.print(f"[bold]{one_line(said.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
         for at in said.citations:
             out.print(f"{escape(f'[{at + 1}]')} {_where(records[at])}", soft_wrap=True)
     if not records:

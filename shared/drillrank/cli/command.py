@@ -80,9 +80,7 @@ def commands() -> None:
 
 
 _trust = click.option("--trust-settings", is_flag=True, help="The settings may name folders, addresses, code and keys.")
-_json = click.option(
-    "--json", "as_json", is_flag=True, help="Write JSON in place of text, JSON Lines where there are many."
-)
+_json = click.option("--json", "as_json", is_flag=True, help="Write JSON, a line for each answer and paragraph.")
 _finding = _options(
     click.option("--model", help='Language model, "unigram" by default.'),
     click.option("--language", help='Whose stemmer the unigram model takes, "english" by default.'),

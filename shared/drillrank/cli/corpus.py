@@ -29,6 +29,8 @@ from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.structure import file_key
 
 Found = TypeVar("Found")
+File = tuple[bytes, Source]
+"""With the key of its content."""
 _EMPTY = "holds no text."
 _MANY_BYTES = 3_000_000  # from which on starting processes is worth it
 _AHEAD = 8  # files that each process is given before
@@ -137,7 +139,7 @@ class FileCorpus:
                 if problem:
                     warnings.warn(problem.replace("{}", first.name), DrillrankWarning, stacklevel=3)
 
-    def _new(self, files: Sequence[tuple[bytes, Source]], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
+    def _new(self, files: Sequence[File], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
         """Files as they are written to the corpus, without those that cannot be read."""
         for (key, source), found in self._track(_read_all(files), len(files)):
             if isinstance(found, Prepared):
@@ -169,15 +171,13 @@ class FileCorpus:
         self._read()
 
 
-def _read_all(
-    files: Sequence[tuple[bytes, Source]],
-) -> Iterator[tuple[tuple[bytes, Source], Prepared | Exception]]:
+def _read_all(files: Sequence[File]) -> Iterator[tuple[File, Prepared | Exception]]:
     """Files, read; many by as many processes as there are cores, in the order given."""
     workers = min(os.cpu_count() or 1, len(files))
     if workers < 2 or sum(source.path.stat().st_size for _, source in files) < _MANY_BYTES:
         yield from ((file, _read(file[0].hex(), file[1].path)) for file in files)
         return
-    waiting: deque[tuple[tuple[bytes, Source], Future[Prepared | Exception]]] = deque()
+    waiting: deque[tuple[File, Future[Prepared | Exception]]] = deque()
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent) as pool:
         try:
             for file in files:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, wraps
 from importlib.metadata import version
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -84,14 +86,8 @@ class FolderTools:
         if not file:
             return [{"file": name} for name in self._sources()[0]]
         document = self._document(file)
-        return [
-            {
-                "section": section.path,
-                "pages": document.page_numbers(section.start, section.end),
-                "span": [section.start, section.end],
-            }
-            for section in document.sections()
-        ]
+        spans = [(one.path, one.start, one.end) for one in document.sections()]
+        return [{"section": path, "pages": document.page_numbers(*span), "span": span} for path, *span in spans]
 
     def read(
         self,
@@ -113,7 +109,9 @@ class FolderTools:
         document = self._document(file)
         begin, end = 0, len(document.text)
         if section:
-            inside = [one for one in document.sections() if one.path[: len(section)] == tuple(section)]
+            path = tuple(section)
+            from_there = dropwhile(lambda one: one.path[: len(path)] != path, document.sections())
+            inside = list(takewhile(lambda one: one.path[: len(path)] == path, from_there))
             if not inside:
                 raise InvalidInput(f"{file} has no section {section!r:.200}: see its outline.")
             begin, end = inside[0].start, inside[-1].end
@@ -185,4 +183,9 @@ def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> No
     server = sdk.MCPServer("drillrank", instructions=_INSTRUCTIONS, version=version("drillrank"), log_level="WARNING")
     for tool in (tools.ask, tools.outline, tools.read):
         server.add_tool(reporting(tool), annotations=types.ToolAnnotations(read_only_hint=True))
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # nothing is half done that has to be ended; the thread that reads would not be interrupted
+        signal.signal(number, signal.SIG_DFL)
     server.run("stdio")
