@@ -229,8 +229,9 @@ def test_ask_explains_on_request(manual, capsys):
     without, records = ([*map(json.loads, shown[one].splitlines())] for one in (("--json",), ("--json", "--explain")))
     assert [{k: v for k, v in record.items() if k not in ("explanation", "tree")} for record in records] == without
     assert ["tree" in record for record in records] == [True] + [False] * (len(records) - 1)
-    for record in records:
+    for rank, record in enumerate(records, start=1):
         entry = record["explanation"]
+        assert (record["rank"], entry["rank"]) == (rank, rank)
         assert sum(term["value"] for term in entry["terms"]) / entry["per"] == pytest.approx(record["score"])
     assert {node["name"] for node in records[0]["tree"] if node["kind"] == "document"} == {manual, other}
 

@@ -28,7 +28,7 @@ from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
-from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.passages import Passage, Ranked, Ranking, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
 from drillrank.structure import breadcrumb
@@ -86,10 +86,10 @@ def run_ask(
             tell("yellow", reason)
     found_any = False
     for question in asked:
-        ranking, records = ask_files(d3, corpus, question, top_n)
+        here, found, records = ask_files(d3, corpus, question, top_n)
         said = _answered(d3, question, records) if with_answer else None
-        found_any = found_any or bool((records and ranking.found) if said is None else said.text)
-        told = _explained(ranking, corpus.names, len(records)) if explain else None
+        found_any = found_any or bool((records and here) if said is None else said.text)
+        told = _explained(found, corpus.names) if explain else None
         (_print_json if as_json else _print)(question, records, said, told)
     return found_any
 
@@ -136,8 +136,8 @@ def evidence_finder(
     return D3(load_llm(llm, retries=_RETRIES), **given)
 
 
-def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[EvidenceRanking, list[Record]]:
-    """What is found, and the evidence that holds a word of the question, or that an LLM chose, as JSON has it."""
+def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[bool, Ranking[Passage], list[Record]]:
+    """Whether anything speaks of a question; what holds a word of it, or an LLM chose; and that as JSON has it."""
 
     def ask(files: PreparedCorpus) -> EvidenceRanking:
         usage = Usage(count=token_counter(d3.settings.tokens))
@@ -145,8 +145,9 @@ def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[Ev
         return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_check_reply)
 
     ranking = corpus.ask(d3, ask)
-    found = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
-    return ranking, [_record(question, corpus.names, item, ranking.found) for item in found]
+    matched = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
+    found = Ranking[Passage]([replace(item, rank=rank) for rank, item in enumerate(matched, start=1)], ranking.why)
+    return ranking.found, found, [_record(question, corpus.names, item, ranking.found) for item in found]
 
 
 def _check_reply(reply: Reply) -> None:
@@ -167,11 +168,11 @@ def _answered(d3: D3, question: str, records: Sequence[Record]) -> Answer:
     return said
 
 
-def _explained(ranking: EvidenceRanking, names: Mapping[str, str], number: int) -> Explanations:
-    """Of the first ones, with the names of the files."""
-    why = ranking.explain()
-    files = [names[item.passage.metadata["document"]] for item in ranking[:number]]
-    entries = [replace(entry, name=f"{file}: {entry.name}") for entry, file in zip(why, files, strict=False)]
+def _explained(found: Ranking[Passage], names: Mapping[str, str]) -> Explanations:
+    """With the names of the files."""
+    why = found.explain()
+    files = [names[item.passage.metadata["document"]] for item in found]
+    entries = [replace(entry, name=f"{file}: {entry.name}") for entry, file in zip(why, files, strict=True)]
     tree = [replace(node, name=names[node.id or ""]) if node.kind == "document" else node for node in why.tree]
     return Explanations(entries, why.question, tree)
 

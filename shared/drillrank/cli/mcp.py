@@ -69,10 +69,10 @@ class FolderTools:
                 files = [*sources.values()]
                 self._corpus = stamp, FileCorpus(files, self._cache, language=d3.language_model.language)
             corpus = self._corpus[1]
-            ranking, records = ask_files(d3, corpus, question, top_n)
+            here, _, records = ask_files(d3, corpus, question, top_n)
         problems = [*skipped, *corpus.skipped, *(str(one.message) for one in caught)]
         return {
-            "found": ranking.found and bool(records),
+            "found": here and bool(records),
             "evidence": [{name: value for name, value in one.items() if name != "question"} for one in records],
             **({"problems": problems[:_PROBLEMS]} if problems else {}),
         }
