@@ -26,7 +26,7 @@ from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import Source, found_sources
 from drillrank.corpus import corpus as implementation
 from drillrank.corpus import documents
-from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra
+from drillrank.errors import DrillrankWarning, MissingExtra
 from drillrank.evaluation import compare
 from drillrank.structure import parse_document, read_document
 from drillrank.structure.document import document_from_json, document_to_json
@@ -449,17 +449,6 @@ def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch)
     assert counted == [*((number, 40) for number in range(1, 41)), (1, 1)]
     for number in (2, 20, 39):
         assert evidence(corpus, f"valve{number}")[0] == f"{number:02}.md"
-
-
-def test_bad_files_of_a_folder_are_left_out_one_by_one(tmp_path):
-    files = [tmp_path / f"{number}.md" for number in range(6)]
-    for number, file in enumerate(files):
-        file.write_bytes(b"\0\1" * number if number % 2 else b"valve %d" % number)
-    corpus = FileCorpus(sources_of(*files, named=False), tmp_path / "cache", "english")
-    assert list(corpus.names.values()) == [str(file) for file in files[::2]]
-    assert [one.partition(" ")[0] for one in corpus.skipped] == [str(file) for file in files[1::2]]
-    with pytest.raises(InvalidInput, match=r"1\.md is no text"):
-        FileCorpus(sources_of(*files), tmp_path / "cache", "english")
 
 
 @pytest.mark.parametrize("now", [0.0, -1e9, 1e12])
