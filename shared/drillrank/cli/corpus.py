@@ -34,7 +34,7 @@ File = tuple[bytes, Source]
 """With the key of its content."""
 _EMPTY = "holds no text."
 _MANY_BYTES = 3_000_000  # from which on starting processes is worth it
-_AHEAD = 8  # files that each process is given before
+_AHEAD = 50  # files that each process is given while others are written
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
