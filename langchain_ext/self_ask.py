@@ -70,13 +70,20 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
     ['answer', 'steps', 'problems', 'usage'] Jane Austen
     """
 
+    model_config = WithSource.model_config  # the last base's counts
+
     source: Retriever = Field(kw_only=False, description="Finds what follow-up questions are answered from.")
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Asks and answers.")
     max_steps: int = Field(default=5, description="Most follow-up questions.")
     max_prompt_tokens: int = Field(default=3000, description="Budget of a prompt.")
     tokens: Tokens = Field(default=None, description="What counts the tokens of a text.")
-    prompt: BasePromptTemplate[Any] | str = Field(default=SELF_ASK_PROMPT, description="Asks for the next step.")
-    answer_prompt: BasePromptTemplate[Any] | str = Field(default=ANSWER_PROMPT, description="Asks for an answer.")
+    # Without a parameter: one of another kind would be built anew.
+    prompt: BasePromptTemplate | str = Field(  # type: ignore[type-arg]
+        default=SELF_ASK_PROMPT, description="Asks for the next step."
+    )
+    answer_prompt: BasePromptTemplate | str = Field(  # type: ignore[type-arg]
+        default=ANSWER_PROMPT, description="Asks for an answer."
+    )
     on_failure: OnFailure = Field(default="continue", description="What a failed call means.")
     workers: int = Field(default=4, description="Most LLM calls at the same time.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
