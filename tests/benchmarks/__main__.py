@@ -42,6 +42,7 @@ BENCHMARKS = (
     "loaded_pages",
     "pdf_folder",
     "stores",
+    "filtered_views",
     "tokens",
     "neural_operations",
     "neural_speed",
