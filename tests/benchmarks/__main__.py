@@ -10,9 +10,6 @@ import sys
 from .data import data_folder
 
 BENCHMARKS = (
-    "unigram_speed",
-    "text",
-    "parsing",
     "multihop",
     "cascade",
     "path_prior",
@@ -41,7 +38,6 @@ BENCHMARKS = (
     "loaded_pages",
     "pdf_folder",
     "stores",
-    "tokens",
     "neural_operations",
     "neural_speed",
     "side_by_side",
