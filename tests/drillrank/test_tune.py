@@ -87,17 +87,11 @@ def test_settings_that_help_are_found_saved_and_loaded_everywhere(tmp_path):
     )
 
 
-def test_noise_keeps_the_defaults_and_says_so(tmp_path):
+def test_noise_and_nothing_better_keep_the_defaults_and_say_so(tmp_path):
     tuned = tune(nobody_knows(40), measure="RR")
-    assert not tuned.adopted
-    assert tuned.settings == {}
-    assert tuned.gain.low <= 0
-    assert "kept" in tuned.advice
+    assert (tuned.adopted, tuned.settings, tuned.gain.low <= 0, "kept" in tuned.advice) == (False, {}, True, True)
     tuned.save(tmp_path / "settings.json")
     assert load_settings(tmp_path / "settings.json", "UPR") == {"model": "unigram"}
-
-
-def test_nothing_better_keeps_the_defaults():
     tuned = tune(first_stage_knows(10), grid={"prior": [], "prior_weight": []}, measure="AllR@3")
     assert (tuned.best, tuned.adopted, tuned.gain.mean) == ({}, False, 0.0)
     assert tuned.advice == "Nothing that was tried is better than the defaults of UPR: they are kept."
@@ -308,14 +302,22 @@ def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkey
         (["--instructions", "nowhere.txt"], "nowhere.txt cannot be read"),
         (["--component", "{"], "no JSON"),
         (["--folds", "0"], "folds"),
+        (["--out", "asked.jsonl/settings.json"], "cannot be written"),
+        (["--out", "folder"], "folder cannot be written: it is a folder"),
+        (["--out", "notes.json"], "notes.json is no file of settings"),
+        (["--out", "tuned.json"], '"tuned" holds, by component'),
     ],
 )
-def test_arguments_of_the_command_that_cannot_be_used(tmp_path, capsys, monkeypatch, arguments, said):
+def test_what_the_command_cannot_use_is_told_before_anything_is_asked(tmp_path, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
-    assert main(["tune", "asked.jsonl", *arguments]) == 2
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.json").write_text("{}")
+    (tmp_path / "tuned.json").write_text('{"format": "drillrank-settings-1", "settings": {}, "tuned": [5]}')
+    assert main(["tune", "asked.jsonl", *arguments, "--results", "results.jsonl"]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "settings.json").exists()
+    assert not (tmp_path / "results.jsonl").exists() or "--folds" in arguments
 
 
 def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypatch):
@@ -334,25 +336,3 @@ def test_what_is_given_stays_and_is_saved(tmp_path):
     tuned.save(tmp_path / "settings.json")
     loaded = UPR(**load_settings(tmp_path / "settings.json", "UPR"))
     assert (loaded.max_passage_tokens, loaded.language_model.options) == (50, {"mu": 20.0})
-
-
-@pytest.mark.parametrize(
-    ("out", "said"),
-    [
-        ("asked.jsonl/settings.json", "cannot be written"),
-        ("folder", "folder cannot be written: it is a folder"),
-        ("notes.json", "notes.json is no file of settings"),
-        ("tuned.json", '"tuned" holds, by component'),
-    ],
-)
-def test_a_file_that_cannot_take_the_settings_is_told_before_anything_is_asked(
-    tmp_path, capsys, monkeypatch, out, said
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "notes.json").write_text("{}")
-    (tmp_path / "tuned.json").write_text('{"format": "drillrank-settings-1", "settings": {}, "tuned": [5]}')
-    assert main(["tune", "asked.jsonl", "--out", out, "--results", "results.jsonl"]) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "results.jsonl").exists()
