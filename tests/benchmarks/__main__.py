@@ -10,11 +10,11 @@ import sys
 from .data import data_folder
 
 BENCHMARKS = (
+    "text",
     "multihop",
     "cascade",
     "path_prior",
     "linking",
-    "reranking",
     "compared",
     "tuned",
     "nulls",
