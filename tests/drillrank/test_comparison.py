@@ -264,11 +264,11 @@ def test_figures_are_the_same_alone_beside_others_in_another_order_and_from_resu
         file = Path(folder, ".results.jsonl")
         together, again = (compare(rows, COMPONENTS, folder, results=file, **asked) for _ in range(2))
         turned = compare(rows, dict(reversed(COMPONENTS.items())), folder, **asked)
-        for name, component in COMPONENTS.items():
-            alone = compare(rows, {name: component}, folder, **asked)
-            for other in (together, again, turned):
-                assert figures(alone, name) == figures(other, name)
-                assert figures(alone, "first stage") == figures(other, "first stage")
+        name = chance.choice([*COMPONENTS])
+        alone = compare(rows, {name: COMPONENTS[name]}, folder, **asked)
+        for other in (together, again, turned):
+            assert figures(alone, name) == figures(other, name)
+            assert figures(alone, "first stage") == figures(other, "first stage")
 
 
 def test_texts_under_one_id_are_each_components_own():

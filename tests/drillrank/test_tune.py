@@ -114,8 +114,7 @@ def test_each_group_chooses_by_its_own_questions_alone(questions, seed):
         assert searched(STEPS, [rows], values_of(other), {}) == [chosen]
 
 
-@pytest.mark.parametrize("questions", [10, 20, 100])
-def test_of_400_tunings_on_noise_few_change_anything(questions):
+def test_of_400_tunings_on_noise_few_change_anything(questions=20):
     adopted = 0
     for seed in range(400):
         random_values = np.random.default_rng(seed)
