@@ -15,8 +15,7 @@ from drillrank.evaluation import Comparison, compare
 from drillrank.multihop.path_rerank import PathRerank
 
 from .data import multihop_pool, read
-from .drilldown_baselines import bm25
-from .long_documents import papers
+from .long_documents import bm25, papers
 from .minilm import minilm
 from .multihop import FIRST_STAGE, PAPER, TITLES
 
