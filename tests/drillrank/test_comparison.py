@@ -271,17 +271,6 @@ def test_figures_are_the_same_alone_beside_others_in_another_order_and_from_resu
             assert figures(alone, "first stage") == figures(other, "first stage")
 
 
-def test_texts_under_one_id_are_each_components_own():
-    answered = [{"question": "Where does the owl live?", "answers": ["region 2"], "candidates": WORDS}]
-    components = {
-        "wrong": lambda query: [Passage("Nobody knows.", id="other:1")],
-        "right": lambda query: [Passage("In region 2.", id="other:1")],
-    }
-    for order in (components, dict(reversed(components.items()))):
-        found = compare(answered, order, CORPUS, measures=["AnswerR@1", "RR"])
-        assert [found.mean(name, of) for name in ("wrong", "right") for of in found.measures] == [0, 0, 1, 1]
-
-
 # Advice
 
 
@@ -598,15 +587,6 @@ def test_scores_that_are_no_numbers_do_not_cost_the_report(tmp_path, score):
     assert {one for record in found.results["odd"].values() for one in record.scores} == {None}
     assert "odd" in html_report(found)
     assert not re.search("NaN|Infinity", kept.read_text())
-
-
-def test_ids_and_names_may_hold_anything():
-    names = ["half \ud800", "other half \udc00", "nul\0a", "nul\0b", "a b\tc", "é"]
-    passages = [Passage(f"Town {number} \ud800 lies on the Rhine.", id=name) for number, name in enumerate(names)]
-    rows = [{"id": f"{n}?", "question": "Where?", "gold": [n], "candidates": passages} for n in names]
-    found = compare(rows, {5: lambda _query, given: given, "half \ud800": "UPR"}, measures="RR")
-    assert list(found.values["5"]["RR"]) == pytest.approx([1 / rank for rank in range(1, len(names) + 1)])
-    assert "half �" in html_report(found).encode().decode()
 
 
 @pytest.mark.parametrize(

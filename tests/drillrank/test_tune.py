@@ -7,8 +7,6 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import drillrank
 import langchain_ext
@@ -18,7 +16,7 @@ from drillrank.cli import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, tune
 from drillrank.evaluation.statistics import difference
-from drillrank.evaluation.tuning import adopts, forward_validated, searched, setting_line
+from drillrank.evaluation.tuning import adopts, forward_validated, setting_line
 from drillrank.views import MultiViewIndex
 from tests.drillrank.test_comparison import CORPUS, WORDS
 
@@ -95,23 +93,6 @@ def test_noise_and_nothing_better_keep_the_defaults_and_say_so(tmp_path):
     tuned = tune(first_stage_knows(10), grid={"prior": [], "prior_weight": []}, measure="AllR@3")
     assert (tuned.best, tuned.adopted, tuned.gain.mean) == ({}, False, 0.0)
     assert tuned.advice == "Nothing that was tried is better than the defaults of UPR: they are kept."
-
-
-@given(st.integers(2, 9), st.integers(0, 10_000))
-def test_each_group_chooses_by_its_own_questions_alone(questions, seed):
-    random_values = np.random.default_rng(seed)
-    table = random_values.integers(0, 4, (3, 3, questions)) / 4
-    groups = [np.flatnonzero(random_values.random(questions) < 0.6) for _ in range(3)]
-    groups = [rows if len(rows) else np.array([0]) for rows in groups]
-    for rows, chosen in zip(groups, searched(STEPS, groups, values_of(table), {}), strict=True):
-        means = table[:, :, rows].mean(axis=-1)
-        a = int(np.argmax(means[:, 0] - 1e-9 * np.arange(3)))
-        b = int(np.argmax(means[a] - 1e-9 * np.arange(3)))
-        assert (chosen.get("a", 0), chosen.get("b", 0)) == (a, b)
-        other = table.copy()
-        unseen = np.setdiff1d(np.arange(questions), rows)
-        other[:, :, unseen] = 1 - other[:, :, unseen]
-        assert searched(STEPS, [rows], values_of(other), {}) == [chosen]
 
 
 def test_of_400_tunings_on_noise_few_change_anything():
