@@ -250,10 +250,10 @@ class Comparison:
         """
 
         def of_records(name: str) -> dict[str, dict[str, Any]]:
-            records = {
-                of: {id_: getattr(one, name) for id_, one in found.items()} for of, found in self.results.items()
+            return {
+                of: {id_: value for id_, one in found.items() if (value := getattr(one, name)) not in (None, {})}
+                for of, found in self.results.items()
             }
-            return {of: {id_: value for id_, value in found.items() if value} for of, found in records.items()}
 
         return {
             "complete": self.complete,

@@ -116,7 +116,7 @@ class Experiment:
         if not self.corpus.passages:
             raise InvalidInput("Nothing is there to rank: give a corpus, a first_stage, or questions with candidates.")
         bm25 = _bm25(self.corpus.passages.values())
-        return System(FIRST_STAGE, f"{BM25} {n}", False, lambda query, *_: bm25(query)[:n], n)
+        return System(FIRST_STAGE, f"{BM25} {n}", False, lambda query, *_: bm25(query, n), n)
 
     def baselines(self) -> list[System]:
         """BM25, and its reciprocal rank fusion with the first stage; none where the first stage is BM25.
@@ -131,12 +131,9 @@ class Experiment:
 
         def bm25(query: str, candidates: Sequence[Passage], _scores: object = None) -> list[tuple[Passage, float]]:
             if searches:
-                return whole(query)[:n]
-            order = {passage.id: place for place, passage in enumerate(candidates)}
-            if not order.keys() <= known.keys():
-                return _bm25(candidates)(query)
-            found = [item for item in whole(query) if item[0].id in order]
-            return sorted(found, key=lambda item: (-item[1], order[item[0].id]))
+                return whole(query, n)
+            inside = all(passage.id in known for passage in candidates)
+            return (whole if inside else _bm25(candidates))(query, n, candidates)
 
         def fusion(query: str, candidates: Sequence[Passage], _scores: object) -> list[tuple[Passage, float]]:
             rankings = {FIRST_STAGE: candidates, BM25: [passage for passage, _ in bm25(query, candidates)]}
@@ -242,13 +239,16 @@ class Experiment:
         return columns, ranks
 
 
-def _bm25(passages: Iterable[Passage]) -> Callable[[str], list[tuple[Passage, float]]]:
-    """From a query to all passages, best first, with their scores."""
+def _bm25(passages: Iterable[Passage]) -> Callable[..., list[tuple[Passage, float]]]:
+    """From a query to the best so many passages with their scores, or to some of them in order."""
     known = list(passages)
+    places = {passage.id: place for place, passage in enumerate(known)}
     index = BM25Index([passage.titled_text for passage in known])
 
-    def search(query: str) -> list[tuple[Passage, float]]:
+    def search(query: str, n: int, among: Sequence[Passage] | None = None) -> list[tuple[Passage, float]]:
         scores = index.scores(query)
-        return [(known[place], float(scores[place])) for place in top(scores, len(known))]
+        if among is None:
+            return [(known[place], float(scores[place])) for place in top(scores, n)]
+        return sorted(((one, float(scores[places[one.id]])) for one in among), key=lambda item: -item[1])
 
     return search

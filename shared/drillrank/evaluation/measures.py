@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ def check_measures(names: Sequence[str], questions: Sequence[Question], *, answe
             raise InvalidInput(f"{name} is of answers: give an LLM that reads them from what is found (llm).")
 
 
+@lru_cache(maxsize=100)
 def _third_party(name: str) -> Any:
     """A measure of ir-measures, computed once: what its library lacks or does not take shows only then."""
     library = require("ir_measures", "compare")
