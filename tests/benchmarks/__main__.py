@@ -10,14 +10,11 @@ import sys
 from .data import data_folder
 
 BENCHMARKS = (
-    "unigram_speed",
     "text",
-    "parsing",
     "multihop",
     "cascade",
     "path_prior",
     "linking",
-    "reranking",
     "compared",
     "tuned",
     "nulls",
@@ -43,7 +40,6 @@ BENCHMARKS = (
     "pdf_folder",
     "stores",
     "filtered_views",
-    "tokens",
     "neural_operations",
     "neural_speed",
     "side_by_side",
