@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from drillrank.multihop.links import Links
+from drillrank.multihop.links import Names, NameTable, Row
 from drillrank.passages import Passage
 from drillrank.structure.references import Label, caption_label, heading_labels, references
 
@@ -30,23 +31,35 @@ class ReferenceLinks:
 
     kind = "reference"
 
-    def over(self, passages: Sequence[Passage], /) -> Links:
+    def rows(self, passage: Passage, /) -> Iterator[Row]:
+        """What a passage is called in its document."""
+        document = _document(passage)
+        for label in _labels(passage):
+            yield repr((document, label)), 0.0
+
+    def among(self, names: Names, /) -> FollowedReferences:
+        """Links to the passages that are called so."""
+        return FollowedReferences(names)
+
+    def over(self, passages: Sequence[Passage], /) -> FollowedReferences:
         """Links to these passages."""
-        called: dict[tuple[Hashable, Label], list[str]] = {}
-        for passage in passages:
-            document = _document(passage)
-            for label in _labels(passage):
-                called.setdefault((document, label), []).append(passage.id)
-
-        def links(passage: Passage, /) -> list[str]:
-            document = _document(passage)
-            found = (called.get((document, label), ()) for label in references(passage.text))
-            return [id_ for id_ in dict.fromkeys(id_ for ids in found for id_ in ids) if id_ != passage.id]
-
-        return links
+        return self.among(NameTable(passages, self.rows))
 
 
-def _document(passage: Passage) -> Hashable:
+@dataclass(frozen=True, slots=True)
+class FollowedReferences:
+    """Called with a passage, tells the ids of those that it refers to."""
+
+    names: Names
+
+    def __call__(self, passage: Passage, /) -> Iterable[str]:
+        """Ids in the order of the references."""
+        document = _document(passage)
+        found = self.names.of([repr((document, label)) for label in references(passage.text)])
+        return [id_ for id_ in dict.fromkeys(id_ for ids in found.values() for id_ in ids) if id_ != passage.id]
+
+
+def _document(passage: Passage) -> str | None:
     return next((str(passage.metadata[key]) for key in _DOCUMENT_KEYS if passage.metadata.get(key) is not None), None)
 
 
