@@ -50,6 +50,7 @@ BENCHMARKS = (
     "waiting_threads",
     "quantised",
     "corpus_scale",
+    "growing_pool",
     "store_scale",
     "ray_papers",
     "light",
@@ -68,6 +69,7 @@ WITHOUT_DATA = (
     "pdf_folder",
     "store_scale",
     "readme_folder",
+    "growing_pool",
 )
 
 

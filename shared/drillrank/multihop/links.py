@@ -6,10 +6,11 @@ retrieval; others must know the passages that may be linked to before they can s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, islice
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
@@ -252,7 +253,8 @@ def targets_of(follow: Follow, query: str, path: Path) -> tuple[Target, ...]:
 def followed(
     paths: Sequence[Path],
     targets: Sequence[Sequence[Target]],
-    reachable: MutableMapping[str, Passage],
+    reachable: dict[str, Passage],
+    pool: Mapping[str, Passage] = MappingProxyType({}),
 ) -> Requests[list[list[Passage]]]:
     """The passages that the links of several paths lead to; the requests of all of them are made together.
 
@@ -260,6 +262,7 @@ def followed(
         paths: Where the links start.
         targets: Where those of each path lead.
         reachable: Passages at hand, by id; those that a request brings are added.
+        pool: More of them.
 
     A source that calls what it fetched otherwise answers with pairs: the id that was asked for, and the passage.
 
@@ -267,9 +270,16 @@ def followed(
         For each path the passages that it leads to, each once, in the order of the links. Its own passages and ids that
         nobody knows are left out, so that cycles end and links to nowhere lead nowhere.
     """
+
+    def known(passage: Passage) -> Passage:
+        """The passage of this id that was there first."""
+        return reachable.get(passage.id) or pool.get(passage.id) or reachable.setdefault(passage.id, passage)
+
     distinct = dict.fromkeys(target for of_path in targets for target in of_path)
     ids_wanted = dict.fromkeys(target.id if isinstance(target, Mention) else target for target in distinct)
-    missing = tuple(target for target in ids_wanted if isinstance(target, str) and target not in reachable)
+    missing = tuple(
+        target for target in ids_wanted if isinstance(target, str) and target not in reachable and target not in pool
+    )
     retrievals = [target for target in distinct if isinstance(target, Retrieve)]
     requests = [*([Fetch(missing)] if missing else ()), *retrievals]
     answers = list((yield requests) if requests else ())
@@ -278,15 +288,16 @@ def followed(
         for found in answers.pop(0):
             name, passage = found if isinstance(found, tuple) else (found.id, found)
             if name in wanted:
-                reachable[name] = reachable.setdefault(passage.id, passage)
+                reachable[name] = known(passage)
     retrieved = dict(zip(retrievals, answers, strict=True))
 
     def passages_at(target: Target) -> Sequence[Passage]:
         if isinstance(target, str | Mention):
-            at = reachable.get(target if isinstance(target, str) else target.id)
+            name = target if isinstance(target, str) else target.id
+            at = reachable.get(name) or pool.get(name)
             return () if at is None else (at,)
         passages = retrieved[target] if isinstance(target, Retrieve) else (target,)
-        return [reachable.setdefault(passage.id, passage) for passage in passages]
+        return [known(passage) for passage in passages]
 
     following = []
     for path, of_path in zip(paths, targets, strict=True):

@@ -216,16 +216,18 @@ class _Read:
         names: dict[str, list[int]] = {}
         run: list[str] = []
         small = {token for token in self.tokens if token[0].islower()}
-        begins = True
+        begins = titled = False
         for place, token in enumerate([*self.tokens, "."]):
             begins = begins or place == self.text_start
             word = token.lower()
             if len(token) > 1 and token[0].isupper() and not (begins and (word in small or _is_common(word))):
+                titled = titled or (place == 0 and _is_common(word))
                 run.append(unaccented(word))
             elif run:
-                for name in dict.fromkeys(map(" ".join, _forms(run))):
+                forms = [*_forms(run), *([run[1:]] if titled and len(run) > 1 else [])]
+                for name in dict.fromkeys(map(" ".join, forms)):
                     names.setdefault(name, []).append(place - 1)
-                run = []
+                run, titled = [], False
             begins = token in _STOPS and (place == 0 or len(self.tokens[place - 1]) > 2)
         return names
 
@@ -342,10 +344,10 @@ class NameMentions:
 
     A name is a run of words that begin with a capital, in the title or the text, whichever letters follow; accents do
     not matter. A word that begins a sentence is none if it is common (English), or written small in the same passage.
-    Of a longer name the first two and the last two words are names, too, and of three words the first and the last
-    ("Wojciech Jerzy Has"). Names that the question holds, and those that more than 100 passages mention, are not
-    followed. A path leads to the 100 likeliest passages at most; the search chooses those that explain most of what
-    the path has left unexplained.
+    Of a longer name the first two and the last two words are names, too, of three words the first and the last
+    ("Wojciech Jerzy Has"), and of a title that begins with a common word the rest. Names that the question holds, and
+    those that more than 100 passages mention, are not followed. A path leads to the 100 likeliest passages at most; the
+    search chooses those that explain most of what the path has left unexplained.
 
     Args:
         context: a, how much the words around a mention count; 0 follows each alike.
@@ -393,8 +395,8 @@ class FollowedNames:
         own = {name: places for name, places in read.names.items() if f" {name} " not in asked}
         mentioned = []
         for name, ids in self.names.of(own).items():
-            of = {id_: self.titled if weight else 1.0 for id_, weight in ids.items() if id_ != last.id}
-            if 0 < len(of) <= _MOST_PASSAGES and len(ids) > 1:
+            if 1 < len(ids) <= _MOST_PASSAGES + (last.id in ids):
+                of = {id_: self.titled if weight else 1.0 for id_, weight in ids.items() if id_ != last.id}
                 total = sum(of.values())
                 targets = {id_: weight / total for id_, weight in of.items()}
                 mentioned.append(Mentioned(frozenset(terms(name)), read.around(own[name]), targets))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
@@ -434,7 +433,8 @@ class PathSearch:
             query,
             scorer.prompt_rank,
             collection.links,
-            ChainMap(first, {} if fetched else collection.by_id),
+            dict(first),
+            {} if fetched else collection.by_id,
             None if prior is None else prior.reader(collection.size, named_in(query, collection.titles)),
             partial(collection.namesakes, query),
             Residual(scorer.document_model, query, prior.aligned if prior else 0.0),

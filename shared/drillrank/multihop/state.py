@@ -8,7 +8,6 @@ residual question, decide where it goes on. Each passage is read once a question
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -110,7 +109,8 @@ class Search:
         query: The question.
         prompt_rank: Scores the paths.
         kinds: Where paths go on, by the kinds of links.
-        reachable: Passages at hand, by id.
+        reachable: Passages at hand, by id; what is fetched is added.
+        pool: More of them.
         reader: The prior; None for none.
         namesakes: How much worse than a namesake passages fit the question.
         residual: What passages explain.
@@ -123,14 +123,15 @@ class Search:
         query: str,
         prompt_rank: PromptRank,
         kinds: Sequence[tuple[str, Follow]],
-        reachable: ChainMap[str, Passage],
+        reachable: dict[str, Passage],
+        pool: Mapping[str, Passage],
         reader: Reader | None,
         namesakes: Callable[[Iterable[Passage]], Mapping[str, float]],
         residual: Residual,
         aligns: bool,
         similar: Mapping[str, float] | None = None,
     ) -> None:
-        self.reachable, self.residual = reachable, residual
+        self.residual, self._reachable, self._pool = residual, reachable, pool
         self._query, self._prompt_rank, self._kinds, self._reader = query, prompt_rank, kinds, reader
         self._namesakes, self._aligns, self._similar = namesakes, aligns, similar
         self._weight = reader.prior.weight if reader else 0.0
@@ -158,14 +159,15 @@ class Search:
             if place >= retrieving:
                 of_path = [target for target in of_path if not isinstance(target, Retrieve)]
             targets.append(of_path)
-        reached = yield from followed(paths, targets, self.reachable)
+        reached = yield from followed(paths, targets, self._reachable, self._pool)
         self._led_to |= zip((path.ids for path in paths), reached, strict=True)
         return reached
 
     def name(self, paths: Sequence[Path], passages: Sequence[Passage]) -> None:
         """Let paths lead to passages that were named as missing, each as likely as the next."""
         for passage in passages:
-            self.reachable.setdefault(passage.id, passage)
+            if passage.id not in self._pool:
+                self._reachable.setdefault(passage.id, passage)
         for path in paths:
             self._missing[path.ids] = [passage.id for passage in passages if passage.id not in path.ids]
 
@@ -254,7 +256,7 @@ class Search:
         if isinstance(item.passage, Path):
             return item.passage
         try:
-            return Path(tuple(self.reachable[name] for name in item.details["path"]))
+            return Path(tuple(self._reachable.get(name) or self._pool[name] for name in item.details["path"]))
         except KeyError:
             raise InvalidInput(
                 f"Passage {item.passage.id!r:.200} is not of this search: explain what it returned."
@@ -317,14 +319,14 @@ class Search:
         if path.ids in self._chances:
             return self._chances[path.ids]
         found = self._chances[path.ids] = []
-        first, *rest = self.reachable.maps
+        reachable, pool = self._reachable, self._pool
         for kind, targets in self._targets_of(path):
             chances: dict[str, float] = {}
             for target in targets:
                 if not isinstance(target, Retrieve):
                     name, chance = target if isinstance(target, Mention) else (target, 0.0)
                     name = name.id if isinstance(name, Passage) else name
-                    at = first.get(name) or next((known[name] for known in rest if name in known), None)
+                    at = reachable.get(name) or pool.get(name)
                     if at is not None and at.id not in path.ids:
                         chances[at.id] = chances.get(at.id, 0.0) + chance
             if chances:
