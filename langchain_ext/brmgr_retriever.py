@@ -59,7 +59,7 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
     source: Retriever = Field(kw_only=False, description="Finds documents.")
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Writes documents.")
     n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
-    top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
+    top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     prior: Prior | None = Field(default="retrieval", description="What the retrieved documents' scores say.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
@@ -92,19 +92,20 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         store = StoreLookups(query, self.source, Guard(self.filters), config, told_by=type(self).__name__)
         found, written = yield from retrieved_and_generated(self.settings, query, self.n_generated, store)
-        return self._merged(query, top_n, found, written)
+        return self._merged(query, top_n, found, written, config)
 
-    def _merged(self, query: str, top_n: int | None, found: Answer, written: list[Passage]) -> list[Document]:
+    def _merged(
+        self, query: str, top_n: int | None, found: Answer, written: list[Passage], config: RunnableConfig
+    ) -> list[Document]:
         generated = [
             Document(id=passage.id, page_content=passage.text, metadata={self.settings.origin_key: "generated"})
             for passage in written
         ]
-        key = (
-            self.settings.origin_key
-        )  # what was retrieved was written by nobody's LLM here, whatever is stored with it
+        key = self.settings.origin_key
+        # What was retrieved was written by nobody's LLM here, whatever is stored with it.
         retrieved = [
             one.model_copy(update={"metadata": {name: value for name, value in one.metadata.items() if name != key}})
             for one in found or ()
         ]
         reranker: BRMGRRerank = self.method.model_copy(update={"top_n": top_n})
-        return reranker.compress_documents([*retrieved, *generated], query)
+        return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))

@@ -55,7 +55,7 @@ class D3Retriever(ModelFields, AskedRetriever):
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
-        top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
+        top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
             `invoke(query, top_n=...)` overrides it.
         explain: Whether results say why they stand where they stand.
         model_options: Options of the language model.
@@ -90,7 +90,7 @@ class D3Retriever(ModelFields, AskedRetriever):
     embed: InstanceOf[Embeddings] | Embed | None = Field(
         default=None, description="An embedding model, or a function from texts to vectors."
     )
-    top_n: int | None = Field(default=None, gt=0, description="Paragraphs to return; None leaves it to the method.")
+    top_n: int | None = Field(default=5, gt=0, description="Paragraphs to return; None leaves it to the method.")
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: InstanceOf[D3RetrieverSettings] = Field(
         default=D3RetrieverSettings(), description="What is rarely touched."

@@ -13,14 +13,13 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough
-from langchain_core.runnables.config import ensure_config
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, InstanceOf
 
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
 from drillrank.errors import InvalidInput
-from drillrank.hosts.metadata import notes, reasons
+from drillrank.hosts.metadata import notes, prefixed, reasons
 from drillrank.hosts.paths import path_rerank, rank_with_reached
 from drillrank.hosts.reranking import RerankerFields
 from drillrank.llm import Requests, arun, run
@@ -34,7 +33,7 @@ from drillrank.vectors import Embed
 from langchain_ext._documents import document_names, passage_of
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._retriever import Retriever, with_score
+from langchain_ext._retriever import Loadable, Retriever, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import (
     BRMGRRerankSettings,
@@ -44,7 +43,7 @@ from langchain_ext.settings import (
 )
 
 
-class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
+class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
     """Base of the rerankers.
 
     Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the
@@ -63,22 +62,37 @@ class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Rerank documents; `callbacks` are those of the run that this belongs to, for what is called below.
+        """Rerank documents, as a run of this component's name; `callbacks` are those of the run that it belongs to.
 
         Raises:
-            InvalidInput: the query is blank.
+            InvalidInput: the query is blank, or a source has a filter that cannot be checked on linked documents.
         """
-        documents = list(documents)
-        if not documents:
-            return []
-        passages = [self._passage(document, position) for position, document in enumerate(documents)]
-        return self._best(documents, self._rank(query, passages, self._scores(documents)))
+        given, config = self._given(documents, query, callbacks)
+        return self.as_runnable().invoke(given, config) if given["documents"] else []
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """As `compress_documents`, on a thread."""
-        return await self.language_model.run_in_worker(self.compress_documents, documents, query, callbacks)
+        """As `compress_documents`, without blocking the event loop."""
+        given, config = self._given(documents, query, callbacks)
+        return await self.as_runnable().ainvoke(given, config) if given["documents"] else []
+
+    def _given(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None
+    ) -> tuple[dict[str, Any], RunnableConfig]:
+        """The input of a run, and its configuration: in traces it is told what is reranked, and how."""
+        documents = list(documents)
+        model = self.model.spec if isinstance(self.model, LanguageModel) else self.model
+        told = {"candidates": len(documents), "top_n": self.top_n, "model": model}
+        metadata = {prefixed(name): value for name, value in told.items()}
+        return {"query": query, "documents": documents}, {"callbacks": callbacks, "metadata": metadata}
+
+    def _compressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
+        passages = [self._passage(document, position) for position, document in enumerate(documents)]
+        return self._best(documents, self._rank(query, passages, self._scores(documents)))
+
+    async def _acompressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
+        return await self.language_model.run_in_worker(self._compressed, documents, query, config)
 
     def _scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; their order as evidence where none does."""
@@ -120,11 +134,12 @@ class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
         """
 
         def rerank(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-            return self.compress_documents(*_documents_and_query(given), callbacks=config.get("callbacks"))
+            documents, query = _documents_and_query(given)
+            return self._compressed(documents, query, config) if documents else []
 
         async def arerank(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
             documents, query = _documents_and_query(given)
-            return list(await self.acompress_documents(documents, query, callbacks=config.get("callbacks")))
+            return await self._acompressed(documents, query, config) if documents else []
 
         step: Runnable[Any, list[Document]] = RunnableLambda(rerank, afunc=arerank, name=type(self).__name__)
         if retriever is None:
@@ -138,7 +153,7 @@ class UPRRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         prior: What the first stage says before the texts are read (see `drillrank.UPR`). LangChain's retrievers keep
             their scores to themselves: `"retrieval"` takes the ranks by the scores that documents bring in their
             metadata under `score_key`, and where none does, or the key is None, their order, so that documents in an
@@ -190,7 +205,7 @@ class RelevanceRerank(LikelihoodCompressor):
     Args:
         model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
             its next token.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -235,7 +250,7 @@ class MonoT5Rerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
             `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -265,7 +280,7 @@ class BRMGRRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         prior: As for `UPRRerank`; it counts for retrieved documents alone.
         score: `"log_likelihood"`, for both documents of a pair the sum of their mean log-likelihoods; `"probability"`,
             its exponential; or `"softmax"`.
@@ -322,7 +337,7 @@ class PromptRankRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             document's title, metadata `title_key`), `"names"` (they mention the same name).
@@ -342,8 +357,8 @@ class PromptRankRerank(LikelihoodCompressor):
         settings: What is rarely touched: `langchain_ext.settings.PromptRankRerankSettings`. Its `instructions`,
             `ensemble` and `temperature` are what `tune` finds.
 
-    `store`, `source`, `filters` and `embed` are no part of the serialised configuration. Inside a run every hop
-    dispatches the custom event `promptrank_hop`.
+    `store`, `source`, `filters` and `embed` are no part of the serialised configuration. Every hop dispatches
+    the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -381,31 +396,20 @@ class PromptRankRerank(LikelihoodCompressor):
         [name] = document_names([document])
         return passage_of(document, name, settings.title_key, settings.metadata_fields)
 
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> list[Document]:
-        """Rerank documents; `callbacks` are told of the hops and of what the retriever does.
-
-        Raises:
-            InvalidInput: the query is blank, or the retriever has a filter that cannot be checked on linked documents.
-        """
+    def _compressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
         documents = Guard(self.filters).kept(documents)
-        return self._best(documents, run(self._requests(documents, query, callbacks))) if documents else []
+        return self._best(documents, run(self._requests(documents, query, config))) if documents else []
 
-    async def acompress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> list[Document]:
-        """As `compress_documents`, without blocking the event loop."""
+    async def _acompressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
         documents = await asyncio.to_thread(Guard(self.filters).kept, documents)
         if not documents:
             return []
-        ranking = await arun(self._requests(documents, query, callbacks))
+        ranking = await arun(self._requests(documents, query, config))
         return await asyncio.to_thread(self._best, documents, ranking)
 
     def _requests(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None
+        self, documents: Sequence[Document], query: str, config: RunnableConfig
     ) -> Requests[Ranking[Passage]]:
-        config = ensure_config(None if callbacks is None else {"callbacks": callbacks})
         settings = as_settings(PromptRankRerankSettings, self.settings)
         guard = Guard(self.filters, self.source, config)
         host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)

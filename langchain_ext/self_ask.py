@@ -29,10 +29,10 @@ from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, PromptField, filler
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._retriever import Retriever
+from langchain_ext._retriever import Loadable, Retriever
 
 
-class SelfAskChain(HostFields, RunnableSerializable[str, dict[str, Any]]):
+class SelfAskChain(HostFields, Loadable, RunnableSerializable[str, dict[str, Any]]):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:

@@ -106,7 +106,7 @@ def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[Ba
 class _AsStored(VectorIndexRetriever):
     """Over an index: what may be seen, as the store has it, and so in the host's events, traces and log.
 
-    A node that leads to another one stays itself; the copy of that one in it is taken out.
+    An object of the index stands for its pointer. Any other node that leads to one stays itself, without its copy.
     """
 
     def __init__(
@@ -118,6 +118,7 @@ class _AsStored(VectorIndexRetriever):
             index, similarity_top_k=k, filters=filters, node_ids=ids, callback_manager=index._callback_manager
         )
         self._guard = guard
+        self._objects = index.as_retriever().object_map
         self.brought = 0
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -138,7 +139,13 @@ class _AsStored(VectorIndexRetriever):
                 result.nodes = self._insert_fetched_nodes_into_query_result(result, fetched)
         hits = self._convert_nodes_to_scored_nodes(result)
         self.brought = len(hits)
-        return [NodeWithScore(node=_without_copy(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
+        seen = [NodeWithScore(node=self._led_to(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
+        return self._guard.hits(seen)
+
+    def _led_to(self, node: BaseNode) -> BaseNode:
+        """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy that it holds."""
+        object = self._objects.get(node.index_id) if isinstance(node, IndexNode) else None
+        return object if isinstance(object, BaseNode) else _without_copy(node)
 
 
 def _ids_seen(index: VectorStoreIndex, guard: Guard) -> list[str]:

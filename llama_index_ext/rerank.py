@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import BoundArguments
 from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -12,6 +13,8 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.instrumentation.span_handlers import NullSpanHandler
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
@@ -19,7 +22,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import Field, InstanceOf
 
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.metadata import noted, notes
 from drillrank.hosts.paths import path_rerank, rank_with_reached
@@ -47,6 +50,26 @@ from llama_index_ext.settings import (
 dispatcher = get_dispatcher(__name__)
 
 
+class _CutOff(NullSpanHandler):
+    """Says so where the host's cut-off on similarities is behind scores that are logarithms, and leaves nothing."""
+
+    def span_exit(
+        self, id_: str, bound_args: BoundArguments, instance: Any = None, result: Any = None, **kwargs: Any
+    ) -> None:
+        """A postprocessor of the host's is done."""
+        nodes = [] if result else bound_args.arguments["nodes"]
+        negative = nodes and all(hit.score is not None and hit.score < 0 for hit in nodes)
+        if negative and isinstance(instance, SimilarityPostprocessor):
+            warn(
+                f"SimilarityPostprocessor(similarity_cutoff={instance.similarity_cutoff}) drops all {len(nodes)} "
+                "nodes: their scores are negative, as logarithms of likelihoods are. Take it away, or give a reranker "
+                'score="probability", which is between 0 and 1.'
+            )
+
+
+get_dispatcher(SimilarityPostprocessor.__module__).add_span_handler(_CutOff())
+
+
 class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
     """Base of the rerankers.
 
@@ -54,7 +77,6 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
     metadata: `drillrank_cut_tokens` where the model did not read all of one, or with `keep_retrieval_score`.
     """
 
-    top_n: int | None = Field(default=None, gt=0, description="Nodes to keep; None keeps all.")
     settings: InstanceOf[RerankSettings] | dict[str, Any] = Field(
         default=RerankSettings(), description="What is rarely touched."
     )
@@ -133,7 +155,7 @@ class UPRRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"retrieval"` takes their
             ranks, on whatever scale they are; `"cosine"` takes them as the cosines of a sentence encoder, as most
             vector indexes give them. A node without a score counts as an average one; where none has one, nothing
@@ -183,7 +205,7 @@ class RelevanceRerank(LikelihoodRerank):
     Args:
         model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
             its next token.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -228,7 +250,7 @@ class MonoT5Rerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
             `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -258,7 +280,7 @@ class BRMGRRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         prior: As for `UPRRerank`; it counts for retrieved nodes alone.
         score: `"log_likelihood"`, for both nodes of a pair the sum of their mean log-likelihoods; `"probability"`, its
             exponential; or `"softmax"`.
@@ -316,7 +338,7 @@ class PromptRankRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             node's title, metadata `title_key`), `"names"` (they mention the same name), `"relationships"` (next,

@@ -25,12 +25,14 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import TextSplitter
 from llama_index.core import Document as LlamaDocument
-from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings, StorageContext, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import ImageDocument, ImageNode, NodeWithScore, TextNode
+from llama_index.core.schema import ImageDocument, ImageNode, IndexNode, NodeWithScore, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 import langchain_ext
@@ -243,6 +245,32 @@ def test_an_image_keeps_its_image(tmp_path):
     assert [(type(node), node.image_path) for node in raw] == [(ImageNode, str(image))]
 
 
+# 6. What an index points to
+
+
+@pytest.mark.parametrize("component", ["D3Retriever", "MultiViewRetriever", "PromptRankRetriever"])
+@pytest.mark.parametrize("filters", [None, lambda node: node.metadata["tenant"] == "a"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_object_of_an_index_is_what_its_pointer_leads_to(component, filters, asynchronous):
+    objects = [
+        IndexNode(
+            text=f"Summary of lease {tenant}.",
+            index_id=tenant,
+            obj=TextNode(text=text, id_=tenant, metadata={"tenant": tenant}),
+            metadata={"tenant": "a"},  # what a pointer says counts no more than what its object says
+        )
+        for tenant, text in (("a", A), ("b", B))
+    ]
+    index = VectorStoreIndex(objects=objects, embed_model=MockEmbedding(8))
+    source = index.as_retriever() if component == "PromptRankRetriever" else index
+    retriever = getattr(llama_index_ext, component)(source=source, filters=filters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MultiViewRetriever: of chunks that are no sections
+        found = asyncio.run(retriever.aretrieve(QUESTION)) if asynchronous else retriever.retrieve(QUESTION)
+    texts = " ".join(hit.get_content() for hit in found)
+    assert ("house A" in texts, "house B" in texts, "Summary" in texts) == (True, filters is None, False)
+
+
 # 7. Splitters, made once, warnings
 
 
@@ -351,6 +379,38 @@ def test_a_user_s_file_passes_a_strict_type_checker(tmp_path):
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     assert "good.py" not in told, told
     assert [line.split(":")[1] for line in told.splitlines() if "wrong.py" in line] == ["4", "5", "6"], told
+
+
+# 9. and 10. Scores on other scales
+
+
+class Distances(SimpleVectorStore):
+    """Says that it scores with distances."""
+
+    similarity_metric: str = "L2"
+
+
+def test_a_store_of_distances_is_no_store_of_cosines():
+    def built(store):
+        context = StorageContext.from_defaults(vector_store=store)
+        index = VectorStoreIndex([TextNode(text=A)], embed_model=MockEmbedding(8), storage_context=context)
+        return llama_index_ext.BRMGRRetriever(index.as_retriever(), MockLLM(max_tokens=3), prior="cosine")
+
+    assert built(SimpleVectorStore()).retrieve(QUESTION)
+    with pytest.warns(DrillrankWarning, match="those of Distances are made of distances"):
+        built(Distances())
+
+
+def test_a_cut_off_on_similarities_that_no_likelihood_reaches_is_said():
+    cut_off = SimilarityPostprocessor(similarity_cutoff=0.5)
+    for score in ("log_likelihood", "probability"):
+        reranker = llama_index_ext.UPRRerank(score=score)
+        engine = RetrieverQueryEngine.from_args(Only(), llm=MockLLM(), node_postprocessors=[reranker, cut_off])
+        if score == "probability":
+            engine.query(QUESTION)  # some have less, which is what was asked for
+            continue
+        with pytest.warns(DrillrankWarning, match="drops all 1 nodes.*probability"):
+            engine.query(QUESTION)
 
 
 # 9. Nothing to search, wrong arguments

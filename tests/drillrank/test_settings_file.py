@@ -6,8 +6,10 @@ import json
 import warnings
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever as LangChainRetriever
 from llama_index.core.retrievers import BaseRetriever as LlamaIndexRetriever
+from llama_index.core.schema import TextNode
 
 import drillrank
 import langchain_ext
@@ -33,6 +35,7 @@ SETTINGS = {
     "MultiViewIndex": {"retriever": "tfidf", "weights": {"raw": 2.0}},
 }
 HOSTS = [llama_index_ext, langchain_ext]
+ONE = {llama_index_ext: [TextNode(text="A text.")], langchain_ext: [Document("A text.")]}
 
 
 class Nothing(LlamaIndexRetriever):
@@ -98,10 +101,10 @@ def test_components_of_both_hosts_load_the_file(file, host):
     search = host.PromptRankRetriever(source=RETRIEVERS[host](), **load_settings(file, host.PromptRankRetriever))
     assert searched(search).prompt_rank.instructions == (PROMPTRANK_INSTRUCTIONS[7],)
     for component in ("D3", host.D3Retriever, type("Mine", (host.D3Retriever,), {})):
-        d3 = host.D3Retriever(documents=[], **load_settings(file, component))
+        d3 = host.D3Retriever(ONE[host], **load_settings(file, component))
         assert drilling(d3)._d3.settings.sections == 3
         assert drilling(d3)._d3.language_model.options == {"mu": 500.0}
-    views = host.MultiViewRetriever([], **load_settings(file, "MultiViewIndex"))
+    views = host.MultiViewRetriever(source=RETRIEVERS[host](), **load_settings(file, "MultiViewIndex"))
     assert (views.retriever, dict(views.weights)) == ("tfidf", {"raw": 2.0})
 
 

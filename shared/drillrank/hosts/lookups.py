@@ -41,6 +41,7 @@ class Store(ABC):
         self._retrievers: Mapping[Any, Any] = {None: source} if retrieves else {}
         if isinstance(source, Mapping):
             self._retrievers = source
+        self.retrieves = bool(self._retrievers)
 
     @property
     def handlers(self) -> Handlers:
