@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
 
+import langchain_ext
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.errors import DrillrankWarning, WarnOnce
+from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
 from drillrank.multihop.mentions import TitleMentions
@@ -54,6 +58,39 @@ def test_what_lends_its_structure_is_read_as_the_source_has_it(pool, there, hops
     for item in found:
         assert item.passage in (first[0], records.get(item.passage.id))
     assert len(shelf.asked) <= hops - 1
+
+
+@pytest.mark.parametrize("top_n", [0, -1])
+def test_paths_are_not_cut_to_nothing(top_n):
+    search = PathSearch(PromptRank(), ["a fox"])
+    for asked in (search.search, search.search_paths):
+        with pytest.raises(InvalidInput, match="top_n"):
+            asked("Which fox?", top_n)
+
+
+def test_what_a_filter_hides_is_neither_linked_to_nor_named():
+    """The Rhine is hidden: paths and scores are those of a retriever that was never given it."""
+    texts = {"Rhine": "a river", "Basel": "a town on the Rhine", "Zürich": "another town, not on the Rhine"}
+    documents = [
+        Document(text, id=title, metadata={"title": title, "hidden": title == "Rhine"}) for title, text in texts.items()
+    ]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store.add_documents(documents)
+
+    def found(given, **filters):
+        retriever = langchain_ext.PromptRankRetriever(
+            source=store.as_retriever(), documents=given, top_n=None, **filters
+        )
+        results = retriever.invoke("Is Basel on the Rhine?")
+        return {
+            result.id: (result.metadata["drillrank_path"], result.metadata["drillrank_path_score"])
+            for result in results
+        }
+
+    shown = lambda document: not document.metadata["hidden"]  # noqa: E731
+    alone = found(documents[1:], filters=shown)
+    assert found(documents, filters=shown) == alone
+    assert set(alone) == {"Basel", "Zürich"}
 
 
 def test_a_source_may_call_what_it_fetches_otherwise():

@@ -396,10 +396,10 @@ class PathSearch:
             missing: How an LLM is asked for what paths lack; None asks one only if the search has an `llm`.
             usage: Where the caller counts its calls.
         """
+        check_top_n(top_n)
         paths = yield from self.path_requests(
             query, None, candidates=candidates, scores=scores, fetched=fetched, missing=missing, usage=usage
         )
-        check_top_n(top_n)
         state = cast("Search", paths.why)
         return Explainable(state.ranked_passages(paths)[:top_n], state)
 
