@@ -18,7 +18,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Any, Protocol, cast
@@ -33,7 +33,7 @@ from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
 from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.missing import Missing
-from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.path_settings import PAPER, PathSettings
 from drillrank.multihop.prior import FirstHop, Namesakes, Titles, named_in, titles_of
 from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, Search, log_posterior
 from drillrank.passages import (
@@ -51,15 +51,14 @@ from drillrank.passages import (
 )
 from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import as_settings
+from drillrank.settings import as_json, as_settings
 from drillrank.vectors import CollectionStatistics, Embed, TfidfIndex, top
 
 LINKS: tuple[LinkSource, ...] = (given_links, Hyperlinks(), TitleMentions(), NameMentions())
 """What passages say about each other themselves."""
-PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
 FORMAT, PASSAGES, SETTINGS = "drillrank path search 1", "passages.db", "search.json"
 NAMES_VERSION = 1  # raised whenever the names that links are found by change
-LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = 3, 10, 8  # to a unigram model a wider beam costs next to nothing
+LEXICAL: dict[str, int] = {"hops": 3, "beam": 10, "branch": 8}  # to a unigram model a wider beam costs next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +212,11 @@ class PathSearch:
         self.settings = as_settings(PathSettings, settings)
         ranker, meaning = with_meaning(prompt_rank, embed)
         self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
-        lexical = not prompt_rank.language_model.reads_instructions
-        self._hops = self.settings.hops or (LEXICAL_HOPS if lexical else PAPER_HOPS)
-        self._beam = self.settings.beam or (LEXICAL_BEAM if lexical else PAPER_BEAM)
-        self._branch = self.settings.branch or (LEXICAL_BRANCH if lexical else PAPER_BRANCH)
+        own = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
+        self._hops: int = self.settings.hops or own["hops"]
+        self._branch: int = self.settings.branch or own["branch"]
+        beam = self.settings.beam or own["beam"]
+        self._beams: tuple[int, ...] = beam if isinstance(beam, tuple) else (beam,)
         self._collection = Collection(as_passages(passages or []), self._scorer_of, self.links)
         self._retriever = None if first_stage is None else as_source(first_stage)
         self._stored: StoredCollection | None = None
@@ -259,7 +259,7 @@ class PathSearch:
             InvalidInput: a passage or a setting is nothing for JSON, or the directory cannot be written.
         """
         folder = FilePath(directory).expanduser()
-        told = {"format": FORMAT, "in_memory": self._stored is None, "settings": asdict(self.settings)}
+        told = {"format": FORMAT, "in_memory": self._stored is None, "settings": as_json(self.settings)}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if self._stored is not None:
@@ -455,15 +455,14 @@ class PathSearch:
             yield [Hop(number, tuple(frontier))]
             if number == self._hops or not frontier or (settings.hops is None and is_over(frontier, shorter)):
                 break
-            kept = [item.passage for item in frontier[: self._beam]]
-            paired = [item.passage for item in best[self._beam :]] if number == 1 else []
+            beam = self._beams[min(number, len(self._beams)) - 1]
+            kept = [item.passage for item in frontier[:beam]]
+            paired = [item.passage for item in best[beam:]] if number == 1 else []
             following = (yield from state.follow([*kept, *paired], len(kept)))[: len(kept)]
             lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()
             state.name(kept, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best if number > 1)]
-            waiting = state.extended(
-                frontier[: self._beam], [[*passages, *beside] for passages in following], self._branch
-            )
+            waiting = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], self._branch)
             if number == 1:
                 waiting += state.pairs(best)
             if not waiting:
