@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -111,6 +113,21 @@ def test_a_search_is_saved_with_its_links_and_settings_and_grows_on(tmp_path, st
     search.remove(["0", "unknown"])
     search.add(pool[:1])
     assert shown(PathSearch.load(tmp_path / "a" / "b")) == shown(loaded) == shown(search)
+
+
+def test_names_are_kept_once_however_often_a_search_is_made(tmp_path):
+    def kinds():
+        with closing(sqlite3.connect(tmp_path / "passages.db")) as database:
+            return database.execute("SELECT kind, count(*) FROM annotations GROUP BY kind").fetchall()
+
+    names = ["hyperlinks", "titles", "names", "references"]
+    search = PathSearch(PromptRank(), first_stage=Corpus(tmp_path / "passages.db"), links=named_links(names))
+    search.add(pool_of([(name, f"{name} is [old](notes.md)", "notes.md") for name in NAMES]))
+    before = kinds()
+    assert len(before) == len(names)
+    search.save(tmp_path)
+    PathSearch.load(tmp_path, links=named_links(names)).search(QUESTIONS[0])
+    assert kinds() == before
 
 
 def test_what_is_not_saved_is_said(tmp_path):

@@ -12,10 +12,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import langchain_ext
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
+from drillrank.hosts.record_names import GivenPassages, RecordNames, differ
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
 from drillrank.multihop.mentions import TitleMentions
-from drillrank.multihop.record_names import GivenPassages, RecordNames, differ
 from drillrank.multihop.search import handlers
 from drillrank.passages import by_id
 

@@ -13,13 +13,13 @@ from drillrank.explanation.explanations import explains
 from drillrank.hosts.filters import Guarding
 from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.metadata import notes, path_notes
+from drillrank.hosts.record_names import GivenPassages, RecordNames
 from drillrank.hosts.sections import StoredSection, each_section_once, tell_gone
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
-from drillrank.multihop.record_names import GivenPassages, RecordNames
 from drillrank.multihop.search import Hop, PathSearch
 from drillrank.passages import Passage, Ranking
 from drillrank.rerank.base import RetrievalScores

@@ -6,10 +6,11 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 from urllib.parse import unquote, urljoin, urlsplit
 from zlib import crc32
 
-from drillrank.multihop.links import Names, NameTable, Row
+from drillrank.multihop.links import NamedLinks, Names, Row
 from drillrank.passages import Passage
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
@@ -24,7 +25,8 @@ _DRIVE = re.compile(r"[a-zA-Z]:[\\/]")
 _INDEX_PAGE = re.compile(r"(?<=/)index\.x?html?$")
 
 
-class Hyperlinks:
+@dataclass(frozen=True)
+class Hyperlinks(NamedLinks):
     """Links a passage to those that its Markdown links, autolinks and HTML anchors point to.
 
     A link is read relative to the passage's own address, which is the first of `keys` that its metadata holds. It
@@ -43,10 +45,8 @@ class Hyperlinks:
     ['2']
     """
 
-    kind = "hyperlink"
-
-    def __init__(self, keys: Sequence[str] = ADDRESS_KEYS) -> None:
-        self._keys = tuple(keys)
+    keys: Sequence[str] = ADDRESS_KEYS
+    kind: ClassVar[str] = "hyperlink"
 
     def rows(self, passage: Passage, /) -> Iterator[Row]:
         """Where a passage is found: its address and its file name, both with its heading, too, and its title."""
@@ -65,12 +65,8 @@ class Hyperlinks:
         """Links to the passages with these addresses."""
         return FollowedHyperlinks(names, self._own)
 
-    def over(self, passages: Sequence[Passage], /) -> FollowedHyperlinks:
-        """Links to these passages."""
-        return self.among(NameTable(passages, self.rows))
-
     def _own(self, passage: Passage) -> str:
-        return _with_slashes(next((value for key in self._keys if (value := _text(passage.metadata, key))), ""))
+        return _with_slashes(next((value for key in self.keys if (value := _text(passage.metadata, key))), ""))
 
 
 @dataclass(frozen=True, slots=True)

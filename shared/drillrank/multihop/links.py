@@ -6,12 +6,13 @@ retrieval; others must know the passages that may be linked to before they can s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, islice
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.llm import Fetch, Requests, Retrieve
@@ -69,19 +70,6 @@ class Names(Protocol):
         ...
 
 
-@runtime_checkable
-class NamedLinks(Protocol):
-    """Links to passages by their names, which can be kept on disk."""
-
-    def rows(self, passage: Passage, /) -> Iterable[Row]:
-        """The names of a passage."""
-        ...
-
-    def among(self, names: Names, /) -> Links | PathLinks:
-        """The links to the passages with these names."""
-        ...
-
-
 class NameTable:
     """Names in memory; those of several words have a blank between any two.
 
@@ -129,6 +117,29 @@ class NameTable:
                         break
                 found += reversed(of_start)
         return found
+
+
+class NamedLinks(ABC):
+    """Links to passages by their names, which can be kept on disk; `repr` tells those of one kind from others.
+
+    Attributes:
+        least: How many passages must have a name for it to be kept in memory.
+    """
+
+    least: ClassVar[int] = 1
+    __slots__ = ()
+
+    @abstractmethod
+    def rows(self, passage: Passage, /) -> Iterable[Row]:
+        """The names of a passage."""
+
+    @abstractmethod
+    def among(self, names: Names, /) -> Links | PathLinks:
+        """The links to the passages with these names."""
+
+    def over(self, passages: Sequence[Passage], /) -> Any:
+        """The links to these passages."""
+        return self.among(NameTable(passages, self.rows, least=self.least))
 
 
 def given_links(passage: Passage) -> Iterable[str]:

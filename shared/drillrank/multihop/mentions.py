@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import UNLISTED, background
-from drillrank.multihop.links import Mention, Names, NameTable, Row, links_from_metadata
+from drillrank.multihop.links import Mention, NamedLinks, Names, Row, links_from_metadata
 from drillrank.passages import PARENTHETICAL, Passage, Path, counted_name, short_title
 from drillrank.text import name_tokens, terms, unaccented
 
@@ -253,7 +253,7 @@ def _is_common(word: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TitleMentions:
+class TitleMentions(NamedLinks):
     """Links a passage to those whose title its text mentions, in the order of the mentions.
 
     A title counts without its trailing parenthetical, with the same letters and case, at word borders, from 4
@@ -292,10 +292,6 @@ class TitleMentions:
     def among(self, names: Names, /) -> FollowedTitles:
         """Links to the passages with these names."""
         return FollowedTitles(names, self.context)
-
-    def over(self, passages: Sequence[Passage], /) -> FollowedTitles:
-        """Links to these passages."""
-        return self.among(NameTable(passages, self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +335,7 @@ class FollowedTitles:
 
 
 @dataclass(frozen=True, slots=True)
-class NameMentions:
+class NameMentions(NamedLinks):
     """Links a passage to those that mention a name that it mentions itself, with how likely a reader takes each.
 
     A name is a run of words that begin with a capital, in the title or the text, whichever letters follow; accents do
@@ -363,6 +359,7 @@ class NameMentions:
     context: float = CONTEXT
     titled: float = TITLED
     kind: ClassVar[str] = "name mention"
+    least: ClassVar[int] = 2
 
     def rows(self, passage: Passage, /) -> Iterator[Row]:
         """The names that a passage mentions; those in its title count 1."""
@@ -373,10 +370,6 @@ class NameMentions:
     def among(self, names: Names, /) -> FollowedNames:
         """Links over these names."""
         return FollowedNames(names, self.context, self.titled)
-
-    def over(self, passages: Sequence[Passage], /) -> FollowedNames:
-        """Links to these passages."""
-        return self.among(NameTable(passages, self.rows, least=2))
 
 
 @dataclass(frozen=True, slots=True)

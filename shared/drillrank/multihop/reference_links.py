@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from drillrank.multihop.links import Names, NameTable, Row
+from drillrank.multihop.links import NamedLinks, Names, Row
 from drillrank.passages import Passage
 from drillrank.structure.references import Label, caption_label, heading_labels, references
 
 _DOCUMENT_KEYS = ("drillrank_source_id", "document", "file_path", "file_name", "source")
 
 
-class ReferenceLinks:
+@dataclass(frozen=True)
+class ReferenceLinks(NamedLinks):
     """Links a passage to the passages of its document that its text refers to, in the order of the references.
 
     A passage is called by its own heading, the last of `section_path`, `drillrank_section_path` or the title: "8.2
@@ -29,7 +31,7 @@ class ReferenceLinks:
     ['8']
     """
 
-    kind = "reference"
+    kind: ClassVar[str] = "reference"
 
     def rows(self, passage: Passage, /) -> Iterator[Row]:
         """What a passage is called in its document."""
@@ -40,10 +42,6 @@ class ReferenceLinks:
     def among(self, names: Names, /) -> FollowedReferences:
         """Links to the passages that are called so."""
         return FollowedReferences(names)
-
-    def over(self, passages: Sequence[Passage], /) -> FollowedReferences:
-        """Links to these passages."""
-        return self.among(NameTable(passages, self.rows))
 
 
 @dataclass(frozen=True, slots=True)
