@@ -15,6 +15,7 @@ BENCHMARKS = (
     "cascade",
     "path_prior",
     "linking",
+    "reranking",
     "compared",
     "tuned",
     "nulls",
@@ -48,6 +49,7 @@ BENCHMARKS = (
     "waiting_threads",
     "quantised",
     "corpus_scale",
+    "growing_pool",
     "store_scale",
     "ray_papers",
     "light",
@@ -67,6 +69,7 @@ WITHOUT_DATA = (
     "pdf_folder",
     "store_scale",
     "readme_folder",
+    "growing_pool",
 )
 
 
