@@ -107,10 +107,7 @@ def word() -> bytes:
     parts = {f"word/{name}.xml": text for name, text in {**notes, **running, "chart": CHART, "data": DIAGRAM}.items()}
     named = [(name, name.rstrip("1"), f"{name}.xml") for name in (*notes, *running)]
     parts["word/_rels/document.xml.rels"] = relations(
-        ("s", "styles", "styles.xml"),
-        ("chart", "chart", "chart.xml"),
-        ("diagram", "diagramData", "data.xml"),
-        *named,
+        ("s", "styles", "styles.xml"), ("chart", "chart", "chart.xml"), ("diagram", "diagramData", "data.xml"), *named
     )
     parts["word/document.xml"] = f"<w:document {SPACES}><w:body>{''.join(body)}</w:body></w:document>"
     return repacked(word_file([("a", 1)]), parts)
@@ -317,10 +314,7 @@ MD = kept(
     table="column head;a cell",
     code="fenced code;indented code",
 )
-PLAIN = kept(
-    heading="A TITLE;Underlined",
-    paragraph="an opening;First heading;a paragraph;an item;Name   Value;last",
-)
+PLAIN = kept(heading="A TITLE;Underlined", paragraph="an opening;First heading;a paragraph;an item;Name   Value;last")
 DOCX = kept(
     heading="a heading",
     paragraph="a paragraph;a link;an insertion;a control;a text box;a = b;chart title;sales | 17 | 23;"
@@ -334,10 +328,7 @@ PPTX = kept(
     table="column head;a cell;chart title;spring;| sales | 17 | 23 |;diagram node",
     hidden="7\n",
 )
-EPUB = kept(
-    heading="a heading",
-    paragraph="a paragraph;a note;a described picture",
-)
+EPUB = kept(heading="a heading", paragraph="a paragraph;a note;a described picture")
 PDF = kept(
     heading="A heading",
     paragraph="a paragraph;another page;upwards;downwards;upside down;slanted",

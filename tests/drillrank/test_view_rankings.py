@@ -1,0 +1,76 @@
+"""The rankings of a store's views, where what is near the question is all of one kind, and where it is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank.hosts.sections import StoredSection
+from drillrank.hosts.views import of_store
+from drillrank.llm import Retrieve, run
+
+VIEWS = ("raw", "keywords", "summary")
+
+
+def record(view, number):
+    return StoredSection(None, f"{'section' if view else 'foreign'} {number}", view, None, "", {}, (), {})
+
+
+class Store:
+    """Records, nearest first; heeds a filter or none, and may bring less than it is asked for."""
+
+    def __init__(self, records, most=None, careless=False):
+        self.records, self.most, self.careless = records, most, careless
+        self.searches = []
+
+    def answer(self, search):
+        self.searches.append(dict(search.where))
+        found = self.records
+        for view in () if self.careless else search.where.values():
+            found = [one for one in found if one.view == view]
+        return found[: search.n if self.most is None else min(search.n, self.most)]
+
+
+def rankings(store, k):
+    found, _ = run(of_store(k, lambda one: one), handlers={Retrieve: store.answer})
+    return {view: [section.section_id for section in own] for view, own in found.items()}
+
+
+def expected(records, k):
+    there = ["raw", *(view for view in VIEWS[1:] if any(one.view == view for one in records))]
+    return {
+        view: [one.section_id for one in records if one.view in (view, None)][:k]
+        for view in (there if any(one.view is None for one in records) else VIEWS)
+    }
+
+
+APART = [record(view, number) for number in range(60) for view in ("keywords", "summary")]
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "k"),
+    [
+        ([*APART, *(record("raw", number) for number in range(60))], {}, 5),  # raw texts are far from the question
+        ([*(record(view, number) for number in range(4) for view in VIEWS), record(None, 0)], {}, 9),
+        ([record(view, number) for view in VIEWS[::-1] for number in range(40)], {"most": 10}, 5),
+        ([record(view, number) for number in range(12) for view in VIEWS], {"careless": True}, 6),
+    ],
+)
+def test_a_store_is_searched_as_often_as_it_takes(records, options, k):
+    store = Store(records, **options)
+    assert rankings(store, k) == expected(records, k)
+    assert len(store.searches) == (3 if not options and len(records) < 20 else len(store.searches))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.permutations(
+        [record(view, number) for number in range(8) for view in VIEWS] + [record(None, number) for number in range(4)]
+    ),
+    st.integers(1, 6),
+)
+def test_of_a_store_that_is_in_sight_each_ranking_is_that_of_all_its_records(records, k):
+    store = Store(records)
+    assert rankings(store, k) == expected(records, k)
+    assert len(store.searches) == 3
