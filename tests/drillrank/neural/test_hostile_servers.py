@@ -154,21 +154,6 @@ def test_a_mounted_key_ends_with_a_newline(tmp_path_factory, monkeypatch):
     assert {*server.keys} == {f"Bearer {SECRET}"}
 
 
-@pytest.mark.parametrize(
-    "url", ["http://me:PASS@host/v1", "http://:PASS@host/v1", "http://PASS@host/v1", "http://host/v1?key=PASS"]
-)
-def test_an_address_with_a_password_is_refused_without_it(url):
-    with pytest.raises(InvalidInput, match="without a login") as caught:
-        load_language_model(f"{url}#tiny")
-    assert "PASS" not in str(caught.value)
-
-
-@pytest.mark.parametrize("url", ["http://[::1", "http://host:99999999/v1", "http://ho\nst/v1"])
-def test_an_address_that_is_none_is_an_error_of_ours(url):
-    with pytest.raises(InvalidInput, match="A server's address is"):
-        load_language_model(f"{url}#tiny")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return saved("qwen2", tmp_path_factory)

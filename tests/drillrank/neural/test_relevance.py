@@ -20,7 +20,6 @@ from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.base import rescaled
 from drillrank.rerank.relevance import ANSWER_PRESETS
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
-from tests.drillrank.neural.float64 import FAMILIES as NETWORKS
 from tests.drillrank.neural.float64 import Yardstick
 
 QWEN = ("<|im_start|>system\n", "<|im_end|>\n<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
@@ -85,12 +84,11 @@ def model(request, folder):
 def logits_behind(yardstick: Yardstick, ids: list[int]) -> np.ndarray:
     """Of the token behind a prompt of these ids, or, of an encoder-decoder, of the answer's first one."""
     network = yardstick.network
-    forward = NETWORKS[network.config["model_type"]]
     if not network.config.get("is_encoder_decoder"):
-        return forward(network, ids)[-1]
+        return network.logits(ids)[-1]
     around = yardstick.tokenizer("a", return_special_tokens_mask=True)
     start = around["input_ids"][: around["special_tokens_mask"].index(0)]
-    return forward(network, [network.config["decoder_start_token_id"], *start], ids)[-1]
+    return network.logits([network.config["decoder_start_token_id"], *start], ids)[-1]
 
 
 def prompt_ids(model, yardstick, prompt):

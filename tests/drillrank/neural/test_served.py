@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import saved
@@ -74,7 +75,7 @@ def server(servers, request):
 
 
 def relevance(model, **asked):
-    return relevance(model, **asked)
+    return Relevance(model, **keyword_arguments(Relevance, asked))
 
 
 def served(server, **options):
@@ -397,18 +398,25 @@ def test_the_servers_window_is_kept(server, here):
     assert model.count_tokens("Basel lies") == here.count_tokens("Basel lies")
 
 
-@pytest.mark.parametrize(
-    ("address", "options", "match"),
-    [
-        ("http://", {}, "A server's address is"),
-        ("http://me:secret@host/v1#m", {}, "without a login"),
-        ("http://host/v1#m", {"engine": "tgi"}, "engine is one of vllm"),
-        ("http://host/v1#m", {"concurrency": 0}, "concurrency"),
-        ("http://host/v1#m", {"retries": -1}, "retries"),
-        ("http://host/v1#m", {"timeout": 0}, "timeout"),
-        ("http://host/v1#m", {"device": "cuda"}, "The options of"),
-    ],
-)
+WITH_SECRETS = [
+    "http://me:secret@host/v1",
+    "http://:secret@host/v1",
+    "http://secret@host/v1",
+    "http://host/v1?key=secret",
+]
+SENSELESS = [(f"{url}#m", {}, "without a login") for url in WITH_SECRETS]
+SENSELESS += [(f"http://{url}#m", {}, "A server's address is") for url in ("", "[::1", "host:99999999/v1", "ho\nst/v1")]
+SENSELESS += [
+    ("http://host/v1#m", {"engine": "tgi"}, "engine is one of vllm"),
+    *(
+        ("http://host/v1#m", {name: wrong}, name)
+        for name, wrong in (("concurrency", 0), ("retries", -1), ("timeout", 0))
+    ),
+    ("http://host/v1#m", {"device": "cuda"}, "The options of"),
+]
+
+
+@pytest.mark.parametrize(("address", "options", "match"), SENSELESS)
 def test_senseless_addresses_and_options_are_refused_at_once(address, options, match):
     with pytest.raises(InvalidInput, match=match) as caught:
         load_language_model(address, **options)
