@@ -131,7 +131,8 @@ def leads_outside(path: Path, folder: Path) -> bool:
 def warn_of_links(number: int, folder: Path) -> None:
     """One warning of all links that lead outside a folder."""
     if number:
-        left = f"{number} links in {folder} lead outside it and are not followed"
+        links = "1 link" if number == 1 else f"{number} links"
+        left = f"{links} in {folder}, to what lies outside, not followed"
         warnings.warn(f"{left}: name what they lead to, or ask with --follow-links.", DrillrankWarning, stacklevel=3)
 
 

@@ -273,12 +273,13 @@ def test_links_that_lead_outside_are_followed_on_request(folder, capsys):
         assert main(["ask", given, "What does the warranty cover?", "--json"]) == (2 if given.startswith("s*") else 0)
         printed = capsys.readouterr()
         assert files_of(printed.out) == (set() if given.startswith("s*") else {"good.md", "inside.md"})
-        told = [line for line in printed.err.splitlines() if "lead outside" in line]
+        told = [line for line in printed.err.splitlines() if "lies outside" in line]
         assert sum(int(line.split(": ")[1].split(" ")[0]) for line in told) >= left
+        assert "1 links" not in printed.err
         assert main(["ask", given, "What does the warranty cover?", "--json", "--follow-links"]) == 0
         printed = capsys.readouterr()
         assert not {"secret.md", "other.md"}.isdisjoint(map(os.path.basename, files_of(printed.out)))
-        assert "lead outside" not in printed.err
+        assert "lies outside" not in printed.err
     assert main(["ask", "secret.md", "What does the warranty cover?", "--json"]) == 0  # it was named
 
 
