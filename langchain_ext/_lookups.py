@@ -1,4 +1,4 @@
-"""Look-ups in a LangChain vector store, or through retrievers, for one question; see `drillrank.hosts.lookups`."""
+"""Look-ups in a LangChain vector store, or through retrievers, for one question; see `drillrank.hosts.store`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.lookups import EmbeddedOnce, Store, unless
+from drillrank.hosts.store import EmbeddedOnce, Store, unless
 from drillrank.llm import Call, Fetch, Requests
 from langchain_ext._filters import Guard, store_behind
 

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from drillrank import Passage
 from drillrank.errors import check_positive
-from drillrank.hosts.generated import retrieved_and_generated
-from drillrank.hosts.lookups import Answer
 from drillrank.hosts.settings import EXPLAIN, ModelFields
+from drillrank.hosts.store import Answer, retrieved_and_generated
 from drillrank.llm import Requests, Usage
 from drillrank.rerank.prior import Prior
 from langchain_ext._filters import Filter, Guard

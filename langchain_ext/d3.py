@@ -18,19 +18,17 @@ from pydantic import Field
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.hosts.chunks import ChunkRecord
-from drillrank.hosts.drilling import Drilled, Drilling, Evidence
+from drillrank.hosts.drill import Drilled, Drilling, Evidence
 from drillrank.hosts.metadata import own, reasons, with_own
+from drillrank.hosts.records import ChunkRecord
 from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.vectors import Embed
-from langchain_ext._chunks import READING, given_chunks
-from langchain_ext._documents import index_fields
-from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import FrameworkLLM, filler
+from langchain_ext._llm import FrameworkLLM, embedding_of, filler
 from langchain_ext._lookups import StoreLookups
+from langchain_ext._records import READING, given_chunks, index_fields
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext.settings import D3RetrieverSettings
 

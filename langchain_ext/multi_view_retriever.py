@@ -18,11 +18,11 @@ from drillrank.hosts.views import Merged, Searched, ViewRetrieval, check_searche
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
-from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
+from langchain_ext._llm import embedding_of
 from langchain_ext._lookups import StoreLookups
+from langchain_ext._records import as_raw, read_section, stored_sections
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
-from langchain_ext._sections import as_raw, read_section, stored_sections
 from langchain_ext.settings import ScoreSettings
 
 Source = VectorStore | Retriever | dict[View, Retriever]

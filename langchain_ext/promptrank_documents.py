@@ -14,10 +14,9 @@ from langchain_core.vectorstores import VectorStore
 
 from drillrank import Passage
 from drillrank.hosts.sections import StoredSection
-from langchain_ext._documents import names_of, passage_of
 from langchain_ext._filters import Guard, store_behind
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._sections import read_section
+from langchain_ext._records import names_of, passage_of, read_section
 
 HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""

@@ -17,10 +17,9 @@ from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.vectors import Embed
-from langchain_ext._documents import index_fields
-from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import FrameworkLLM, filler
+from langchain_ext._llm import FrameworkLLM, embedding_of, filler
+from langchain_ext._records import index_fields
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import PromptRankRetrieverSettings

@@ -29,9 +29,9 @@ from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
 from drillrank.vectors import Embed
-from langchain_ext._documents import document_names, passage_of
-from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
+from langchain_ext._llm import embedding_of
+from langchain_ext._records import document_names, passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import (

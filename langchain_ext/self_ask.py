@@ -23,12 +23,12 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.lookups import RetrievedPassages
+from drillrank.hosts.store import RetrievedPassages
 from drillrank.text import Tokens
-from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
 from langchain_ext._llm import FrameworkLLM, filler
 from langchain_ext._lookups import StoreLookups
+from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource
 
 

@@ -1,27 +1,79 @@
-"""Look-ups in a LlamaIndex index, or through retrievers, for one question; see `drillrank.hosts.lookups`."""
+"""Look-ups in a LlamaIndex index, or through retrievers, for one question; see `drillrank.hosts.store`.
+
+Where a retriever or store has no asynchronous method of its own, the host's calls the synchronous one, on the event
+loop: there the synchronous one is asked on a thread instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from threading import Lock
+from typing import Any
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
     FilterOperator,
     MetadataFilter,
     MetadataFilters,
     VectorStoreQueryResult,
 )
 
-from drillrank.hosts.lookups import Store
+from drillrank.hosts.store import EmbeddedOnce, Store
 from drillrank.llm import Call, Fetch, Requests, arun, run
 from llama_index_ext._filters import Guard, index_behind, metadata_filter
-from llama_index_ext._waiting import Question, nodes_of
+
+_SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
+
+
+class Question:
+    """A question with its vectors: each model embeds it once, for whatever retrievers want it.
+
+    Args:
+        query_bundle: The question; a vector that it brings is kept.
+    """
+
+    def __init__(self, query_bundle: QueryBundle) -> None:
+        self._query = query_bundle
+        self._embedded = EmbeddedOnce()
+
+    def asked(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
+        """What a retriever finds; it gets a query of its own: the host would leave its vector to the next one."""
+        query, model = self._query, self._model(retriever)
+        if model is not None:
+            embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
+            query = replace(query, embedding=(yield from self._embedded.vector(model, embed)))
+        own: Any = getattr(retriever, "_aretrieve", None)
+        if isinstance(retriever, VectorIndexRetriever):
+            own = retriever._vector_store.aquery
+        asynchronous = hasattr(retriever, "aretrieve") and getattr(own, "__func__", own) not in _SYNCHRONOUS
+        [found] = yield [
+            Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
+        ]
+        return found  # type: ignore[no-any-return]
+
+    def _model(self, retriever: BaseRetriever) -> BaseEmbedding | None:
+        """The embedding model that a retriever over an index would ask."""
+        if self._query.embedding is not None or not self._query.embedding_strs:
+            return None
+        over_an_index = isinstance(retriever, VectorIndexRetriever) and retriever._needs_embedding()
+        return retriever._embed_model if over_an_index else None  # type: ignore[attr-defined]  # asked above
+
+
+def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> Call:
+    """The nodes with these ids that a document store has."""
+    return Call(
+        partial(docstore.get_nodes, list(ids), raise_error=False),
+        partial(docstore.aget_nodes, list(ids), raise_error=False),
+    )
+
 
 DOCUMENT = "ref_doc_id"
 """The key under which a `Fetch` names a node's document: stores filter by it, though it is not among the metadata."""

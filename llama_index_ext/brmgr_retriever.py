@@ -15,16 +15,15 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, TextNo
 
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive, warn
-from drillrank.hosts.generated import retrieved_and_generated
+from drillrank.hosts.store import retrieved_and_generated
 from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from llama_index_ext._filters import Filters, Guard, indexes_behind
-from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._nodes import unread
+from llama_index_ext._records import check_retriever, unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings

@@ -19,13 +19,11 @@ from drillrank.hosts.views import Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
-from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import checked_nodes
+from llama_index_ext._llm import embedding_of
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._nodes import unread
+from llama_index_ext._records import checked_nodes, read_section, unread
 from llama_index_ext._retriever import AskedRetriever
-from llama_index_ext._sections import read_section
 from llama_index_ext.events import send_explanations
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]

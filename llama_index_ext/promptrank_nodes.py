@@ -22,7 +22,7 @@ from drillrank import Passage
 from drillrank.hosts.sections import StoredSection
 from llama_index_ext._filters import Guard, index_behind
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._sections import read_section
+from llama_index_ext._records import read_section
 from llama_index_ext.events import PathHopEvent
 
 dispatcher = get_dispatcher(__name__)

@@ -23,11 +23,9 @@ from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
-from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_retriever, checked_nodes
-from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
-from llama_index_ext._nodes import unread
+from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
+from llama_index_ext._records import check_retriever, checked_nodes, unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.events import send_explanations
 from llama_index_ext.promptrank_nodes import NodePaths

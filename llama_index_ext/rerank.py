@@ -34,9 +34,9 @@ from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
 from drillrank.vectors import Embed
-from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._nodes import unread
+from llama_index_ext._llm import embedding_of
+from llama_index_ext._records import unread
 from llama_index_ext.events import send_explanations
 from llama_index_ext.promptrank_nodes import NodePaths, passage_of
 from llama_index_ext.settings import (

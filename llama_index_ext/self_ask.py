@@ -20,13 +20,13 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.lookups import RetrievedPassages
+from drillrank.hosts.store import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._records import check_retriever
 from llama_index_ext.events import SelfAskStepEvent
 
 dispatcher = get_dispatcher(__name__)

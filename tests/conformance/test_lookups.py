@@ -13,7 +13,7 @@ from llama_index.core.schema import IndexNode, NodeRelationship, QueryBundle, Re
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from pydantic import Field
 
-from drillrank.hosts.lookups import THE_QUESTION, answered
+from drillrank.hosts.store import THE_QUESTION, answered
 from drillrank.llm import Fetch, Requests, Retrieve, arun, run
 from langchain_ext import D3Retriever
 from langchain_ext import _filters as langchain_filters

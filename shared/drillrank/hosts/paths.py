@@ -11,11 +11,11 @@ from drillrank.errors import InvalidInput, WarnOnce
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.filters import Guarding
-from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.metadata import notes, path_notes
 from drillrank.hosts.sections import StoredSection, each_section_once, tell_gone
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
+from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order

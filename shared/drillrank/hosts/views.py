@@ -11,7 +11,6 @@ from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.filters import Guarding
-from drillrank.hosts.lookups import THE_QUESTION, Store, answered
 from drillrank.hosts.metadata import own, prefixed
 from drillrank.hosts.models import HostEmbedding
 from drillrank.hosts.sections import (
@@ -26,6 +25,7 @@ from drillrank.hosts.sections import (
 )
 from drillrank.hosts.settings import check_switch
 from drillrank.hosts.shared import Indexes, Shared, shared
+from drillrank.hosts.store import THE_QUESTION, Store, answered
 from drillrank.llm import Requests, Retrieve
 from drillrank.settings import check_one_of
 from drillrank.text import check_language
