@@ -63,7 +63,7 @@ class Guard(Guarding[Document]):
     def __init__(self, filter: Filter | None, source: object = None, config: RunnableConfig | None = None) -> None:
         super().__init__(_predicate(filter))
         self.filter = filter
-        for store, name, found in _filters_in(source, config):
+        for store, name, found in () if source is None else _filters_in(source, config):
             self._inherit(partial(_of_a_search, store, name, found), f"{name}={found!r:.100}")
 
     def kept(self, documents: Iterable[Document], told_by: str = "") -> list[Document]:

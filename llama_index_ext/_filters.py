@@ -70,9 +70,9 @@ class Guard(Guarding[BaseNode]):
     def __init__(self, filters: Filters | None, source: object = None) -> None:
         super().__init__(_predicate(filters))
         self.filters = filters
-        for found in _filters_in(source):
+        for found in () if source is None else _filters_in(source):
             self._inherit(partial(_predicate, found), f"{found!r:.200}")
-        self._documents = _documents_of(source)
+        self._documents = None if source is None else _documents_of(source)
 
     @property
     def restriction(self) -> str:

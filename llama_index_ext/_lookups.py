@@ -113,7 +113,7 @@ class StoreLookups(Store):
         self._ids: list[str] | None = None
         self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
         self._lock = Lock()
-        self.index = index_behind(source)
+        self.index = None if source is None else index_behind(source)
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
         found = yield from self._question.asked(retriever)
