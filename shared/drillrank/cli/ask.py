@@ -5,27 +5,26 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import Progress
+from rich.progress import track
 from rich.table import Table
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus
-from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
+from drillrank.cli.sources import STANDARD_INPUT, Skipped, found_sources, reported
 from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
-from drillrank.drilldown.versions import Date
+from drillrank.drilldown.prepared import PreparedCorpus
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
@@ -34,11 +33,11 @@ from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
-from drillrank.structure import Document, read_document
+from drillrank.structure import read_document
 from drillrank.structure.pages import page_range
 from drillrank.text import token_counter
 
-Chosen = Sequence[tuple[str, Document]]  # names and documents
+Names = Mapping[str, str]  # of files, by the ids of their documents
 _TOLD = 10  # skipped files that are named
 _ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
@@ -158,10 +157,11 @@ def run_ask(asked: Asked) -> bool:
         if not corpus.names:
             raise InvalidInput("There is no file to read among those given.")
         found_any = False
-        for question, chosen, ranking, here in _rankings(d3, corpus, asked):
-            names = [name for name, _ in chosen]
+        for question in asked.questions:
+            ranking = corpus.ask(d3, partial(_ranking, d3, question, asked.top_n))
+            names, here = corpus.names, ranking.found
             found = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
-            said = _answered(d3, question, chosen, found) if asked.answer else None
+            said = _answered(d3, question, names, found) if asked.answer else None
             found_any = found_any or bool((found and here) if said is None else said.text)
             why = _told(ranking, found, names) if asked.explain else None
             if asked.as_json:
@@ -171,7 +171,7 @@ def run_ask(asked: Asked) -> bool:
                 for place, item in enumerate(found):
                     print_json(_record(question, names, item) | {"found": here} | _reasons(why, place))
             else:
-                _print(question, chosen, found, said, here, d3.llm is None)
+                _print(question, names, found, said, here, d3.llm is None)
                 if why is not None:
                     terminal.console.print(why)
     return found_any
@@ -192,31 +192,10 @@ def _settings(asked: Asked) -> dict[str, Any]:
     return given
 
 
-def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking, bool]]:
-    """Each question, the documents that were drilled into, its evidence, and whether anything speaks of it."""
-    ready: PreparedDocuments | None = None
-    prepared: Sequence[str] = ()
-    for question in asked.questions:
-        chosen, answerable = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
-        names = [name for name, _ in chosen]
-        if ready is None or names != prepared:
-            ready = d3.prepare([document for _, document in chosen], names, [*map(_changed, names)])
-            prepared = names
-        usage = Usage(count=token_counter(d3.settings.tokens))
-        requests = d3.requests(question, ready, asked.top_n, usage=usage)
-        workers = d3.settings.workers
-        found = run(requests, d3.llm, usage=usage, workers=workers, on_reply=_check_reply)
-        here = bool(found) and (found.answerable is None or answerable >= d3.settings.answerable)
-        yield question, chosen, found, here
-
-
-def _changed(file: str) -> Date | None:
-    """The day on which a file was changed last."""
-    try:
-        day = date.fromtimestamp(Path(file).stat().st_mtime)
-    except (OSError, ValueError, OverflowError):  # standard input
-        return None
-    return day.year, day.month, day.day
+def _ranking(d3: D3, question: str, top_n: int, files: PreparedCorpus) -> EvidenceRanking:
+    usage = Usage(count=token_counter(d3.settings.tokens))
+    requests = d3.requests(question, files, top_n, usage=usage)
+    return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_check_reply)
 
 
 def _check_reply(reply: Reply) -> None:
@@ -225,13 +204,13 @@ def _check_reply(reply: Reply) -> None:
         raise reply.failure
 
 
-def _answered(d3: D3, question: str, chosen: Chosen, found: Sequence[Ranked[Passage]]) -> Answer:
+def _answered(d3: D3, question: str, names: Names, found: Sequence[Ranked[Passage]]) -> Answer:
     """What the LLM answers from the evidence, which it reads under the names of its files."""
     read = []
     for item in found:
-        name, document = chosen[item.passage.metadata["document"]]
-        title = " > ".join(filter(None, (Path(name).name, item.passage.title)))
-        read.append(Passage(_readable(document, item.passage), id=item.passage.id, title=title))
+        name = Path(names[item.passage.metadata["document"]]).name
+        title = " > ".join(filter(None, (name, item.passage.title)))
+        read.append(Passage(item.passage.text, id=item.passage.id, title=title))
     settings, llm = d3.settings, d3.llm
     assert llm is not None
     said = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
@@ -240,7 +219,7 @@ def _answered(d3: D3, question: str, chosen: Chosen, found: Sequence[Ranked[Pass
     return said
 
 
-def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[str, object]:
+def _record(question: str, names: Names, item: Ranked[Passage]) -> dict[str, object]:
     place = item.passage.metadata
     first, last = place.get("pages", (None, None))
     return {
@@ -258,20 +237,20 @@ def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[
     }
 
 
-def _also(names: Sequence[str], item: Ranked[Passage]) -> list[dict[str, object]]:
+def _also(names: Names, item: Ranked[Passage]) -> list[dict[str, object]]:
     """Where else the same stands."""
     places = item.details.get("also_at", ())
     return [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in places]
 
 
-def _told(ranking: EvidenceRanking, found: Sequence[Ranked[Passage]], names: Sequence[str]) -> Explanations:
+def _told(ranking: EvidenceRanking, found: Sequence[Ranked[Passage]], names: Names) -> Explanations:
     """Of what was found, with the names of the files."""
     why = ranking.explain()
     entries = [
         replace(entry, name=f"{names[item.passage.metadata['document']]}: {entry.name}")
         for entry, item in zip(why, found, strict=False)
     ]
-    tree = [replace(node, name=names[int(node.id or 0)]) if node.kind == "document" else node for node in why.tree]
+    tree = [replace(node, name=names[node.id or ""]) if node.kind == "document" else node for node in why.tree]
     return Explanations(entries, why.question, tree)
 
 
@@ -283,18 +262,9 @@ def _reasons(why: Explanations | None, place: int) -> dict[str, object]:
     return {"explanation": told["entries"][place]} | ({"tree": told["tree"]} if place == 0 else {})
 
 
-def _readable(document: Document, passage: Passage) -> str:
-    """A paragraph without markup; parts of a long one have none."""
-    place = passage.metadata
-    if "part" in place or "start" not in place:
-        return passage.text
-    blocks = (block for section in document.sections() for block in document.blocks(section))
-    return next((document.readable(block) for block in blocks if block.start == place["start"]), passage.text)
-
-
 def _print(
     question: str,
-    chosen: Chosen,
+    names: Names,
     found: Sequence[Ranked[Passage]],
     said: Answer | None,
     here: bool,
@@ -307,7 +277,7 @@ def _print(
         for place in said.citations:
             cited = found[place].passage
             label = escape(f"[{place + 1}]")
-            terminal.console.print(f"{label} {_where(chosen, cited.metadata)} {one_line(cited.title)}", soft_wrap=True)
+            terminal.console.print(f"{label} {_where(names, cited.metadata)} {one_line(cited.title)}", soft_wrap=True)
     if not found:
         terminal.console.print(
             "Nothing matched: no paragraph has a word of the question." if by_words else "The LLM chose nothing."
@@ -317,11 +287,10 @@ def _print(
         terminal.console.print("Nothing here seems to speak of this. What is nearest:")
     table = Table("score", "where", "evidence", show_lines=True)
     for item in found:
-        _, document = chosen[item.passage.metadata["document"]]
-        text = one_line(excerpt(_readable(document, item.passage), 5 * EXCERPT))
-        if also := [_where(chosen, place) for place in item.details.get("also_at", ())]:
+        text = one_line(excerpt(item.passage.text, 5 * EXCERPT))
+        if also := [_where(names, place) for place in item.details.get("also_at", ())]:
             text += f"\nThe same: {'; '.join(also[:_ALSO])}{f'; and {len(also) - _ALSO} more' * (len(also) > _ALSO)}"
-        where = f"{_where(chosen, item.passage.metadata)}\n{one_line(item.passage.title)}{_version(item)}"
+        where = f"{_where(names, item.passage.metadata)}\n{one_line(item.passage.title)}{_version(item)}"
         score = f"{item.score:.3f}" if said is None else escape(f"[{item.rank}] {item.score:.3f}")
         table.add_row(score, where, text)
     terminal.console.print(table)
@@ -336,9 +305,9 @@ def _version(item: Ranked[Passage]) -> str:
     return f"\nThe version{of}; there are others: {', '.join(map(one_line, others[:_ALSO]))}{more}"
 
 
-def _where(chosen: Chosen, place: Mapping[str, Any]) -> str:
+def _where(names: Names, place: Mapping[str, Any]) -> str:
     """Name of the file, pages and span."""
-    where = [f"[bold]{one_line(chosen[place['document']][0])}[/bold]"]
+    where = [f"[bold]{one_line(names[place['document']])}[/bold]"]
     where += [page_range(place["pages"])] if "pages" in place else []
     where += [f"{place['start']}–{place['end']}"] if "start" in place else []
     return " ".join(where)
@@ -353,11 +322,9 @@ def _tell_skipped(read: int, skipped: Sequence[Skipped]) -> None:
             tell("yellow", f"and {len(skipped) - _TOLD} more.")
 
 
-def _tracked(sources: Sequence[tuple[str, Source]]) -> Iterable[tuple[str, Source]]:
+def _tracked(files: Iterable[Any], number: int) -> Iterable[Any]:
     """Files that are read, with a progress bar where somebody sees it."""
     console = terminal.Terminal(stderr=True, highlight=False)
-    if not console.is_terminal or len(sources) < _SLOW:
-        yield from sources
-        return
-    with Progress(console=console, transient=True) as progress:
-        yield from progress.track(sources, description="Reading")
+    if not console.is_terminal or number < _SLOW:
+        return files
+    return track(files, "Reading", number, console=console, transient=True)

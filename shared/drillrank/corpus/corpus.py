@@ -21,8 +21,8 @@ from drillrank import limits
 from drillrank import text as text_module
 from drillrank.corpus import index
 from drillrank.corpus.database import connected
-from drillrank.corpus.documents import Content, Prepared, prepared
-from drillrank.corpus.index import DocumentCounts, Scorer, bm25
+from drillrank.corpus.documents import Above, Content, Prepared, prepared
+from drillrank.corpus.index import LEVELS, DocumentCounts, Layout, Scorer, Unit, bm25
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.structure import Document
@@ -83,7 +83,12 @@ class Corpus:
         with self._transaction(create=True):
             pass
 
-    def add(self, documents: Iterable[Content | tuple[str, Content]]) -> None:
+    @property
+    def language(self) -> str:
+        """Whose stemmer words go through."""
+        return self._language
+
+    def add(self, documents: Iterable[Content | tuple[str, Content | Prepared]]) -> None:
         """Add documents, or change those whose id is there with another content; for the same one nothing is done.
 
         Args:
@@ -155,39 +160,62 @@ class Corpus:
         """The passages of `search`."""
         return [item.passage for item in self.search(query, n)]
 
-    def document_counts(self, query: str, ids: Sequence[str]) -> DocumentCounts:
-        """How often the passages of some documents hold the words of a query, and where in them they stand.
+    def ids(self) -> list[str]:
+        """Of the documents, in the order in which they were added."""
+        with self._transaction() as database:
+            return [id_ for (id_,) in database.execute("SELECT id FROM documents ORDER BY first, used")]
+
+    def layout(self, ids: Iterable[str]) -> Layout:
+        """Where the passages of some documents stand.
 
         Args:
-            query: The question.
             ids: Of the documents, each once; those that are not there are left out.
         """
-        words = terms(query, self._language)
-        select = "SELECT first, size, sections, paged, beginning FROM documents WHERE id = ?"
+        select = "SELECT first, size, sections, paths, above FROM documents WHERE id = ? AND size > 0"
         with self._transaction() as database:
             rows = [(id_, *row) for id_ in ids for row in database.execute(select, (id_,))]
-            rows.sort(key=lambda row: row[1])
-            ids = [row[0] for row in rows]
-            among = np.concatenate([np.arange(row[1], row[1] + row[2]) for row in rows] or [np.zeros(0, np.int64)])
-            parts = list(index.counts_of(database, words, among))
-        own = [np.frombuffer(row[3], "<u4").astype(np.int64) for row in rows]
-        counts = [int(numbers.max(initial=-1)) + 1 for numbers in own]
-        starts = np.cumsum([0, *counts])
-        lengths = np.concatenate([part.lengths.astype(np.float64) for part in parts] or [np.zeros(0)])
-        tfs = [np.concatenate([part.tf(word) for part in parts] or [np.zeros(0)]) for word in words]
-        return DocumentCounts(
-            ids,
-            words,
-            [(np.flatnonzero(tf), tf[tf > 0]) for tf in tfs],
-            lengths,
-            np.concatenate(
-                [numbers + start for numbers, start in zip(own, starts[:-1], strict=True)] or [np.zeros(0, np.int64)]
-            ),
-            np.repeat(np.arange(len(rows)), counts),
-            np.array([bool(row[4]) for row in rows], dtype=bool),
-            [row[5] for row in rows],
-            self._language,
-        )
+            return index.laid_out(database, sorted(rows, key=lambda row: row[1]), self._language)
+
+    def counts(self, query: str, layout: Layout) -> DocumentCounts:
+        """How often passages of some documents, and what stands above them, hold the words of a query."""
+        with self._transaction() as database:
+            return index.document_counts(database, terms(query, self._language), layout)
+
+    def at(self, numbers: Iterable[int]) -> list[Passage]:
+        """The passages with these numbers that exist, in their order."""
+        with self._transaction() as database:
+            return _passages(database, "number", map(int, numbers))
+
+    def passages(self, id_: str) -> list[Passage]:
+        """The passages of a document, in order; none where there is no such document.
+
+        Their metadata hold at least `document`, its id, and `section_path`.
+        """
+        with self._transaction() as database:
+            rows = database.execute(f"SELECT number {_OF_DOCUMENT} ORDER BY number", (id_,)).fetchall()
+            found = _passages(database, "number", [number for (number,) in rows])
+            titled = ((passage, (passage.title,) if passage.title else ()) for passage in found)
+            return [
+                replace(passage, metadata={"document": id_, "section_path": path, **passage.metadata})
+                for passage, path in titled
+            ]
+
+    def above(self, id_: str) -> Above:
+        """What stands above the passages of a document.
+
+        Raises:
+            InvalidInput: there is none of this id.
+        """
+        with self._transaction() as database:
+            for (above,) in database.execute("SELECT above FROM documents WHERE id = ?", (id_,)):
+                return Above(*json.loads(above))
+        raise InvalidInput(f"There is no document {id_!r:.200} in the corpus.")
+
+    def digests(self, id_: str) -> frozenset[int]:
+        """Of the passages' texts, but for white space and capital letters; none where there is no such document."""
+        with self._transaction() as database:
+            rows = database.execute("SELECT digests FROM documents WHERE id = ?", (id_,)).fetchall()
+        return frozenset(np.frombuffer(rows[0][0], "<i8").tolist() if rows else ())
 
     def fetch(self, ids: Collection[str], /) -> list[Passage]:
         """The passages with these ids that exist."""
@@ -226,7 +254,7 @@ class Corpus:
 
     def __len__(self) -> int:
         with self._transaction() as database:
-            return int(database.execute("SELECT total(size) FROM documents").fetchone()[0])
+            return len(range(int(database.execute("SELECT total(size) FROM documents").fetchone()[0])))
 
     def __iter__(self) -> Iterator[Passage]:
         """The passages, in the order in which they were added."""
@@ -274,8 +302,21 @@ class Corpus:
         query = f"""SELECT number, {_TITLED}, number = (SELECT min(number) FROM passages WHERE digest = one.digest)
             FROM passages AS one WHERE number > (SELECT indexed FROM state) ORDER BY number LIMIT ?"""
         rows = database.execute(query, (BATCH,)).fetchall()
-        index.add(database, [(number, terms(text, self._language), first) for number, text, first in rows])
+        index.add(database, 0, [(number, terms(text, self._language), first) for number, text, first in rows])
+        query = "SELECT first, above FROM documents WHERE first BETWEEN ? AND ? AND size > 0 ORDER BY first"
+        documents = database.execute(query, (rows[0][0], rows[-1][0])).fetchall() if rows else []
+        for level in LEVELS:
+            index.add(
+                database, level, (unit for first, above in documents for unit in self._units(level, first, above))
+            )
         database.executemany("UPDATE state SET indexed = ?", [(number,) for number, *_ in rows[-1:]])
+
+    def _units(self, level: int, first: int, above: str) -> Iterator[Unit]:
+        """What stands above the passages of a document, as it is counted at a level."""
+        headings, beginning, *_ = Above(*json.loads(above))
+        texts = [(0, beginning)] if level == 3 else [(place, texts[level - 1]) for place, *texts in headings]
+        for place, text in texts:
+            yield first + place, terms(text, self._language), True
 
     def _write(self, batch: Iterable[Prepared]) -> None:
         """Write what is new or changed; of the rest, that it was added once more."""
@@ -286,9 +327,9 @@ class Corpus:
             for one in changed:
                 if one.rows is not None:  # else somebody has removed it meanwhile
                     [first] = database.execute(next_number).fetchone()
-                    new = (one.id, one.key, time.time(), first, len(one.rows), one.parse)
-                    new_levels = (one.sections, one.paged, without_surrogates(one.beginning))
-                    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*new, *new_levels))
+                    new = (one.id, one.key, time.time(), first, len(one.rows), one.parse, json.dumps(one.above))
+                    places = (one.sections, one.paths, one.digests)
+                    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*new, *places))
                     numbered = ((number, *row) for number, row in enumerate(one.rows, first))
                     try:
                         database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", numbered)
@@ -300,15 +341,20 @@ class Corpus:
                 self._index(database)
 
     def _discard(self, database: sqlite3.Connection, ids: Iterable[str]) -> None:
-        units: list[index.Unit] = []
+        units: dict[int, list[Unit]] = {level: [] for level in (0, *LEVELS)}
         for id_ in ids:
             rows = database.execute(f"SELECT number, {_TITLED}, digest {_OF_DOCUMENT}", (id_,)).fetchall()
             for number, text, digest in rows:
                 database.execute("DELETE FROM passages WHERE number = ?", (number,))
                 same = database.execute("SELECT 1 FROM passages WHERE digest = ?", (digest,)).fetchone()
-                units.append((number, terms(text, self._language), same is None))
+                units[0].append((number, terms(text, self._language), same is None))
+            document = database.execute("SELECT first, above FROM documents WHERE id = ? AND size > 0", (id_,))
+            for first, above in document.fetchall():
+                for level in LEVELS:
+                    units[level] += self._units(level, first, above)
             database.execute("DELETE FROM documents WHERE id = ?", (id_,))
-        index.discard(database, sorted(units))
+        for level, of_level in units.items():
+            index.discard(database, level, sorted(of_level))
 
 
 def _passages(database: sqlite3.Connection, column: str, keys: Iterable[object]) -> list[Passage]:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.drilldown.levels import MU, LevelIndex, Levels
+from drillrank.drilldown.levels import MU, Levels
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
@@ -49,7 +49,7 @@ class Evidence:
     Args:
         paragraphs: What a neural model reads, titles included.
         lm: A language model; fitted, if it is lexical.
-        index: The same paragraphs' words, and those of their sections and documents.
+        levels: From a question to the levels of the same paragraphs.
         embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
             without their headings. If it has a method `questions`, that embeds the questions.
         section_indices: Index of each paragraph's section, from 0; all are of one section by default.
@@ -62,14 +62,13 @@ class Evidence:
         self,
         paragraphs: Sequence[Passage],
         lm: LanguageModel,
-        index: LevelIndex,
+        levels: Callable[[str], Levels],
         embed: Embed | None = None,
         section_indices: Sequence[int] | None = None,
     ) -> None:
         self._paragraphs = tuple(paragraphs)
         self._ranker = UPR(lm, prior=None)
-        self._index = index
-        self._mu = lm.mu if isinstance(lm, UnigramModel) else MU
+        self._levels = levels
         self._last: tuple[str, Levels] | None = None  # of the last question
         self._vectors = None
         if embed is not None and paragraphs:
@@ -79,7 +78,7 @@ class Evidence:
     @property
     def language(self) -> str:
         """Whose stemmer words go through."""
-        return self._index.language
+        return self._ranker.language_model.language
 
     @property
     def by_words(self) -> bool:
@@ -90,7 +89,7 @@ class Evidence:
         """What the words say of all paragraphs."""
         known = self._last
         if known is None or known[0] != question:
-            self._last = known = question, self._index.levels(question, self._mu)
+            self._last = known = question, self._levels(question)
         return known[1]
 
     def scored(self, question: str, positions: Sequence[int]) -> Scores:
@@ -121,9 +120,9 @@ class Evidence:
         tokens = ranking[0].details["tokens"]
         followed = totals[unread] - totals[unread[:1]] - 1
         details: dict[int, dict[str, Any]] = {}
+        contexts = words.context(positions[read]).tolist()
         for item in ranking:
-            place = int(read[item.details["position"]])
-            context = float(words.context[positions[place]])
+            place, context = int(read[item.details["position"]]), contexts[item.details["position"]]
             # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
             totals[place] = item.score * tokens + context
             details[place] = {**item.details, "context": context, "read": True}
