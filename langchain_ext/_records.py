@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
 from drillrank.hosts.drill import Reading
-from drillrank.hosts.metadata import count, is_section, own, prefixed, theirs
+from drillrank.hosts.metadata import count, is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.records import ChunkRecord, headings_by_level
 from drillrank.hosts.sections import StoredSection, stored_section
@@ -91,13 +91,13 @@ def _text(document: Document) -> str:
     """Of the view; the raw one may have context in front of it in the store."""
     if not is_section(document.metadata):
         return document.page_content
-    names = own(document.metadata)
+    names = result_metadata(document.metadata)
     return str(names.get("section_text", document.page_content)) if names["view"] == "raw" else document.page_content
 
 
 def as_raw(document: Document, text: str) -> Document:
     """The section itself; its id is the section's, whatever the store calls the record."""
-    names = own(document.metadata)
+    names = result_metadata(document.metadata)
     metadata = {key: value for key, value in document.metadata.items() if key != prefixed("section_text")}
     return document.model_copy(update={"id": str(names["section_id"]), "page_content": text, "metadata": metadata})
 
@@ -133,7 +133,7 @@ READING = Reading(found_chunks, holding)
 def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
     if is_section(document.metadata):
         return _section(document)
-    metadata = theirs(document.metadata)
+    metadata = user_metadata(document.metadata)
     source, start = metadata.get(SOURCE), count(metadata.get("start_index"))
     headings = headings_by_level(metadata)
     start = None if start is None or start < 0 else start
@@ -157,7 +157,7 @@ def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
 
 
 def _section(document: Document) -> ChunkRecord[Document]:
-    found: dict[str, Any] = own(document.metadata)
+    found: dict[str, Any] = result_metadata(document.metadata)
     raw = found["view"] == "raw"
     return ChunkRecord(
         document,
@@ -169,6 +169,6 @@ def _section(document: Document) -> ChunkRecord[Document]:
         path=str(found.get("section_path", "")),
         start=found.get("start"),
         end=found.get("end"),
-        metadata=theirs(document.metadata),
+        metadata=user_metadata(document.metadata),
         pages=pages_of(document.metadata),
     )

@@ -28,7 +28,7 @@ from llama_index.core.vector_stores.types import (
 
 from drillrank.hosts.store import EmbeddedOnce, Store
 from drillrank.llm import Call, Fetch, Requests, arun, run
-from llama_index_ext._filters import Guard, index_behind, metadata_filter
+from llama_index_ext._filters import NodeFilter, index_behind, metadata_filter
 
 _SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
 
@@ -94,22 +94,22 @@ class StoreLookups(Store):
         source: An index, a retriever, or several by name; None has nothing.
         guard: What may be seen.
         docstore: Is asked for nodes by id where there is no index behind the source.
-        told_by: The component that warns if the filter hides all that a retriever brings; without a name none does.
+        component: The component that warns if the filter hides all that a retriever brings; without a name none does.
     """
 
     def __init__(
         self,
         query_bundle: QueryBundle,
         source: Source | None,
-        guard: Guard,
+        guard: NodeFilter,
         docstore: BaseDocumentStore | None = None,
-        told_by: str = "",
+        component: str = "",
     ) -> None:
         super().__init__(source, callable(getattr(source, "retrieve", None)))
         self._question = Question(query_bundle)
         self._guard = guard
         self._docstore = docstore
-        self._told_by = told_by
+        self._component = component
         self._ids: list[str] | None = None
         self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
         self._lock = Lock()
@@ -117,7 +117,7 @@ class StoreLookups(Store):
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
         found = yield from self._question.asked(retriever)
-        [seen] = yield [Call(partial(self._guard.hits, found, self._told_by))]  # a user's filter may take long
+        [seen] = yield [Call(partial(self._guard.hits, found, self._component))]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
@@ -148,13 +148,13 @@ class StoreLookups(Store):
         if self._docstore is None or request.where is not None:
             return None
         [nodes] = yield [nodes_of(self._docstore, request.ids)]
-        [allowed] = yield [Call(partial(self._guard.allowed, nodes))]
+        [allowed] = yield [Call(partial(self._guard.filter_fetched, nodes))]
         return allowed  # type: ignore[no-any-return]
 
 
-def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[BaseNode] | None:
+def _looked_up(index: VectorStoreIndex, request: Fetch, guard: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        return guard.allowed(_of_docstore(index, request))
+        return guard.filter_fetched(_of_docstore(index, request))
     try:
         if request.where is None:  # without any id, several stores bring all that they have
             found = index.vector_store.get_nodes(list(request.ids)) if request.ids else []
@@ -162,7 +162,7 @@ def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[Ba
             found = index.vector_store.get_nodes(None, _filters(request.where, guard))
     except NotImplementedError:  # stores that bring nodes by search only
         return None
-    return guard.allowed(found)
+    return guard.filter_fetched(found)
 
 
 class _AsStored(VectorIndexRetriever):
@@ -175,13 +175,13 @@ class _AsStored(VectorIndexRetriever):
         self,
         index: VectorStoreIndex,
         k: int,
-        guard: Guard,
+        guard: NodeFilter,
         wanted: Mapping[str, str],
         ids: list[str],
         met: dict[str, BaseNode],
     ) -> None:
         takes_ids = isinstance(guard.filters, MetadataFilters) and isinstance(index.vector_store, SimpleVectorStore)
-        filters = (Guard(None) if takes_ids else guard).for_store(**wanted)
+        filters = (NodeFilter(None) if takes_ids else guard).for_store(**wanted)
         super().__init__(
             index, similarity_top_k=k, filters=filters, node_ids=ids, callback_manager=index._callback_manager
         )
@@ -218,7 +218,7 @@ class _AsStored(VectorIndexRetriever):
         return object if isinstance(object, BaseNode) else _without_copy(node)
 
 
-def _ids_seen(index: VectorStoreIndex, guard: Guard) -> list[str]:
+def _ids_seen(index: VectorStoreIndex, guard: NodeFilter) -> list[str]:
     """Ids of all nodes, of which a store in memory takes those that may be seen: it does not know all filters."""
     ids, store = list(index.index_struct.nodes_dict.values()), index.vector_store
     if not isinstance(guard.filters, MetadataFilters) or not isinstance(store, SimpleVectorStore):
@@ -259,7 +259,7 @@ def _among(held: object, wanted: str | tuple[str, ...]) -> bool:
     return held in wanted if isinstance(wanted, tuple) else held == wanted
 
 
-def _filters(where: Mapping[str, str | tuple[str, ...]], guard: Guard) -> MetadataFilters:
+def _filters(where: Mapping[str, str | tuple[str, ...]], guard: NodeFilter) -> MetadataFilters:
     filters = guard.for_store() or MetadataFilters(filters=[])
     own: list[MetadataFilter | MetadataFilters] = [
         MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)

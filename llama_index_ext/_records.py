@@ -9,7 +9,7 @@ from typing import Any
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.metadata import is_section, own, prefixed, theirs
+from drillrank.hosts.metadata import is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.records import ChunkRecord, headings_of_path
 from drillrank.hosts.sections import StoredSection, stored_section
@@ -132,10 +132,10 @@ def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] 
 
 
 def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNode]:
-    found = own(node.metadata)
+    found = result_metadata(node.metadata)
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    metadata, pages = theirs(node.metadata), pages_of(node.metadata)
+    metadata, pages = user_metadata(node.metadata), pages_of(node.metadata)
     if is_section(node.metadata):
         raw = found["view"] == "raw"
         placed = start is not None  # if not, it was cut out of what another parser cut

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.hosts.sections import StoredSection
-from drillrank.hosts.views import in_sight, of_hits, of_store, texts_of
+from drillrank.hosts.views import of_hits, of_store, oversampled, texts_of
 from drillrank.llm import Retrieve, run
 
 VIEWS = ("raw", "keywords", "summary")
@@ -88,7 +88,7 @@ def test_of_a_store_that_is_in_sight_each_ranking_is_that_of_all_its_records(rec
 
 
 def test_in_sight_are_all_views_of_as_many_sections_as_are_wanted():
-    assert all(in_sight(k) >= 3 * k for k in (1, 7, 1000))
+    assert all(oversampled(k) >= 3 * k for k in (1, 7, 1000))
 
 
 def test_a_chunk_stands_in_each_ranking_of_hits_and_among_all_texts_in_memory():

@@ -16,7 +16,7 @@ from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce, warn
 from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, request
-from drillrank.hosts.filters import Guarding
+from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import notes, prefixed
 from drillrank.hosts.pages import Joined, at_pages, joined, without_page
 from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, located
@@ -181,29 +181,29 @@ def proposed(
     stored = yield from _stored(reading, {name: hits[name] for name in names})
     beside = _by_alias(given)
     documents = []
-    lost: list[Name] = []
-    stale: list[Name] = []
+    missing: list[Name] = []
+    outdated: list[Name] = []
     for name in names:
         mine, there = hits[name], stored.get(name)
         records = _readable(mine if there is None else there, asked=there is not None)
         if not records:
-            lost.append(name)
+            missing.append(name)
             continue
         document, agrees = _with_given(name, records, there is not None, beside)
         if not agrees:
-            stale.append(name)
+            outdated.append(name)
         ids = {hit.id for hit in mine}
         documents.append((name, document, [record for record in records if record.id in ids] or records))
     result = _checked(documents)
     if not hits and (restriction or whole):
         shown = f"found nothing that {restriction} shows" if restriction else "holds nothing"
         result.problems.append(_of_all(f"The source {shown}: there is nothing to drill into."))
-    if hits and not lost and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
+    if hits and not missing and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
         result.problems.append(_of_all("What the source found holds no text: there is nothing to drill into."))
-    if stale:
-        result.problems.insert(0, Problem("stale", _stale, tuple(stale)))
-    if lost:
-        result.problems.append(Problem("lost", _lost, tuple(lost)))
+    if outdated:
+        result.problems.insert(0, Problem("stale", _outdated, tuple(outdated)))
+    if missing:
+        result.problems.append(Problem("lost", _missing, tuple(missing)))
     return result
 
 
@@ -292,16 +292,16 @@ def _placed(records: Iterable[ChunkRecord[Record]], given: Iterable[ChunkRecord[
 def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[ChunkRecord[Record]]]]) -> Proposed[Record]:
     """Documents as they are, or, of one that contradicts itself, each record that was found."""
     result: Proposed[Record] = Proposed()
-    mixed: list[Name] = []
+    conflicting: list[Name] = []
     for name, document, hits in found:
         if document.contradicts_itself():
-            mixed.append(name)
+            conflicting.append(name)
             apart = {(hit.id, hit.text): hit for hit in hits}
             result.documents += [StoredDocument(name, [hit], apart=True) for hit in apart.values()]
         else:
             result.documents.append(document)
-    if mixed:
-        result.problems.append(Problem("mixed", _mixed, tuple(mixed)))
+    if conflicting:
+        result.problems.append(Problem("mixed", _conflicting, tuple(conflicting)))
     lacking = [document.name for document in result.documents if document.lacks_offsets()]
     if lacking:
         result.problems.append(Problem("offsets", _without_offsets, tuple(lacking)))
@@ -312,21 +312,21 @@ def _of_all(said: str) -> Problem:
     return Problem("nothing", lambda _: said)
 
 
-def _stale(documents: Sequence[Name]) -> str:
+def _outdated(documents: Sequence[Name]) -> str:
     return (
         f"What was given of {len(documents)} documents differs from what the source found, for example of "
         f"{documents[0][1]!r:.200}: the source's text is taken. Give the documents as they are stored now."
     )
 
 
-def _lost(documents: Sequence[Name]) -> str:
+def _missing(documents: Sequence[Name]) -> str:
     return (
         f"Sections of {len(documents)} documents were found whose raw records are neither in the source nor in its "
         f"store, for example of {documents[0][1]!r:.200}: pass them as documents."
     )
 
 
-def _mixed(documents: Sequence[Name]) -> str:
+def _conflicting(documents: Sequence[Name]) -> str:
     return (
         f"Records of {len(documents)} documents claim the same place with different texts, for example of "
         f"{documents[0][1]!r:.200}: two versions, or two owners, under one id. They are not put together: each record "
@@ -451,7 +451,7 @@ class Drilling(Generic[Record]):
         *,
         asks_llm: bool,
         explains: bool,
-        given_alone: Guarding[Any] | None,
+        given_alone: AccessFilter[Any] | None,
         fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
     ) -> None:
         self._d3 = d3
@@ -461,7 +461,7 @@ class Drilling(Generic[Record]):
         self._reading = reading
         self._asks_llm = asks_llm
         self._join_pages = settings.join_pages
-        self._told = WarnOnce()
+        self._warned = WarnOnce()
         self._cache = PreparedCache(d3.prepare, settings.separator)
         self._alone = given_alone is not None
         self._fields = fields
@@ -472,7 +472,7 @@ class Drilling(Generic[Record]):
     def _index(self, seen: tuple[int, ...]) -> tuple[Proposed[Record], Shared[PreparedDocuments]]:
         """Documents of given records that may be seen, prepared."""
         found = grouped(self._chunks(seen), hidden=len(seen) < len(self._given))
-        found.tell(self._told)
+        found.tell(self._warned)
         made_of = self._fields and self._fields([self._indexes.records[number] for number in seen])
         return found, shared("drill", made_of, lambda: self._cache.ready(found.material()))
 
@@ -480,7 +480,7 @@ class Drilling(Generic[Record]):
         self,
         question: str,
         store: Store,
-        guard: Guarding[Any],
+        guard: AccessFilter[Any],
         top_n: int | None,
         *,
         llm: LLM | None = None,
@@ -504,7 +504,7 @@ class Drilling(Generic[Record]):
             given, k = self._chunks(seen), _VIEWS * self._most
             requests = proposed(self._reading, given, k, self._most, guard.restriction, not store.retrieves)
             stored = yield from answered(requests, store.handlers)
-            stored.tell(self._told)
+            stored.tell(self._warned)
             [ready] = yield [Call(partial(self._cache.ready, stored.material()))]
         retrieve, aretrieve = (
             partial(method, question, ready, top_n, llm=llm, on_step=on_step)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.metadata import theirs, with_own
+from drillrank.hosts.metadata import user_metadata, with_result_metadata
 from drillrank.hosts.pages import at_pages, pages_of
 from drillrank.hosts.settings import SplitterSettings
 from drillrank.llm import Call, Requests
@@ -224,7 +224,9 @@ class Uncut:
             "end": end,
             "namespace": self.namespace,
         }
-        return with_own(at_pages(theirs(self.metadata), pages_of(self.metadata), start, end), **own | names)
+        return with_result_metadata(
+            at_pages(user_metadata(self.metadata), pages_of(self.metadata), start, end), **own | names
+        )
 
 
 def split(
