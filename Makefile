@@ -22,7 +22,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo  ## Cut, index, search, rerank and drill down in a long document, through both frameworks
-	$(BIN)/drillrank demo
+	$(BIN)/python examples/demo.py
 
 # One thread in each process: idle ones of the tiny models would spin on the cores of the other processes.
 test: $(VENV)/.dev  ## Format, lint, types and the whole test suite

@@ -194,10 +194,10 @@ def test_the_order_of_packages(importer, target, wrong):
 @pytest.mark.parametrize(
     ("importer", "target", "name", "wrong"),
     [
-        ("drillrank.views.views", "drillrank.evaluation._checks", "", True),
-        ("drillrank.evaluation.metrics", "drillrank.evaluation._checks", "check", False),
-        ("drillrank.evaluation", "drillrank.evaluation._checks", "check", False),
-        ("drillrank.evaluationist.metrics", "drillrank.evaluation._checks", "", True),
+        ("drillrank.views.views", "drillrank.explanation._terms", "", True),
+        ("drillrank.evaluation.metrics", "drillrank.evaluation._private", "check", False),
+        ("drillrank.evaluation", "drillrank.evaluation._private", "check", False),
+        ("drillrank.evaluationist.metrics", "drillrank.evaluation._private", "", True),
         ("llama_index_ext.upr", "langchain_ext._llm", "", True),
         ("llama_index_ext.upr", "llama_index.core._private", "", True),
         ("drillrank.views.views", "drillrank.views.chunks", "_cut", True),

@@ -7,7 +7,6 @@ from typing import Any
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.evaluation.evidence import paragraphs
 
 from .data import read
 
@@ -39,7 +38,7 @@ def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
         document = parse_document(item["markdown"], "markdown")
         ready = d3.prepare([document])
         places = [(i, j) for i, section in enumerate(item["sections"]) for j in range(len(section["paragraphs"]))]
-        starts = [block.start for block in paragraphs(document) if block.kind != "heading"]
+        starts = [block.start for _, block in document.paragraphs() if block.kind != "heading"]
         known = {paragraph.metadata["start"]: paragraph.id for paragraph in ready.paragraphs}
         ids = {place: known[start] for place, start in zip(places, starts, strict=True)}
         asked = [question for question in (_question(q, ids) for q in item["questions"]) if question.gold][:left]

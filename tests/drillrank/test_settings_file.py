@@ -117,7 +117,7 @@ def test_a_class_of_the_hosts_is_given_itself(file):
 
 def test_settings_of_another_model_warn(file):
     own = UnigramModel(mu=20.0)
-    said = r"chosen with 'unigram' and \{'mu': 1000.0\}, not with 'unigram' and \{'mu': 20.0\}"
+    said = r"chosen with 'unigram' \{'mu': 1000.0\}, not with 'unigram' \{'mu': 20.0\}"
     with pytest.warns(DrillrankWarning, match=said):
         assert load_settings(file, "UPR", model=own)["model"] is own
     with pytest.warns(DrillrankWarning, match=r"not with 'hf:gpt2'"):
@@ -223,7 +223,7 @@ def test_the_command_line_loads_it_with_a_flag_alone(tmp_path, monkeypatch, caps
         raise InvalidInput(f"{spec} was loaded")
 
     monkeypatch.setattr("drillrank.evaluation.settings_file.load_evidence_model", load)
-    monkeypatch.setattr("drillrank.evaluation.own.load_language_model", load)
+    monkeypatch.setattr("drillrank.evaluation.systems.load_language_model", load)
     monkeypatch.setattr("drillrank.drilldown.d3.load_evidence_model", load)
     written(tmp_path, {"format": "drillrank-settings-1", "settings": {"D3": section, "UPR": section}})
     commands = (["ask", "doc.md", "notice", "--no-cache"], ["compare", "asked.jsonl"])

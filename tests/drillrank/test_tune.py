@@ -18,9 +18,7 @@ from drillrank.cli import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, tune
 from drillrank.evaluation.statistics import difference
-from drillrank.evaluation.trials import forward_validated, searched
-from drillrank.evaluation.tuned import adopts, setting_line
-from drillrank.evaluation.tuning_grid import steps_of
+from drillrank.evaluation.tuning import adopts, forward_validated, searched, setting_line
 from drillrank.views import MultiViewIndex
 from tests.drillrank.test_comparison import CORPUS, WORDS
 
@@ -52,23 +50,9 @@ def nobody_knows(count):
     return rows
 
 
-class Matrix:
-    """In the place of trials: random values of every setting and question."""
-
-    def __init__(self, values):
-        self.table, self.asked = values, 0
-
-    def changed(self, changes, more):
-        return {name: value for name, value in {**changes, **more}.items() if value}
-
-    def values(self, changes):
-        self.asked += 1
-        return self.table[changes.get("a", 0), changes.get("b", 0)]
-
-    known = values
-
-    def plan(self, more):
-        pass
+def values_of(table):
+    """In the place of trials: values of every setting and question."""
+    return lambda changes: table[changes.get("a", 0), changes.get("b", 0)]
 
 
 STEPS = [[{"a": 1}, {"a": 2}], [{"b": 1}, {"b": 2}]]
@@ -125,7 +109,7 @@ def test_each_group_chooses_by_its_own_questions_alone(questions, seed):
     table = random_values.integers(0, 4, (3, 3, questions)) / 4
     groups = [np.flatnonzero(random_values.random(questions) < 0.6) for _ in range(3)]
     groups = [rows if len(rows) else np.array([0]) for rows in groups]
-    for rows, chosen in zip(groups, searched(STEPS, groups, Matrix(table)), strict=True):
+    for rows, chosen in zip(groups, searched(STEPS, groups, values_of(table), {}), strict=True):
         means = table[:, :, rows].mean(axis=-1)
         a = int(np.argmax(means[:, 0] - 1e-9 * np.arange(3)))
         b = int(np.argmax(means[a] - 1e-9 * np.arange(3)))
@@ -133,7 +117,7 @@ def test_each_group_chooses_by_its_own_questions_alone(questions, seed):
         other = table.copy()
         unseen = np.setdiff1d(np.arange(questions), rows)
         other[:, :, unseen] = 1 - other[:, :, unseen]
-        assert searched(STEPS, [rows], Matrix(other)) == [chosen]
+        assert searched(STEPS, [rows], values_of(other), {}) == [chosen]
 
 
 @pytest.mark.parametrize("questions", [10, 20, 100])
@@ -141,24 +125,22 @@ def test_of_400_tunings_on_noise_few_change_anything(questions):
     adopted = 0
     for seed in range(400):
         random_values = np.random.default_rng(seed)
-        matrix = Matrix(random_values.integers(0, 2, (3, 3, questions)).astype(float))
+        table = random_values.integers(0, 2, (3, 3, questions)).astype(float)
         parts = np.array_split(random_values.permutation(questions), 10)
-        _, best, changes = forward_validated(STEPS, parts, matrix)
+        _, best, changes = forward_validated(STEPS, parts, values_of(table), {})
         adopted += adopts(best, difference(changes))
     assert adopted <= 20  # 5 %; 2.5 % on one side would be 10
 
 
-def test_two_questions_change_nothing_and_the_least_number_that_could_is_named():
-    tuned = tune(first_stage_knows(2), grid={"prior_weight": [8.0]}, measure="RR")
-    assert tuned.best  # and looks better on both
-    assert (tuned.gain.low > 0, tuned.adopted, tuned.settings) == (True, False, {})
-    assert "so few questions cannot show that others are better, 7 are the least that can" in tuned.advice
-    for folds, least in ((10, 7), (5, 8), (2, 12)):
-        few, enough = (
-            tune(first_stage_knows(n), grid={"prior_weight": [8.0]}, measure="RR", folds=folds)
-            for n in (least - 1, least)
-        )
-        assert (few.adopted, enough.adopted, few.least, enough.least) == (False, True, least, least)
+@pytest.mark.parametrize(("folds", "least"), [(10, 7), (5, 8), (2, 12)])
+def test_few_questions_change_nothing_and_the_least_number_that_could_is_named(folds, least):
+    few, enough = (
+        tune(first_stage_knows(n), grid={"mu": [], "prior": [], "prior_weight": [8.0]}, measure="RR", folds=folds)
+        for n in (least - 1, least)
+    )
+    assert few.best  # and looks better on all
+    assert (few.adopted, few.settings, enough.adopted, few.least, enough.least) == (False, {}, True, least, least)
+    assert f"so few questions cannot show that others are better, {least} are the least that can" in few.advice
 
 
 def test_an_interrupted_tuning_goes_on_and_asks_nothing_twice(tmp_path, monkeypatch):
@@ -183,23 +165,17 @@ def test_an_interrupted_tuning_goes_on_and_asks_nothing_twice(tmp_path, monkeypa
     assert again.trials == tune(rows, **settings).trials
 
 
-def test_a_question_is_measured_by_a_choice_that_has_seen_neither_it_nor_a_later_one(monkeypatch):
-    seen = []
-
-    def watched(steps, groups, trials):
-        seen.extend(groups)
-        return searched(steps, groups, trials)
-
-    monkeypatch.setattr("drillrank.evaluation.trials.searched", watched)
-    tuned = tune(first_stage_knows(7), measure="RR", folds=3, grid={"mu": [10], "prior": [], "prior_weight": []})
-    first, second, everything = map(set, seen)
-    assert first < second < everything == set(range(7))
-    assert (tuned.gain.questions, len(tuned.by_fold)) == (7 - len(first), 2)
-
-
-def test_mu_is_nothing_to_what_has_no_unigram_model():
-    with pytest.raises(InvalidInput, match="mu does nothing with the model None"):
-        steps_of("MultiViewIndex", None, {"mu": [3.0]})
+def test_a_question_is_measured_by_a_choice_that_has_seen_neither_it_nor_a_later_one():
+    """Whatever the last part holds, the choices before it are the same."""
+    table = np.random.default_rng(3).random((3, 3, 9))
+    parts = [np.array([4, 0, 7]), np.array([2, 8, 1]), np.array([3, 5, 6])]
+    chosen, _, changes = forward_validated(STEPS, parts, values_of(table), {})
+    turned = table.copy()
+    turned[:, :, parts[2]] = 1 - turned[:, :, parts[2]]
+    others, _, other_changes = forward_validated(STEPS, parts, values_of(turned), {})
+    assert (len(chosen), len(changes)) == (2, 6)
+    assert chosen == others
+    assert changes[:3].tolist() == other_changes[:3].tolist()
 
 
 def test_progress_counts_questions_and_settings():
@@ -207,7 +183,6 @@ def test_progress_counts_questions_and_settings():
     tune(first_stage_knows(6), measure="RR", grid={"mu": [10], "prior": ["retrieval"], "prior_weight": [1, 8]},
          on_progress=lambda done, whole: seen.append((done, whole)))  # fmt: skip
     assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
-    assert seen[-1][0] == seen[-1][1]
     assert all(done <= whole for done, whole in seen)
 
 
@@ -292,6 +267,7 @@ def test_one_file_holds_the_settings_of_several_components(tmp_path):
         ({"grid": {"mu": [], "prior": [], "prior_weight": []}}, "There is nothing to tune in UPR"),
         ({"component": "PromptRank", "grid": {"instructions": ["{path} Ask."]}}, "instructions does nothing with"),
         ({"component": "D3"}, "D3 reads documents"),
+        ({"component": lambda _query, passages: passages}, "Components whose settings are tuned are UPR"),
     ],
 )
 def test_what_cannot_be_tuned_is_told(named, said):
@@ -380,8 +356,3 @@ def test_a_file_that_cannot_take_the_settings_is_told_before_anything_is_asked(
     assert main(["tune", "asked.jsonl", "--out", out, "--results", "results.jsonl"]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "results.jsonl").exists()
-
-
-def test_a_function_has_no_settings_to_tune():
-    with pytest.raises(InvalidInput, match="Components whose settings are tuned are UPR"):
-        tune(GOLD, lambda _query, passages: passages, CORPUS, folds=2)
