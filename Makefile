@@ -101,7 +101,7 @@ lowest: .venv-lowest/.ready  ## The adapters on the earliest hosts that pyprojec
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \
-		tests/drillrank/test_views_fuzz.py tests/drillrank/test_files_fuzz.py tests/drillrank/test_structure_mutated.py \
+		tests/drillrank/test_views_sections.py tests/drillrank/test_files_fuzz.py \
 		tests/drillrank/neural/test_budgets.py
 
 test-large: $(VENV)/.dev  ## PDF files that grow to gigabytes or never end

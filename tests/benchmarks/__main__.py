@@ -10,9 +10,7 @@ import sys
 from .data import data_folder
 
 BENCHMARKS = (
-    "unigram_speed",
     "text",
-    "parsing",
     "multihop",
     "cascade",
     "path_prior",
@@ -43,7 +41,6 @@ BENCHMARKS = (
     "pdf_folder",
     "stores",
     "filtered_views",
-    "tokens",
     "neural_operations",
     "neural_speed",
     "side_by_side",
@@ -52,6 +49,7 @@ BENCHMARKS = (
     "waiting_threads",
     "quantised",
     "corpus_scale",
+    "growing_pool",
     "store_scale",
     "ray_papers",
     "light",
@@ -71,6 +69,7 @@ WITHOUT_DATA = (
     "pdf_folder",
     "store_scale",
     "readme_folder",
+    "growing_pool",
 )
 
 

@@ -1,4 +1,4 @@
-"""QASPER papers as Markdown documents, with their questions and the ids of the gold paragraphs."""
+"""QASPER papers as Markdown documents, their questions with the ids of the gold paragraphs, and plain rankings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.vectors import BM25Index, top
 
 from .data import read
 
@@ -50,3 +51,16 @@ def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
 def _question(item: dict[str, Any], ids: dict[tuple[int, int], str]) -> Question:
     annotations = [{ids[tuple(place)] for place in evidence} for evidence in item["evidence"]]
     return Question(item["question"], annotations, set().union(*annotations))
+
+
+def bm25(question: str, ready: PreparedDocuments) -> list[str]:
+    """BM25 over the paragraphs of the paper."""
+    scores = BM25Index([passage.text for passage in ready.readable]).scores(question)
+    return [ready.paragraphs[at].id for at in top(scores, 10)]
+
+
+def dense(question: str, ready: PreparedDocuments) -> list[str]:
+    """Cosine of the embeddings that the paper was made ready with."""
+    scored = ready.evidence.scored(question, range(len(ready.paragraphs)))
+    order = sorted(range(len(scored)), key=lambda at: scored[at][1]["cosine"], reverse=True)
+    return [ready.paragraphs[at].id for at in order]

@@ -19,7 +19,7 @@ from drillrank.corpus import CorpusError, bm25, documents
 from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.mentions import TitleIndex
+from drillrank.multihop.prior import titles_of
 from drillrank.structure import Document, file_key, parse_document, read_document
 from drillrank.text import name_tokens, terms
 from drillrank.vectors import BM25Index, top
@@ -181,7 +181,7 @@ def test_passages_and_titles_come_back(contents, question):
     corpus.add(passages)
     assert corpus.fetch([*map(str, range(9)), "0"]) == passages == list(corpus)
     tokens = name_tokens(question)
-    expected = TitleIndex(passages, fold_case=True).mentions(tokens)
+    expected = titles_of(passages).mentions([token.casefold() for token in tokens])
     assert corpus.mentions(tokens) == [(start, end, list(ids)) for start, end, ids in expected]
 
 

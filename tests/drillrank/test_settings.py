@@ -122,6 +122,7 @@ BAD = {
     "link_prior": "unknown",
     "cascade": 0,
     "prune": "words",
+    "path_preset": "pap",
     "prompts": ("no place",),
     "origin_key": 5,
     "links_key": 5,

@@ -6,9 +6,10 @@ import json
 import os
 import sqlite3
 import time
+import uuid
 import weakref
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import accumulate, islice
@@ -31,8 +32,13 @@ from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, top
 
 BATCH = 5_000  # passages of a transaction
+_OF_NAME = """SELECT passages.id, weight FROM annotations CROSS JOIN passages ON number = passage
+    WHERE kind = ? AND value = ? ORDER BY passage"""
+_NEWEST = "SELECT passage FROM annotations WHERE kind = ? ORDER BY passage DESC LIMIT 1"
 # What Python raises where stored values are damaged.
 _DAMAGE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, zlib.error)
+Row = tuple[str, float]
+"""A name of a passage, and how much it counts there."""
 _TITLED = "CASE title WHEN '' THEN text ELSE title || ' ' || text END"
 _USED = "UPDATE documents SET used = ? WHERE id = ? AND key = ?"
 _OF_DOCUMENT = "FROM documents JOIN passages ON number >= first AND number < first + size WHERE documents.id = ?"
@@ -248,6 +254,47 @@ class Corpus:
                         break  # no title goes on like this
         return sorted(found, key=lambda mention: (mention[0], -mention[1]))
 
+    def titled(self, names: Iterable[str], /) -> list[Passage]:
+        """The passages whose title counts as one of these, as `drillrank.passages.counted_title` has it; no texts."""
+        query = "SELECT id, title FROM passages WHERE name = ? ORDER BY number"
+        with self._transaction() as database:
+            rows = [row for name in names for row in database.execute(query, (without_surrogates(name),))]
+        return [Passage("", id=id_, title=title) for id_, title in rows]
+
+    def names(self, kind: str, rows: Callable[[Passage], Iterable[Row]], /) -> StoredNames:
+        """What passages are found by, of one kind: kept on disk, those of new passages added when they are asked for.
+
+        Args:
+            kind: Says which names these are, and how they are made.
+            rows: The names of a passage, with weights; of equal ones the first counts.
+        """
+        return StoredNames(self, kind, rows)
+
+    def version(self) -> tuple[int, int]:
+        """Another one after each change of the passages."""
+        with self._transaction() as database:
+            [found] = database.execute("SELECT indexed, (SELECT total(size) FROM documents) FROM state").fetchall()
+        return int(found[0]), int(found[1])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the corpus to a file of its own; what is there is replaced, unless it is this corpus.
+
+        Raises:
+            CorpusError: it cannot be written.
+        """
+        file = Path(path).expanduser().absolute()
+        if file == self._file:
+            return
+        temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+        lock, held = self._memory or (nullcontext(), None)
+        try:
+            with lock, nullcontext(held) if held else connected(self._file) as database:
+                database.execute("VACUUM INTO ?", (str(temporary),))
+            os.replace(temporary, file)
+        except (sqlite3.Error, OSError) as cause:
+            temporary.unlink(missing_ok=True)
+            raise CorpusError(f"The corpus cannot be written to {str(path)!r:.200}: {cause!s:.200}") from cause
+
     def statistics(self) -> CollectionStatistics:
         """Of all titled texts, for `LanguageModel.fit`; its room grows with the vocabulary."""
         with self._transaction() as database:
@@ -259,13 +306,14 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Passage]:
         """The passages, in the order in which they were added."""
-        numbers = [0]
-        while numbers:
+        last = 0
+        while True:
             with self._transaction() as database:
-                query = "SELECT number FROM passages WHERE number > ? ORDER BY number LIMIT ?"
-                numbers = [number for (number,) in database.execute(query, (numbers[-1], BATCH))]
-                some = _passages(database, "number", numbers)
-            yield from some
+                some = _numbered(database, last)
+            if not some:
+                return
+            last = some[-1][0]
+            yield from (passage for _, passage in some)
 
     @contextmanager
     def _transaction(self, kind: str = "DEFERRED", *, create: bool = False) -> Iterator[sqlite3.Connection]:
@@ -356,6 +404,79 @@ class Corpus:
             database.execute("DELETE FROM documents WHERE id = ?", (id_,))
         for level, of_level in units.items():
             index.discard(database, level, sorted(of_level))
+
+
+class StoredNames:
+    """The names of one kind of all passages of a corpus; those of new passages are added before any answer.
+
+    Args:
+        corpus: Where they are kept.
+        kind: Says which names these are, and how they are made.
+        rows: The names of a passage, with weights; of equal ones the first counts.
+    """
+
+    def __init__(self, corpus: Corpus, kind: str, rows: Callable[[Passage], Iterable[Row]]) -> None:
+        self._corpus, self._kind, self._rows = corpus, kind, rows
+
+    def of(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
+        """Those of the names that there are, with the ids of their passages."""
+        with self._current() as database:
+            return self._of(database, names)
+
+    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Mapping[str, float]]]:
+        """Where names begin and end among the tokens; of one start the longest first."""
+        places: dict[str, list[tuple[int, int]]] = {}
+        with self._current() as database:
+            for start in range(len(tokens)):
+                for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
+                    name = without_surrogates(name)
+                    query = "SELECT min(value) FROM annotations WHERE kind = ? AND value >= ?"
+                    [following] = database.execute(query, (self._kind, name)).fetchone()
+                    if following == name:
+                        places.setdefault(name, []).append((start, end))
+                    if not (following or "").startswith(name):
+                        break
+            found = self._of(database, places)
+        mentions = [(start, end, ids) for name, ids in found.items() for start, end in places[name]]
+        return sorted(mentions, key=lambda mention: (mention[0], -mention[1]))
+
+    def update(self) -> None:
+        """Add the names of passages that are new."""
+        with self._current():
+            pass
+
+    def _of(self, database: sqlite3.Connection, names: Iterable[str]) -> dict[str, dict[str, float]]:
+        found = {}
+        for name in names:
+            if ids := dict(database.execute(_OF_NAME, (self._kind, without_surrogates(name)))):
+                found[name] = ids
+        return found
+
+    @contextmanager
+    def _current(self) -> Iterator[sqlite3.Connection]:
+        while True:
+            with self._corpus._transaction() as database:
+                [last] = database.execute("SELECT coalesce(max(number), 0) FROM passages").fetchone()
+                newest = database.execute(_NEWEST, (self._kind,)).fetchone()
+                if not last or (newest is not None and newest[0] >= last):
+                    yield database
+                    return
+            with self._corpus._transaction("IMMEDIATE") as database:
+                newest = database.execute(_NEWEST, (self._kind,)).fetchone() or (0,)
+                rows = {}
+                for number, passage in _numbered(database, newest[0]):
+                    rows[self._kind, "", number] = 0.0  # so that it is seen to be done
+                    for name, weight in self._rows(passage):
+                        rows.setdefault((self._kind, without_surrogates(name), number), weight)
+                sorted_rows = ((*key, rows[key]) for key in sorted(rows))  # near each other in the file
+                database.executemany("INSERT INTO annotations VALUES (?, ?, ?, 0, 0, ?)", sorted_rows)
+
+
+def _numbered(database: sqlite3.Connection, after: int) -> list[tuple[int, Passage]]:
+    """The next passages after a number."""
+    query = "SELECT number FROM passages WHERE number > ? ORDER BY number LIMIT ?"
+    numbers = [number for (number,) in database.execute(query, (after, BATCH))]
+    return list(zip(numbers, _passages(database, "number", numbers), strict=True))
 
 
 def _passages(database: sqlite3.Connection, column: str, keys: Iterable[object]) -> list[Passage]:

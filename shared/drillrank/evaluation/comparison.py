@@ -5,34 +5,22 @@ from __future__ import annotations
 import io
 import math
 import os
-import re
-import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Collection as Names
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console, Group
 from rich.markup import escape
 from rich.table import Column, Table
 
-from drillrank.drilldown.answering import answer
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
-from drillrank.evaluation.evidence import Evidence, evidence_of
-from drillrank.evaluation.measures import check_measures, default_measures, values
-from drillrank.evaluation.questions import (
-    Collection,
-    CorpusSource,
-    Question,
-    QuestionSource,
-    check_gold,
-    read_corpus,
-    read_questions,
-)
-from drillrank.evaluation.records import Record, Records, digest, fingerprint, spec_of
+from drillrank.errors import InvalidInput
+from drillrank.evaluation.evidence import Evidence
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, OnProgress, Ranks
+from drillrank.evaluation.measures import check_measures, default_measures
+from drillrank.evaluation.questions import CorpusSource, Question, QuestionSource
+from drillrank.evaluation.records import Record
 from drillrank.evaluation.statistics import (
     Floats,
     Pair,
@@ -42,28 +30,19 @@ from drillrank.evaluation.statistics import (
     questions_that_would_tell,
     verdict,
 )
-from drillrank.evaluation.systems import System, system
+from drillrank.evaluation.systems import system
 from drillrank.explanation import Explainable, Explanations
-from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM
-from drillrank.passages import Passage, Path, Ranked
+from drillrank.passages import Passage, Path
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
-from drillrank.vectors import BM25Index, top
-from drillrank.views import merge_views
 
-FIRST_STAGE, BM25, FUSION = "first stage", "BM25", "first stage + BM25"  # what takes part anyway
 SHOWN = 3  # results of a question that are shown and explained
-_KEPT = 100  # results of each question; of the first stage all, since they are what others rank
-_GIVE_UP = 5  # failures in a row
 _EQUAL = 0.01  # a difference that nobody notices; of measures between 0 and 1
 _MOST_QUESTIONS = 20_000  # that it is worth asking for
 _LOST = 0.1  # share of questions without evidence among the candidates from which on they are the problem
-_CITATION = re.compile(r"\s*\[[\d, ]+\]")
 
-OnProgress = Callable[[int, int], object]
 Prices = Mapping[str, float]
-Ranks = Sequence[float]
 
 
 # What was found
@@ -271,10 +250,10 @@ class Comparison:
         """
 
         def of_records(name: str) -> dict[str, dict[str, Any]]:
-            records = {
-                of: {id_: getattr(one, name) for id_, one in found.items()} for of, found in self.results.items()
+            return {
+                of: {id_: value for id_, one in found.items() if (value := getattr(one, name)) not in (None, {})}
+                for of, found in self.results.items()
             }
-            return {of: {id_: value for id_, value in found.items() if value} for of, found in records.items()}
 
         return {
             "complete": self.complete,
@@ -309,34 +288,30 @@ class Comparison:
 
         Components are columns, since there are more measures than a terminal has room for.
         """
-        numbers = {
-            "p50 ms": [1000 * self.costs[of].p50 for of in self.components],
-            "p95 ms": [1000 * self.costs[of].p95 for of in self.components],
-            "questions/s": [self.costs[of].per_second for of in self.components],
-            "indexing s": [self.costs[of].preparing for of in self.components],
-        }
-        counts: dict[str, Sequence[int | None]] = {
-            "failed": [*self.failed.values()],
-            "unjudged": [*self.unjudged.values()],
-            "tokens in": [self.costs[of].prompt_tokens for of in self.components],
-            "tokens out": [self.costs[of].completion_tokens for of in self.components],
-            "tokens to answer": [self.costs[of].answer_tokens for of in self.components],
-            "calls": [self.costs[of].calls for of in self.components],
-        }
+        costs = [self.costs[of] for of in self.components]
         recall = [self.oracle_recall[of] for of in self.components]
-        lost = {"some evidence was there": 0, "all evidence was there": 1, "there, but not first": 2}
+        figures: dict[str, tuple[str, Sequence[float | None]]] = {
+            **{name: (".3f", [self.mean(of, name) for of in self.components]) for name in self.measures},
+            "some evidence was there": (".1%", [one.some for one in recall]),
+            "all evidence was there": (".1%", [one.complete for one in recall]),
+            "there, but not first": (".1%", [one.inverted for one in recall]),
+            "failed": (",", [*self.failed.values()]),
+            "unjudged": (",", [*self.unjudged.values()]),
+            "tokens in": (",", [cost.prompt_tokens for cost in costs]),
+            "tokens out": (",", [cost.completion_tokens for cost in costs]),
+            "calls": (",", [cost.calls for cost in costs]),
+            "tokens to answer": (",", [cost.answer_tokens for cost in costs]),
+            "money": (".4f", [cost.money for cost in costs]),
+            "p50 ms": (".2f", [1000 * cost.p50 for cost in costs]),
+            "p95 ms": (".2f", [1000 * cost.p95 for cost in costs]),
+            "questions/s": (",.1f", [cost.per_second for cost in costs]),
+            "indexing s": (".2f", [cost.preparing for cost in costs]),
+        }
         rows = [
-            *([name, *(f"{self.mean(of, name):.3f}" for of in self.components)] for name in self.measures),
-            *([name, *(f"{shares[place]:.1%}" for shares in recall)] for name, place in lost.items()),
-            *(
-                [name, *("–" if n is None else f"{n:,}" for n in some)]
-                for name, some in counts.items()
-                if {*some} - {None}
-            ),
-            *([name, *(f"{number:,.2f}" for number in some)] for name, some in numbers.items()),
+            [name, *("–" if one is None else f"{one:{form}}" for one in row)]
+            for name, (form, row) in figures.items()
+            if {*row} != {None}
         ]
-        money = [self.costs[of].money for of in self.components]
-        rows += [["money", *("–" if cost is None else f"{cost:.4f}" for cost in money)]] if {*money} - {None} else []
         names = ["pair", "difference", "95 % interval", "p, corrected", "verdict", "questions", "would tell"]
         pairs = [
             [
@@ -433,281 +408,61 @@ def compare(
     >>> found.mean("UPR", "AllR@1"), found.mean("first stage", "AllR@1")
     (1.0, 0.0)
     """
-    check_positive(candidates=candidates)
-    asked, answered = read_questions(questions, columns), llm is not None
+    experiment = Experiment(questions, corpus, first_stage, candidates, columns, results, llm)
+    asked, answered = experiment.questions, llm is not None
     names = (measures,) if isinstance(measures, str) else tuple(measures or default_measures(asked, answered=answered))
     names = tuple(dict.fromkeys([primary, *names] if primary and primary not in names else names))
     check_measures(names, asked, answered=answered)
     for name, price in (prices or {}).items():
         if name not in ("prompt", "completion") or not isinstance(price, int | float) or not price >= 0:
-            raise InvalidInput(
-                f"Prices are those of a million prompt and completion tokens; not {name!r:.200}: {price!r:.200}."
-            )
-    searched = read_corpus(corpus)
-    check_gold(asked, searched)
-    stage = candidates_by(first_stage, asked, searched, candidates)
-    if isinstance(components, Mapping):
-        named = {str(name): given for name, given in components.items()}
-    else:
-        named = {str(item): item for item in ([components] if isinstance(components, str) else components)}
-    own = (FIRST_STAGE, BM25, FUSION)
+            said = f"not {name!r:.200}: {price!r:.200}"
+            raise InvalidInput(f"Prices are those of a million prompt and completion tokens; {said}.")
+    if not isinstance(components, Mapping):
+        components = {str(item): item for item in ([components] if isinstance(components, str) else components)}
+    named, own = {str(name): given for name, given in components.items()}, (FIRST_STAGE, BM25, FUSION)
     if not named or not named.keys().isdisjoint(own):
-        raise InvalidInput(
-            f"Name the components to compare; {', '.join(own)} take part anyway; not {list(named)!r:.200}."
-        )
-    baselines = _baselines(stage, searched, candidates)
-    systems = [*baselines, *(system(name, given, searched) for name, given in named.items())]
-    evidence = evidence_of(asked, searched.documents.values())
-    records = Records(results, fingerprint(asked, searched.passages, candidates))
-    run = run_all(asked, systems, stage, searched, records, on_progress, llm)
-
-    everyone = {one.name: one for one in (stage, *systems)}
-    columns_by, ranks = {}, {}
-    for name, found in run.results.items():
-        columns_by[name], ranks[name] = measured(names, asked, evidence, found, searched)
+        said = f"{', '.join(own)} take part anyway; not {list(named)!r:.200}"
+        raise InvalidInput(f"Name the components to compare; {said}.")
+    baselines = experiment.baselines()
+    systems = [*baselines, *(system(name, given, experiment.corpus) for name, given in named.items())]
+    run = experiment.run(systems, on_progress)
+    found, ranks, costs, recall = {}, {}, {}, {}
+    for one in (experiment.first_stage, *systems):
+        records = run.results[one.name]
+        found[one.name], ranks[one.name] = experiment.measured(names, records)
+        costs[one.name] = Cost.of([record for record in records.values() if not record.error], one.seconds, prices)
+        shown = (ranks[FIRST_STAGE], ranks[one.name], one.depth) if one.reranks else (ranks[one.name], ranks[one.name])
+        recall[one.name] = OracleRecall.of(*shown)
 
     def explain(record: Record, question: Question) -> Explanations:
-        given = run.candidates[question.id]
-        found, why = everyone[record.component].found(question.text, *given, searched, explained=SHOWN)
-        if record.ids[:SHOWN] != [passage.id for passage in found.passages[:SHOWN]]:
+        [one] = (one for one in (experiment.first_stage, *systems) if one.name == record.component)
+        again, why = one.found(question.text, *run.candidates[question.id], experiment.corpus, explained=SHOWN)
+        if record.ids[:SHOWN] != [passage.id for passage in again.passages[:SHOWN]]:
             raise InvalidInput("asked again, it ranks otherwise: it has changed, or its results differ by chance")
         record.explanation = why.to_dict()
-        records.add(record)
+        experiment.records.add(record)
         return why
-
-    def recall(name: str) -> OracleRecall:
-        reranks = everyone[name].reranks and name != FIRST_STAGE
-        return OracleRecall.of(
-            ranks[FIRST_STAGE if reranks else name], ranks[name], everyone[name].depth if reranks else None
-        )
 
     compared = Comparison(
         questions=tuple(asked),
-        evidence=evidence,
+        evidence=experiment.evidence,
         ranks=ranks,
         measures=names,
         primary=primary or names[0],
-        values=columns_by,
-        pairs=_pairs(columns_by, names, {FIRST_STAGE, *(one.name for one in baselines)}),
-        costs={
-            name: Cost.of([one for one in found.values() if not one.error], everyone[name].seconds, prices)
-            for name, found in run.results.items()
-        },
-        oracle_recall={name: recall(name) for name in ranks},
+        values=found,
+        pairs=_pairs(found, names, {FIRST_STAGE, *(one.name for one in baselines)}),
+        costs=costs,
+        oracle_recall=recall,
         results=run.results,
         problems=tuple(run.problems),
         advice=(),
-        passages={question.id: searched.known(question) for question in asked},
+        passages={question.id: experiment.corpus.known(question) for question in asked},
         explain=None if run.interrupted else explain,
     )
     return replace(compared, advice=_advice(compared, named, [one.name for one in baselines]))
 
 
-def candidates_by(given: Any, questions: Sequence[Question], corpus: Collection, n: int) -> System:
-    """The first stage, which finds the candidates of a question; what the questions bring it takes as it is.
-
-    Raises:
-        InvalidInput: some questions have candidates and some have none, or there is nothing to find them in.
-    """
-    bring = [question.candidates is not None for question in questions]
-    if all(bring):
-        return System(
-            FIRST_STAGE, "given", True, lambda _, some, scores: list(zip(some, scores, strict=True)) if scores else some
-        )
-    if any(bring):
-        place = questions[bring.index(False)].place
-        raise InvalidInput(f"{place} has no candidates, and other questions have: give them for all, or for none.")
-    if given is not None:
-        one = system(FIRST_STAGE, given, corpus)
-        if one.reranks:
-            raise InvalidInput("A first stage finds passages for a question; what was given reranks them.")
-        return replace(one, given={**one.given, "most": n}, depth=n)
-    if not corpus.passages:
-        raise InvalidInput("Nothing is there to rank: give a corpus, a first_stage, or questions with candidates.")
-    bm25 = _bm25(corpus.passages.values())
-    return System(FIRST_STAGE, f"{BM25} {n}", False, lambda query, *_: bm25(query)[:n], n)
-
-
-def _bm25(passages: Iterable[Passage]) -> Callable[[str], list[tuple[Passage, float]]]:
-    """From a query to all passages that hold a word of it, and others, best first, with their scores."""
-    known = list(passages)
-    index = BM25Index([passage.titled_text for passage in known])
-
-    def search(query: str) -> list[tuple[Passage, float]]:
-        scores = index.scores(query)
-        return [(known[place], float(scores[place])) for place in top(scores, len(known))]
-
-    return search
-
-
-def _baselines(stage: System, corpus: Collection, n: int) -> list[System]:
-    """BM25, and its reciprocal rank fusion with the first stage; none where the first stage is BM25.
-
-    BM25 searches the corpus where the first stage does, and ranks the candidates where the questions name them.
-    """
-    if stage.given == f"{BM25} {n}":
-        return []
-    whole = _bm25(corpus.passages.values()) if corpus.passages else None
-    searches = whole is not None and not stage.reranks
-
-    def bm25(query: str, candidates: Sequence[Passage], _scores: object = None) -> list[tuple[Passage, float]]:
-        if whole is not None and searches:
-            return whole(query)[:n]
-        order = {passage.id: place for place, passage in enumerate(candidates)}
-        if whole is None or not order.keys() <= corpus.passages.keys():
-            return _bm25(candidates)(query)
-        found = [item for item in whole(query) if item[0].id in order]
-        return sorted(found, key=lambda item: (-item[1], order[item[0].id]))
-
-    def fusion(query: str, candidates: Sequence[Passage], _scores: object) -> list[tuple[Passage, float]]:
-        rankings = {FIRST_STAGE: candidates, BM25: [passage for passage, _ in bm25(query, candidates)]}
-        passages = {passage.id: passage for ranking in rankings.values() for passage in ranking}
-        ids = {name: [passage.id for passage in ranking] for name, ranking in rankings.items()}
-        return [(passages[one.section_id], one.score) for one in merge_views(ids, max(n, len(candidates)), weights={})]
-
-    return [System(BM25, f"{BM25} {n}", not searches, bm25), System(FUSION, f"{BM25} {n}", True, fusion)]
-
-
-@dataclass
-class Run:
-    """What was computed.
-
-    Attributes:
-        results: By component, then by question id; those that failed have an `error`.
-        problems: What went wrong, in words.
-        interrupted: Whether Ctrl-C ended it; then some results are missing.
-        candidates: What rerankers were shown of each question, and the first stage's scores, if it gave them all.
-    """
-
-    results: dict[str, dict[str, Record]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    interrupted: bool = False
-    candidates: dict[str, tuple[list[Passage], list[float] | None]] = field(default_factory=dict)
-
-
-def run_all(
-    questions: Sequence[Question],
-    systems: Sequence[System],
-    first_stage: System,
-    corpus: Collection,
-    records: Records,
-    on_progress: OnProgress | None = None,
-    llm: LLM | str | None = None,
-) -> Run:
-    """Every component's results over the candidates of the first stage; what is known already is not asked again.
-
-    Components take turns at being first, question by question, so that an interruption leaves pairs and none profits
-    from warm caches. A component that raises loses that question; after five in a row it is not asked again.
-    Ctrl-C ends the run, with what there is.
-    """
-    run = Run({one.name: {} for one in (first_stage, *systems)})
-    in_a_row = dict.fromkeys(run.results, 0)
-    reader = None if llm is None else load_llm(llm)
-    answered = "" if llm is None else f" {spec_of(llm)}"
-    specs = {one.name: spec_of(one.given) + answered for one in (first_stage, *systems)}
-
-    def asked(
-        one: System, question: Question, given: Sequence[Passage], scores: Sequence[float] | None, error: str = ""
-    ) -> Record:
-        name = one.name
-        seen = (
-            digest([[p.id, p.title, p.text] for p in given] + [scores]) if one.reranks and name != FIRST_STAGE else ""
-        )
-        record = Record(name, specs[name], question.id, candidates=seen, error=error)
-        known = None if error else records.get(name, record.spec, question.id, seen)
-        if known is None and in_a_row[name] >= _GIVE_UP:
-            record.error = f"given up after {_GIVE_UP} failures in a row"
-        elif known is None and not error:
-            _ask(record, one, question, given, scores, corpus, reader)
-            records.add(record)
-        record = run.results[name][question.id] = known or record
-        if error:
-            return record
-        in_a_row[name] = in_a_row[name] + 1 if record.error else 0
-        if record.error and in_a_row[name] <= _GIVE_UP:
-            run.problems.append(f"{name} failed on {question.place}: {record.error}")
-        if in_a_row[name] == _GIVE_UP:
-            run.problems.append(f"{name} failed {_GIVE_UP} times in a row and was given up.")
-        return record
-
-    try:
-        for number, question in enumerate(questions):
-            known = corpus.known(question)
-            given = [item if isinstance(item, Passage) else known[item] for item in question.candidates or ()]
-            first = asked(first_stage, question, given, question.scores)
-            told = [score for score in first.scores if score is not None]
-            scores = told if told and len(told) == len(first.scores) else None
-            candidates, _ = run.candidates[question.id] = first.passages(known), scores
-            turn = number % len(systems)
-            for one in (*systems[turn:], *systems[:turn]):
-                failed = "the first stage failed" if first.error and one.reranks else ""
-                asked(one, question, candidates, scores, failed)
-            if on_progress is not None:
-                on_progress(number + 1, len(questions))
-    except KeyboardInterrupt:
-        run.interrupted = True
-        done = min(len(results) for results in run.results.values())
-        run.problems.append(f"Interrupted: {done} of {len(questions)} questions are compared.")
-    if run.problems:
-        more = f"; and {len(run.problems) - 3} more" if len(run.problems) > 3 else ""
-        warnings.warn(
-            f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}", DrillrankWarning, stacklevel=3
-        )
-    return run
-
-
-def _ask(
-    record: Record,
-    one: System,
-    question: Question,
-    given: Sequence[Passage],
-    scores: Sequence[float] | None,
-    corpus: Collection,
-    reader: LLM | None,
-) -> None:
-    """Fill in the record: what was found and what is answered from it, or what was raised."""
-    started = time.perf_counter()
-    try:
-        found, _ = one.found(question.text, given, scores, corpus)
-        record.seconds = time.perf_counter() - started
-        if reader is not None and question.answers:
-            read = answer(question.text, found.passages, reader)
-            record.answer, record.answer_usage = _CITATION.sub("", read.text), read.usage.as_metadata()
-    except (Exception, SystemExit) as problem:  # whatever a component raises costs one question, not the comparison
-        record.error = f"{type(problem).__name__}: {problem}"[:500]
-        return
-    kept = found.passages[: None if one.name == FIRST_STAGE else _KEPT]
-    record.ids, record.scores = [passage.id for passage in kept], found.scores[: len(kept)]
-    record.usage, record.explains = found.usage, found.explains
-    record.texts = {p.id: (p.title, p.text) for p in kept if p.id not in corpus.passages}
-
-
-def measured(
-    names: Sequence[str],
-    questions: Sequence[Question],
-    evidence: Mapping[str, Evidence],
-    found: Mapping[str, Record],
-    corpus: Collection,
-) -> tuple[dict[str, Floats], dict[str, Ranks]]:
-    """What the results of one component are worth, whatever others found.
-
-    Returns:
-        Of each measure one value for each question, shape (questions,), NaN where it was not asked; and by question id
-        the ranks at which the items of the evidence are found.
-    """
-    places = [place for place, question in enumerate(questions) if question.id in found]
-    asked = [questions[place] for place in places]
-    rankings = {question.id: found[question.id].passages(corpus.known(question)) for question in asked}
-    ranks: dict[str, Ranks] = {id_: evidence[id_].ranks(ranking) for id_, ranking in rankings.items()}
-    answers = {id_: text for id_ in rankings if (text := found[id_].answer) is not None}
-    columns: dict[str, Floats] = {}
-    for name, column in values(names, asked, evidence, rankings, ranks, answers).items():
-        columns[name] = np.full(len(questions), np.nan)
-        columns[name][places] = column
-    return columns, ranks
-
-
-def _pairs(found: Mapping[str, Mapping[str, Floats]], names: Sequence[str], anyway: Names[str]) -> list[Pair]:
+def _pairs(found: Mapping[str, Mapping[str, Floats]], names: Sequence[str], anyway: set[str]) -> list[Pair]:
     """Every pair but those of what takes part anyway; Holm's correction is over the pairs of one measure."""
     pairs: list[Pair] = []
     for name in names:
@@ -803,15 +558,7 @@ def _next(given: Any, *, helps: bool) -> list[str]:
 # Why a passage stands where it stands, whatever ranked it
 
 
-class Explains(Protocol):
-    """A ranker that can explain its rankings: `UPR`, `PromptRank`, `PathSearch`, `Relevance`, `MonoT5`, `BRMGR`."""
-
-    def explain(self, query: str, ranking: Sequence[Ranked[Any]], /) -> Explanations:
-        """Of what it ranked."""
-        ...
-
-
-def explain(query: str, ranking: Sequence[Any], ranker: Explains | None = None) -> Explanations:
+def explain(query: str, ranking: Sequence[Any], ranker: Any = None) -> Explanations:
     """Why each entry of a ranking stands where it stands: above all, what each token of the question adds.
 
     Args:
@@ -819,8 +566,8 @@ def explain(query: str, ranking: Sequence[Any], ranker: Explains | None = None) 
         ranking: What `rank`, `search`, `search_paths` or `retrieve` returned, or some of it. Without what they
             remember, as of a copy or in another list, a model without a collection of its own (`"unigram"`, not fitted)
             needs all candidates: its statistics are theirs.
-        ranker: What made it. None is what the ranking remembers, as `ranking.explain()` does, and else `UPR()`, or
-            `PromptRank()` for paths.
+        ranker: What made it: `UPR`, `PromptRank`, `PathSearch`, `Relevance`, `MonoT5` or `BRMGR`. None is what the
+            ranking remembers, as `ranking.explain()` does, and else `UPR()`, or `PromptRank()` for paths.
 
     Returns:
         One explanation for each entry, in order; `total` equals the score within 1e-6, with a served model within 1e-4.
@@ -838,7 +585,8 @@ def explain(query: str, ranking: Sequence[Any], ranker: Explains | None = None) 
     True
     """
     if ranker is not None:
-        return ranker.explain(query, ranking)
+        found: Explanations = ranker.explain(query, ranking)
+        return found
     if isinstance(ranking, Explainable) and ranking.why is not None:
         found = ranking.explain()
         if found.question != query:

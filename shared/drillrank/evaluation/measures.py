@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ def check_measures(names: Sequence[str], questions: Sequence[Question], *, answe
             raise InvalidInput(f"{name} is of answers: give an LLM that reads them from what is found (llm).")
 
 
+@lru_cache(maxsize=100)
 def _third_party(name: str) -> Any:
     """A measure of ir-measures, computed once: what its library lacks or does not take shows only then."""
     library = require("ir_measures", "compare")
@@ -137,17 +139,15 @@ def _own(
         measure = answer_match if kind == "EM" else answer_f1
         return 0.0 if answer is None else measure(answer or UNANSWERABLE, question.answers)
     k = int(number)
+    found = [rank for rank in ranks if rank <= k]
+    share = len(found) / len(ranks)
+    if kind == "F1" and question.annotations:
+        return evidence_f1([passage.id for passage in ranking[:k]], question.annotations)
+    if kind == "F1":
+        precision = len({*found}) / max(len(ranking[:k]), 1)
+        return 2 * precision * share / (precision + share) if found else 0.0
     if kind == "SpanR":
         return evidence.span_recall(ranking, k)
     if kind == "AnswerR":
         return exact_match([passage.text for passage in ranking], question.answers, k)
-    if kind == "F1" and question.annotations:
-        return evidence_f1([passage.id for passage in ranking[:k]], question.annotations)
-    found = sum(rank <= k for rank in ranks)
-    if kind == "AllR":
-        return float(found == len(ranks))
-    recall = found / len(ranks)
-    if kind == "R" or not found:
-        return recall
-    precision = len({rank for rank in ranks if rank <= k}) / len(ranking[:k])
-    return 2 * precision * recall / (precision + recall)
+    return share if kind == "R" else float(share == 1)

@@ -8,7 +8,8 @@ from html import escape
 
 import numpy as np
 
-from drillrank.evaluation.comparison import BM25, FIRST_STAGE, FUSION, SHOWN, Comparison, OnProgress
+from drillrank.evaluation.comparison import SHOWN, Comparison
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, OnProgress
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.statistics import Floats
 from drillrank.text import without_surrogates

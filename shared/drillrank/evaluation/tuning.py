@@ -25,19 +25,9 @@ import numpy.typing as npt
 
 from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.evaluation.comparison import OnProgress, candidates_by, measured, run_all
-from drillrank.evaluation.evidence import Evidence, evidence_of
+from drillrank.evaluation.experiment import Experiment, OnProgress
 from drillrank.evaluation.measures import check_measures, default_measures
-from drillrank.evaluation.questions import (
-    Collection,
-    CorpusSource,
-    Question,
-    QuestionSource,
-    check_gold,
-    read_corpus,
-    read_questions,
-)
-from drillrank.evaluation.records import Records, fingerprint
+from drillrank.evaluation.questions import CorpusSource, QuestionSource
 from drillrank.evaluation.settings_file import FORMAT, keyword_arguments, read_settings_file, setting_defaults
 from drillrank.evaluation.statistics import (
     Difference,
@@ -47,7 +37,7 @@ from drillrank.evaluation.statistics import (
     questions_that_would_tell,
     verdict,
 )
-from drillrank.evaluation.systems import System, own_model, resolved, system
+from drillrank.evaluation.systems import own_model, resolved, system
 from drillrank.files import whole_file
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.unigram import UNSAVED
@@ -259,7 +249,7 @@ def tune(
     >>> tuned.adopted, tuned.settings
     (False, {})
     """
-    check_positive(folds=folds, candidates=candidates)
+    check_positive(folds=folds)
     base = dict(component) if isinstance(component, Mapping) else {"component": component}
     kind = row_of(base["component"]).name if isinstance(base.get("component"), str) else ""
     if kind not in GRIDS:
@@ -267,32 +257,21 @@ def tune(
             f"Components whose settings are tuned are {', '.join(GRIDS)}; not {base.get('component')!r:.100}."
         )
     base = {**resolved(base), "component": kind}
-    asked = read_questions(questions, columns)
+    experiment = Experiment(questions, corpus, first_stage, candidates, columns, results)
+    asked = experiment.questions
     if min(folds, len(asked)) < 2:
         raise InvalidInput(f"{len(asked)} questions cannot be cut into {folds} folds: there are 2 folds at least.")
     by_text = kind in ("MultiViewIndex", "D3") and all(question.spans for question in asked)
     measure = measure or ("SpanR@500" if by_text else default_measures(asked)[0])
     check_measures([measure], asked)
-    searched_in = read_corpus(corpus)
-    check_gold(asked, searched_in)
-    model = None if kind == "MultiViewIndex" else own_model(kind, base, searched_in, fitted=False)
+    model = None if kind == "MultiViewIndex" else own_model(kind, base, experiment.corpus, fitted=False)
     given = {name: value for name, value in base.items() if name in _settings(kind, {}, model)}
     options = model.options if model is not None else {}
     defaults = _settings(kind, given, model) | ({_MU: options[_MU]} if _MU in options else {})
     steps = steps_of(kind, model, grid)
     if not steps:
         raise InvalidInput(f"There is nothing to tune in {kind}: the grid is empty.")
-    trials = _Trials(
-        base,
-        measure,
-        asked,
-        evidence_of(asked, searched_in.documents.values()),
-        searched_in,
-        candidates_by(first_stage, asked, searched_in, candidates),
-        Records(results, fingerprint(asked, searched_in.passages, candidates)),
-        on_progress,
-        1 + sum(map(len, steps)),
-    )
+    trials = _Trials(experiment, base, measure, on_progress, 1 + sum(map(len, steps)))
     parts = np.array_split(np.random.default_rng(seed).permutation(len(asked)), min(folds, len(asked)))
     by_fold, best, changes = forward_validated(steps, parts, trials, defaults)
     kept_mu = {_MU: options[_MU]} if _MU in base.get("model_options", {}) and _MU in options else {}
@@ -317,13 +296,9 @@ def tune(
 class _Trials:
     """A component under many settings, each asked every question once, whoever wants to know."""
 
+    experiment: Experiment
     base: Mapping[str, Any]
     measure: str
-    questions: Sequence[Question]
-    evidence: Mapping[str, Evidence]
-    corpus: Collection
-    first_stage: System
-    records: Records
     on_progress: OnProgress | None
     planned: int
     means: dict[str, float] = field(default_factory=dict)
@@ -339,7 +314,7 @@ class _Trials:
         return self._found[key]
 
     def _asked(self, changes: Changes, line: str) -> Floats | None:
-        before, n = len(self._found), len(self.questions)
+        before, n = len(self._found), len(self.experiment.questions)
 
         def progress(done: int, _whole: int) -> None:
             if self.on_progress is not None:
@@ -349,8 +324,7 @@ class _Trials:
         if _MU in changes:
             given["model_options"] = {**self.base.get("model_options", {}), _MU: changes[_MU]}
         name = f"{self.base['component']}: {line}"  # as the file of results calls it
-        one = system(name, given, self.corpus)
-        run = run_all(self.questions, [one], self.first_stage, self.corpus, self.records, progress)
+        run = self.experiment.run([system(name, given, self.experiment.corpus)], progress)
         if run.interrupted:
             raise KeyboardInterrupt
         if run.problems and not changes:
@@ -358,7 +332,7 @@ class _Trials:
         if run.problems:
             self.problems.append(run.problems[0])
             return None
-        columns, _ = measured([self.measure], self.questions, self.evidence, run.results[name], self.corpus)
+        columns, _ = self.experiment.measured([self.measure], run.results[name])
         self.means[line] = float(columns[self.measure].mean())
         self.milliseconds[line] = 1000 * median(record.seconds for record in run.results[name].values())
         return columns[self.measure]
