@@ -260,7 +260,7 @@ def test_permuting_the_input_keeps_each_score(host, reranker, uniform, order):
 
 
 def test_ties_keep_the_input_order_and_what_is_given_twice_stays_twice(host, reranker):
-    same = host.made(["same text"] * 4)
+    same = host.made(["same text"] * 4, source="a.md")
     assert [name for name, _ in host.outcome(host.ranked(reranker(), same))] == ["d0", "d1", "d2", "d3"]
     items = host.made()
     assert len(host.ranked(reranker(), [*items, items[1]])) == len(items) + 1
